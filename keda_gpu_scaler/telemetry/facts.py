@@ -15,8 +15,14 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 
+class Fact:
+    """Something that happened, stated once."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluated(Fact):
     """One trigger was decided."""
 
     scaled_object: ScaledObject
@@ -35,7 +41,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, slots=True)
-class DemandKnown:
+class DemandKnown(Fact):
     """A trigger's demand was requested; the answer may come from the cache."""
 
     scaled_object: ScaledObject
@@ -44,7 +50,7 @@ class DemandKnown:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceChanged:
+class EvidenceChanged(Fact):
     """The evidence for decisions from now on, beside the samples; stated once at each change."""
 
     source: str
@@ -53,7 +59,7 @@ class EvidenceChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class CallBegan:
+class CallBegan(Fact):
     """A call was decoded and is about to be answered. Its result is stated in the same task."""
 
     method: str
@@ -64,14 +70,14 @@ class CallBegan:
 
 
 @dataclass(frozen=True, slots=True)
-class CallDecided:
+class CallDecided(Fact):
     """The call of this task is answered from this decision, new or not."""
 
     decision: Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class Called(Fact):
     """One RPC ended."""
 
     method: str
@@ -85,7 +91,7 @@ GIVEN_UP = "given up before it was answered"
 
 
 @dataclass(frozen=True, slots=True)
-class Queried:
+class Queried(Fact):
     """One request to a source ended."""
 
     source: str
@@ -100,7 +106,7 @@ class Queried:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotTaken:
+class SnapshotTaken(Fact):
     """A new snapshot replaced the one before."""
 
     source: str
@@ -112,7 +118,7 @@ class SnapshotTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceChanged:
+class SourceChanged(Fact):
     """A source answered for the first time, went down or came back; stated once at each change."""
 
     source: str
@@ -121,7 +127,7 @@ class SourceChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryChanged:
+class QueryChanged(Fact):
     """A query fails while its source answers, or works again; stated once at each change."""
 
     source: str
@@ -132,7 +138,7 @@ class QueryChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class LagChanged:
+class LagChanged(Fact):
     """All samples of a source arrive so late, and ages count from then; stated at each change."""
 
     source: str
@@ -141,7 +147,7 @@ class LagChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportersFound:
+class ExportersFound(Fact):
     """A source shows new exporters beside dcgm-exporter."""
 
     source: str
@@ -149,7 +155,7 @@ class ExportersFound:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchChanged:
+class WatchChanged(Fact):
     """A resource of the Kubernetes API can no longer be watched, or can; once at each change."""
 
     resource: str
@@ -159,7 +165,7 @@ class WatchChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateLoaded:
+class CertificateLoaded(Fact):
     """A server shows this certificate from now on; stated once for each certificate."""
 
     server: str
@@ -169,7 +175,7 @@ class CertificateLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateRefused:
+class CertificateRefused(Fact):
     """New files hold no usable certificate; the one before stays in use. Stated once."""
 
     server: str
@@ -177,7 +183,7 @@ class CertificateRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateLapsed:
+class CertificateLapsed(Fact):
     """A certificate is in use although clients refuse it for its dates; stated once for each."""
 
     server: str
@@ -185,7 +191,7 @@ class CertificateLapsed:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerRefused:
+class TriggerRefused(Fact):
     """A call's trigger is wrong; stated at each such call."""
 
     scaled_object: ScaledObject
@@ -194,14 +200,14 @@ class TriggerRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerChanged:
+class TriggerChanged(Fact):
     """A trigger that was not known before was read without a mistake."""
 
     scaled_object: ScaledObject
 
 
 @dataclass(frozen=True, slots=True)
-class AlertChanged:
+class AlertChanged(Fact):
     """An alert about a ScaledObject begins to fire or ends; stated once at each change."""
 
     scaled_object: ScaledObject
@@ -212,7 +218,7 @@ class AlertChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Notified:
+class Notified(Fact):
     """A message to the webhook was answered."""
 
     sender: str
@@ -226,7 +232,7 @@ class Notified:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerChanged:
+class PeerChanged(Fact):
     """Another replica can no longer be told of alerts, or can again; once at each change."""
 
     peer: str
@@ -236,7 +242,7 @@ class PeerChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ObserveRead:
+class ObserveRead(Fact):
     """The files with ScaledObjects to observe were read, because they have changed."""
 
     files: int
@@ -248,7 +254,7 @@ class ObserveRead:
 
 
 @dataclass(frozen=True, slots=True)
-class ObserveRefused:
+class ObserveRefused(Fact):
     """A part of a file with ScaledObjects to observe was refused; stated once for each reading."""
 
     file: str
@@ -258,7 +264,7 @@ class ObserveRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class ObserveFailed:
+class ObserveFailed(Fact):
     """To evaluate an observed trigger failed, a fault of the scaler's own; once until it works."""
 
     scaled_object: ScaledObject
@@ -266,40 +272,13 @@ class ObserveFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class PeersAsked:
+class PeersAsked(Fact):
     """Alerts were sent to the other replicas, or requested from them."""
 
     reachable: int
     unreachable: int
 
 
-Fact = (
-    Evaluated
-    | DemandKnown
-    | Queried
-    | SnapshotTaken
-    | SourceChanged
-    | QueryChanged
-    | LagChanged
-    | ExportersFound
-    | EvidenceChanged
-    | WatchChanged
-    | TriggerRefused
-    | TriggerChanged
-    | AlertChanged
-    | Notified
-    | PeerChanged
-    | PeersAsked
-    | ObserveRead
-    | ObserveRefused
-    | ObserveFailed
-    | CertificateLoaded
-    | CertificateRefused
-    | CertificateLapsed
-    | CallBegan
-    | CallDecided
-    | Called
-)
 Observer = Callable[[Fact], None]
 
 

@@ -15,7 +15,6 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Telemetry
 from keda_gpu_scaler.telemetry.metrics.recent import Recent
-from keda_gpu_scaler.telemetry.metrics.triggers import LIMIT
 from tests.support import triggers
 from tests.support.clocks import Clock
 
@@ -249,22 +248,11 @@ def test_the_tasks_of_the_event_loop_are_counted_when_they_are_asked_for() -> No
     assert value(counted, "tasks") == 5
 
 
-def test_beyond_the_limit_a_new_key_is_left_out_and_counted_until_another_one_ends(
-    clock: Clock,
-) -> None:
+def test_beyond_the_limit_what_was_put_longest_ago_ends(clock: Clock) -> None:
     recent: Recent[str, int] = Recent(2, clock)
-    for key in ("a", "b", "c", "d", "d", "a"):
-        recent.put(key, 0)
-    assert dict(recent.items()).keys() == {"a", "b"}
-    assert recent.left_out() == 2
-    clock.now += FORGET_SECONDS - 1
-    recent.put("a", 1)
-    recent.put("c", 0)
-    clock.now += 1
-    recent.put("d", 2)
-    assert recent.items() == [("a", 1), ("d", 2)]
-    assert recent.get("b") is None
-    assert recent.left_out() == 1
+    for number, key in enumerate("abac"):
+        recent.put(key, number)
+    assert dict(recent.items()) == {"a": 2, "c": 3}
 
 
 def test_a_key_that_ends_while_all_are_read_fails_nothing() -> None:
@@ -273,16 +261,6 @@ def test_a_key_that_ends_while_all_are_read_fails_nothing() -> None:
     for key in range(3):
         recent.put(key, key)
     assert recent.items()
-
-
-@pytest.mark.slow
-def test_triggers_beyond_the_limit_are_counted(counted: Telemetry) -> None:
-    first, last = (TRIGGER | {"scaled_object": f"bert-{number}"} for number in (0, LIMIT))
-    for number in range(LIMIT + 2):
-        counted(replace(evaluated(), scaled_object=ScaledObject("ml", f"bert-{number}")))
-    assert value(counted, "trigger_value", **first) == 167
-    assert value(counted, "trigger_value", **last) is None
-    assert value(counted, "triggers_left_out") == 2
 
 
 def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:

@@ -14,24 +14,16 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """The newest value of each key that was put within `FORGET_SECONDS`; bounded in number.
-
-    At the limit a new key is left out until another one ends. Any thread may read.
-    """
+    """The newest value of each key that was put within `FORGET_SECONDS`; any thread may read."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
         self._held: TTLCache[K, V] = TTLCache(limit, FORGET_SECONDS, clock)
-        self._left_out: TTLCache[K, None] = TTLCache(limit, FORGET_SECONDS, clock)
         self._lock = threading.Lock()
 
     def put(self, key: K, value: V) -> None:
-        """Hold a value from now on, unless the limit is reached."""
+        """Hold a value from now on; at the limit, the one that was put longest ago ends."""
         with self._lock:
-            if key in self._held or self._held.currsize < self._held.maxsize:
-                self._held[key] = value
-                self._left_out.pop(key, None)
-            else:
-                self._left_out[key] = None
+            self._held[key] = value
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, if it is held."""
@@ -42,11 +34,6 @@ class Recent(Generic[K, V]):
         """Return the keys that are held, with their values."""
         with self._lock, self._held.timer:  # the time stands still, so no key ends meanwhile
             return list(self._held.items())
-
-    def left_out(self) -> int:
-        """Return how many keys were left out recently; at most as many as the limit."""
-        with self._lock:
-            return len(self._left_out)
 
 
 def gauge(

@@ -13,11 +13,9 @@ from prometheus_client.registry import Collector
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.retention import TRIGGERS
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics.recent import Recent, gauge
-
-LIMIT = 10_000
-"""Far above any cluster's number of triggers; it bounds the size of an answer to /metrics."""
 
 _Key = tuple[str, str, str]
 _LABELS = ("namespace", "scaled_object", "metric")
@@ -46,8 +44,8 @@ class Triggers(Collector):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._decided: Recent[_Key, _Decided] = Recent(LIMIT, clock)
-        self._demands: Recent[_Key, Demand] = Recent(LIMIT, clock)
+        self._decided: Recent[_Key, _Decided] = Recent(TRIGGERS, clock)
+        self._demands: Recent[_Key, Demand] = Recent(TRIGGERS, clock)
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Show this decision from now on."""
@@ -63,12 +61,6 @@ class Triggers(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
         now, decided = self._clock(), self._decided.items()
-        yield GaugeMetricFamily(
-            "keda_gpu_scaler_triggers_left_out",
-            "Triggers that KEDA asked about recently and that have no series here, because 10,000 "
-            "others have.",
-            value=self._decided.left_out(),
-        )
         for name, meaning, read in _GAUGES:
             yield gauge(name, meaning, _LABELS, ((key, read(each)) for key, each in decided))
         yield gauge(
