@@ -181,7 +181,7 @@ async def population(workloads: int, pods_each: int, others: int = 0) -> AsyncIt
             "history": history.History(time.time),
             "refusals": refusals.Refusals(),
         }
-        observe = Observers(observers, telemetry.observer_failed)
+        observe = Observers(observers)
         evaluations = Evaluator({"default": source.ports()}, observe, clock=clock)
         stack.push_async_callback(evaluations.close)
         servicer = Servicer(

@@ -105,7 +105,7 @@ async def run(
         refused = refusals.Refusals()
         observers |= {"history": changes, "refusals": refused}
         observers |= _start_traces(stack, settings)
-        observe = Observers(observers, counted.observer_failed)
+        observe = Observers(observers)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)

@@ -24,17 +24,15 @@ class Observers:
     def __init__(
         self,
         observers: Mapping[str, facts.Observer],
-        count_failure: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Pass facts to these observers.
 
         Args:
             observers: each observer with its name.
-            count_failure: is called with the name of an observer that failed.
             clock: seconds that never go back.
         """
-        self._observers, self._count_failure = observers, count_failure
+        self._observers = observers
         self._reported: TTLCache[str, bool] = TTLCache(len(observers), REPEAT_SECONDS, clock)
 
     def __call__(self, fact: facts.Fact) -> None:
@@ -46,7 +44,6 @@ class Observers:
                 self._failed(name, fact, error)
 
     def _failed(self, name: str, fact: facts.Fact, error: Exception) -> None:
-        self._count_failure(name)
         if name not in self._reported:
             self._reported[name] = True
             kind = type(fact).__name__

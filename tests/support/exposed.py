@@ -51,7 +51,6 @@ def exposed() -> list[Exposed]:
     for fact in _FACTS:
         counted(fact)
     counted.follow_certificate("grpc", lambda: {"server": 1.0})
-    counted.observer_failed("log")
     shown = []
     for family in counted.registry.collect():
         if family.name.startswith(PREFIX):

@@ -230,15 +230,11 @@ def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry)
     assert value(counted, "trigger_threshold", **TRIGGER) == 50
 
 
-def test_what_was_lost_of_the_log_and_of_facts_is_counted() -> None:
+def test_what_was_lost_of_the_log_is_counted() -> None:
     dropped = iter((0, 7))
     counted = Telemetry(lines_dropped=lambda: next(dropped))
     assert value(counted, "log_lines_dropped_total") == 0
     assert value(counted, "log_lines_dropped_total") == 7
-    counted = Telemetry()
-    for _ in range(2):
-        counted.observer_failed("traces")
-    assert value(counted, "observer_failures_total", observer="traces") == 2
 
 
 def test_the_tasks_of_the_event_loop_are_counted_when_they_are_asked_for() -> None:

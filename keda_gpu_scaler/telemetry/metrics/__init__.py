@@ -118,12 +118,6 @@ class Telemetry(facts.Subscriber, Collector):
             ["state"],
             registry=registry,
         )
-        self._failures = Counter(
-            "keda_gpu_scaler_observer_failures_total",
-            "Facts that the log, the metrics or the traces failed at: a fault of the scaler's own.",
-            ["observer"],
-            registry=registry,
-        )
         super().__init__(
             {
                 facts.Evaluated: self._evaluated,
@@ -148,10 +142,6 @@ class Telemetry(facts.Subscriber, Collector):
         while no client connects.
         """
         self._expiries[server] = expiries
-
-    def observer_failed(self, name: str) -> None:
-        """Count that an observer failed at a fact."""
-        self._failures.labels(name).inc()
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         self._triggers.evaluated(fact)

@@ -25,10 +25,12 @@ class Recent(Generic[K, V]):
         with self._lock:
             self._held[key] = value
 
-    def get(self, key: K) -> V | None:
-        """Return the value of a key, if it is held."""
+    def renewed(self, key: K, new: Callable[[], V]) -> V:
+        """Return the value of a key, or a new one; it is held as if it was put now."""
         with self._lock:
-            return self._held.get(key)
+            value = self._held.get(key) or new()
+            self._held[key] = value
+            return value
 
     def items(self) -> list[tuple[K, V]]:
         """Return the keys that are held, with their values."""

@@ -49,40 +49,29 @@ class Sources(Collector):
 
     def taken(self, fact: facts.SnapshotTaken) -> None:
         """Show the counts of this snapshot from now on."""
-        snapshot = self._snapshot(fact.source, fact.signal, fact.profile)
+        snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)
         snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
-        self._source(fact.source).is_up = True
+        self._sources.renewed(fact.source, _Source).is_up = True
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Take the snapshot's age from the fact: only the source has its own clock."""
         source, age = fact.source or fact.spec.source, fact.snapshot_age_seconds
-        snapshot = self._snapshot(source, str(fact.spec.shared_signal), fact.spec.profile)
+        key = source, str(fact.spec.shared_signal), fact.spec.profile
+        snapshot = self._snapshots.renewed(key, _Snapshot)
         snapshot.at = None if age is None else self._clock() - age
-        self._source(source)
+        self._sources.renewed(source, _Source)
 
     def source_changed(self, fact: facts.SourceChanged) -> None:
         """Show whether the source answers."""
-        self._source(fact.source).is_up = fact.reachable
+        self._sources.renewed(fact.source, _Source).is_up = fact.reachable
 
     def lag_changed(self, fact: facts.LagChanged) -> None:
         """Show how late the source's samples arrive."""
-        self._source(fact.source).lag_seconds = fact.seconds
+        self._sources.renewed(fact.source, _Source).lag_seconds = fact.seconds
 
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         """Show the evidence about pods."""
-        self._source(fact.source).evidence = fact.evidence_source
-
-    def _source(self, name: str) -> _Source:
-        """Return what is known of a source, and keep it for as long as if it was new."""
-        known = self._sources.get(name) or _Source()
-        self._sources.put(name, known)
-        return known
-
-    def _snapshot(self, *key: str) -> _Snapshot:
-        source, signal, profile = key
-        known = self._snapshots.get((source, signal, profile)) or _Snapshot()
-        self._snapshots.put((source, signal, profile), known)
-        return known
+        self._sources.renewed(fact.source, _Source).evidence = fact.evidence_source
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
