@@ -1,11 +1,13 @@
 """Traces of calls and of queries to sources, made from facts and sent by OTLP.
 
-A call's span is kept in a context variable from its first fact to its last one. Tasks started by a
-call inherit the variable, so the queries become children of its span, also those that end after the
-answer. Attributes of calls have OpenTelemetry's names where there are any. Spans contain no
-trigger, because its metadata may come from a Secret, and no reason, because sources quote the query
-in their errors. OpenTelemetry's own instrumentation of grpc and httpx would write both: the message
-of an error and the URL of a query. And it cannot call RPCs that write to their stream.
+A call's span is OpenTelemetry's current one from the call's first fact to its last. Tasks that a
+call starts inherit it, so the queries become its children, also those that end after the answer.
+Attributes of calls have OpenTelemetry's names where there are any. Spans contain no trigger,
+because its metadata may come from a Secret, and no reason, because sources quote the query in their
+errors.
+
+OpenTelemetry's own instrumentation of grpc and httpx does not fit. It writes messages of errors and
+URLs, which may contain a query, and it cannot call RPCs that write to their stream.
 
 Spans go to the collector that the standard OTEL_… variables name. Batching, its bounds and retries
 are those of the SDK, in a thread that drops spans it cannot send. An unreachable collector delays
@@ -18,9 +20,8 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from contextvars import ContextVar
 
-from opentelemetry import trace
+from opentelemetry import context, trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import (
@@ -45,7 +46,6 @@ FAULTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE"})
 refused trigger is the user's error."""
 _NANOSECONDS = 1_000_000_000
 
-_call: ContextVar[Span | None] = ContextVar("keda_gpu_scaler_call", default=None)
 _propagator = TraceContextTextMapPropagator()
 
 
@@ -75,13 +75,13 @@ class SpanObserver(facts.Subscriber):
         span = self._call_span(fact.method, self._clock(), fact.traceparent)
         span.set_attribute("k8s.namespace.name", namespace)
         span.set_attribute(OWN + "scaled_object", name)
-        _call.set(span)
+        context.attach(trace.set_span_in_context(span))
 
     def _called(self, fact: facts.Called) -> None:
-        now, span = self._clock(), _call.get()
-        if span is None:  # refused before it was read
+        now, span = self._clock(), trace.get_current_span()
+        if span is trace.INVALID_SPAN:  # refused before it was read
             span = self._call_span(fact.method, _start(now, fact.seconds))
-        _call.set(None)
+        context.attach(Context())
         span.set_attribute("rpc.response.status_code", fact.code)
         if fact.code in FAULTS:
             span.set_status(StatusCode.ERROR)
@@ -97,7 +97,7 @@ class SpanObserver(facts.Subscriber):
         )
 
     def _queried(self, fact: facts.Queried) -> None:
-        now, call = self._clock(), _call.get()
+        now = self._clock()
         attributes: dict[str, AttributeValue] = {
             OWN + "source": fact.source,
             OWN + "query": fact.query,
@@ -105,7 +105,6 @@ class SpanObserver(facts.Subscriber):
         }
         span = self._tracer.start_span(
             f"query {fact.query}",
-            context=Context() if call is None else trace.set_span_in_context(call, Context()),
             kind=SpanKind.CLIENT,
             attributes=attributes,
             start_time=_start(now, fact.seconds),
@@ -117,21 +116,15 @@ class SpanObserver(facts.Subscriber):
 
 def _decided(fact: facts.CallDecided) -> None:
     """Describe the call's span; that of a stream keeps the last values."""
-    state, active = fact.decision.state, fact.decision.active
-    _describe(OWN + "state", str(state))
-    if active is not None:
-        _describe(OWN + "active", active)
+    span, decided = trace.get_current_span(), fact.decision
+    span.set_attribute(OWN + "state", str(decided.state))
+    if decided.active is not None:
+        span.set_attribute(OWN + "active", decided.active)
 
 
 def _demanded(fact: facts.DemandKnown) -> None:
     if fact.demand.value is not None:
-        _describe(OWN + "demand", fact.demand.value)
-
-
-def _describe(name: str, value: AttributeValue) -> None:
-    span = _call.get()
-    if span is not None:
-        span.set_attribute(name, value)
+        trace.get_current_span().set_attribute(OWN + "demand", fact.demand.value)
 
 
 def _start(end: int, seconds: float) -> int:
