@@ -28,7 +28,7 @@ from cachetools import TTLCache
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 WAITING_LINES = 4_000
-"""What a thousand triggers have to say when they begin, and more: about two MiB."""
+"""What a thousand triggers cause when they begin, and more: about two MiB."""
 LONGEST_BYTES = 32 * 1024
 """The longest line; of a longer one a part is shown."""
 _CUT_CHARACTERS = LONGEST_BYTES // 2 - 1_024
@@ -86,6 +86,7 @@ class _Queue(logging.handlers.QueueHandler):
     def enqueue(self, record: logging.LogRecord) -> None:
         """Drop the line if there is no room."""
         if self.lines.qsize() < WAITING_LINES:
+            record.msg = record.msg[:LONGEST_BYTES]  # only lines for people are longer
             self.lines.put(record)
         else:
             self.dropped += 1

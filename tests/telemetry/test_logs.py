@@ -99,6 +99,12 @@ def test_a_line_that_is_too_long_is_cut_and_still_an_object(path: Path, text: st
     assert LONGEST_BYTES / 3 < len(path.read_bytes()) <= LONGEST_BYTES
 
 
+def test_a_line_for_people_that_is_too_long_is_cut(path: Path) -> None:
+    with logging_to(path, LogFormat.CONSOLE):
+        structlog.get_logger().info("serve.starting", source="x" * 2 * LONGEST_BYTES)
+    assert len(path.read_bytes()) == LONGEST_BYTES + len("\n")
+
+
 def test_what_libraries_say_becomes_a_line_with_a_name(path: Path) -> None:
     with logging_to(path, level=LogLevel.DEBUG):
         logging.getLogger("uvicorn.error").info("Started")
