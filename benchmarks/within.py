@@ -48,7 +48,7 @@ async def served(
             "history": history.History(time.time),
             "refusals": refusals.Refusals(),
         }
-        observe = Observers(observers, telemetry.losses.observer_failed)
+        observe = Observers(observers)
         evaluations = Evaluator({"default": source(observe)}, observe, clock=clock)
         stack.push_async_callback(evaluations.close)
         server = service.create_server(

@@ -102,15 +102,16 @@ async def run(
     logger = structlog.get_logger()
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
     async with AsyncExitStack() as stack:
+        loop = asyncio.get_running_loop()
         counted = metrics.Telemetry(
-            lines_dropped=lines_dropped, tasks=lambda: len(asyncio.all_tasks())
+            lines_dropped=lines_dropped, tasks=lambda: len(asyncio.all_tasks(loop))
         )
         observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
         changes = history.History(time.time)
         refused = refusals.Refusals()
         observers |= {"history": changes, "refusals": refused}
         observers |= _start_traces(stack, settings)
-        observe = Observers(observers, counted.losses.observer_failed)
+        observe = Observers(observers)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
@@ -162,7 +163,7 @@ def _certificate(
     from keda_gpu_scaler.service import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
     followed = certificates.CertificateFiles(server, *files, observe)
-    counted.certificates.follow(server, followed.expiries)
+    counted.follow_certificate(server, followed.expiries)
     return followed
 
 

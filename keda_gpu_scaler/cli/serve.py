@@ -1,7 +1,6 @@
 """`keda-gpu-scaler serve`: the scaler itself, for KEDA to call."""
 
 import asyncio
-import contextlib
 import difflib
 import os
 import signal
@@ -17,7 +16,7 @@ import typer
 from keda_gpu_scaler import app, errors, settings
 from keda_gpu_scaler.cli import interpreter
 from keda_gpu_scaler.settings.names import PREFIX
-from keda_gpu_scaler.telemetry import logs, output
+from keda_gpu_scaler.telemetry import logs
 
 _WRONG_SETTINGS = 2
 _FAILED = 1
@@ -101,7 +100,7 @@ def start(observed: Path | None = None) -> None:
     Args:
         observed: a folder with ScaledObjects to decide without KEDA; None: answer KEDA.
     """
-    output.free_error_output()
+    logs.free_error_output()
     _run(_settings(), observed)
 
 
@@ -125,19 +124,18 @@ def _run(chosen: settings.Settings, observed: Path | None) -> None:
 
     So neither the loop nor the interpreter is closed, which would wait for all threads.
     """
-    writer = logs.configure(chosen.log_level, chosen.log_format)
+    log = logs.configure(chosen.log_level, chosen.log_format)
     interpreter.share()
     status = _FAILED
     try:
-        with contextlib.redirect_stdout(writer):
-            asyncio.Runner().run(_serve(chosen, observed, writer.dropped))
+        asyncio.Runner().run(_serve(chosen, observed, log.dropped))
         status = 0
     except errors.SettingsError as error:
         _end(error, _FAILED)
     except Exception:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
     finally:
-        writer.finish(_LAST_LINES_SECONDS)
+        log.finish(_LAST_LINES_SECONDS)
         os._exit(status)
 
 

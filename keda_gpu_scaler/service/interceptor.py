@@ -109,7 +109,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
 
     def __init__(self, service_name: str, *, observe: facts.Observer, max_concurrent: int) -> None:
         self._prefix = f"/{service_name}/"
-        self._observe, self._is_traced = observe, facts.is_heard(observe, facts.CallBegan)
+        self._observe = observe
         self._places = Places(max_concurrent)
         self._handlers: dict[str, Handler] = {}
         """By the path of the method, of those that the server has."""
@@ -169,8 +169,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             self._open_bytes += len(data)
             try:
                 request, asked = self._admitted(handler.request_deserializer, data)
-                if self._is_traced:
-                    self._observe(_began(method, asked, context))
+                self._observe(_began(method, asked, context))
                 return await behaviour(request, context)
             except _BusyError:
                 outcome = BUSY

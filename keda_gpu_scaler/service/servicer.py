@@ -88,7 +88,7 @@ class Servicer:
     ) -> None:
         self._evaluations = evaluations
         self._triggers = requests.Triggers(access, observe)
-        self._observe, self._is_traced = observe, facts.is_heard(observe, facts.CallDecided)
+        self._observe = observe
         self._awake = HpaCallers()
         self._draining = draining
         self._stream_seconds = stream_seconds
@@ -153,8 +153,7 @@ class Servicer:
             context.time_remaining(),
             wait_for_fresh=wait_for_fresh,
         )
-        if self._is_traced:
-            self._observe(facts.CallDecided(decided))
+        self._observe(facts.CallDecided(decided))
         return decided
 
     async def _attempt(self, asked: requests.Trigger, context: Context) -> Decision | None:

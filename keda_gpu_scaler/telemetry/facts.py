@@ -2,10 +2,10 @@
 
 The core neither logs nor counts: it states a fact once, and each observer turns it into a log line
 (`log_lines`), a metric (`metrics/`) or a span (`traces`). Each observer can be deleted without a
-change of the core. A call costs nothing for facts that no observer hears.
+change of the core.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,14 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 
+class Fact:
+    """Something that happened, stated once."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluated(Fact):
     """One trigger was decided."""
 
     scaled_object: ScaledObject
@@ -33,7 +39,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, slots=True)
-class DemandKnown:
+class DemandKnown(Fact):
     """A trigger's demand was requested; the answer may come from the cache."""
 
     scaled_object: ScaledObject
@@ -42,7 +48,7 @@ class DemandKnown:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceChanged:
+class EvidenceChanged(Fact):
     """The evidence for decisions from now on, beside the samples; stated once at each change."""
 
     source: str
@@ -51,7 +57,7 @@ class EvidenceChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class CallBegan:
+class CallBegan(Fact):
     """A call was decoded and is about to be answered. Its result is stated in the same task."""
 
     method: str
@@ -62,14 +68,14 @@ class CallBegan:
 
 
 @dataclass(frozen=True, slots=True)
-class CallDecided:
+class CallDecided(Fact):
     """The call of this task is answered from this decision, new or not."""
 
     decision: Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class Called(Fact):
     """One RPC ended."""
 
     method: str
@@ -83,7 +89,7 @@ GIVEN_UP = "given up before it was answered"
 
 
 @dataclass(frozen=True, slots=True)
-class Queried:
+class Queried(Fact):
     """One request to a source ended."""
 
     source: str
@@ -98,7 +104,7 @@ class Queried:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotTaken:
+class SnapshotTaken(Fact):
     """A new snapshot replaced the one before."""
 
     source: str
@@ -110,7 +116,7 @@ class SnapshotTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceChanged:
+class SourceChanged(Fact):
     """A source answered for the first time, went down or came back; stated once at each change."""
 
     source: str
@@ -119,7 +125,7 @@ class SourceChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryChanged:
+class QueryChanged(Fact):
     """A query fails while its source answers, or works again; stated once at each change."""
 
     source: str
@@ -130,7 +136,7 @@ class QueryChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class LagChanged:
+class LagChanged(Fact):
     """All samples of a source arrive so late, and ages count from then; stated at each change."""
 
     source: str
@@ -139,7 +145,7 @@ class LagChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportersFound:
+class ExportersFound(Fact):
     """A source shows new exporters beside dcgm-exporter."""
 
     source: str
@@ -147,7 +153,7 @@ class ExportersFound:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchChanged:
+class WatchChanged(Fact):
     """A resource of the Kubernetes API can no longer be watched, or can; once at each change."""
 
     resource: str
@@ -157,7 +163,7 @@ class WatchChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateLoaded:
+class CertificateLoaded(Fact):
     """A server shows this certificate from now on; stated once for each certificate."""
 
     server: str
@@ -167,7 +173,7 @@ class CertificateLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateRefused:
+class CertificateRefused(Fact):
     """New files hold no usable certificate; the one before stays in use. Stated once."""
 
     server: str
@@ -175,7 +181,7 @@ class CertificateRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateLapsed:
+class CertificateLapsed(Fact):
     """A certificate is in use although clients refuse it for its dates; stated once for each."""
 
     server: str
@@ -183,7 +189,7 @@ class CertificateLapsed:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerRefused:
+class TriggerRefused(Fact):
     """A call's trigger is wrong; stated at each such call."""
 
     scaled_object: ScaledObject
@@ -192,14 +198,14 @@ class TriggerRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerChanged:
+class TriggerChanged(Fact):
     """A trigger that was not known before was read without a mistake."""
 
     scaled_object: ScaledObject
 
 
 @dataclass(frozen=True, slots=True)
-class AlertChanged:
+class AlertChanged(Fact):
     """An alert about a ScaledObject begins to fire or ends; stated once at each change."""
 
     scaled_object: ScaledObject
@@ -210,7 +216,7 @@ class AlertChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Notified:
+class Notified(Fact):
     """A message to the webhook was answered."""
 
     sender: str
@@ -224,7 +230,7 @@ class Notified:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerChanged:
+class PeerChanged(Fact):
     """Another replica can no longer be told of alerts, or can again; once at each change."""
 
     peer: str
@@ -234,7 +240,7 @@ class PeerChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ObserveRead:
+class ObserveRead(Fact):
     """The files with ScaledObjects to observe were read, because they have changed."""
 
     files: int
@@ -244,7 +250,7 @@ class ObserveRead:
 
 
 @dataclass(frozen=True, slots=True)
-class ObserveRefused:
+class ObserveRefused(Fact):
     """A part of a file with ScaledObjects to observe was refused; stated once for each reading."""
 
     file: str
@@ -254,62 +260,26 @@ class ObserveRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class PeersAsked:
+class PeersAsked(Fact):
     """Alerts were sent to the other replicas, or requested from them."""
 
     reachable: int
     unreachable: int
 
 
-Fact = (
-    Evaluated
-    | DemandKnown
-    | Queried
-    | SnapshotTaken
-    | SourceChanged
-    | QueryChanged
-    | LagChanged
-    | ExportersFound
-    | EvidenceChanged
-    | WatchChanged
-    | TriggerRefused
-    | TriggerChanged
-    | AlertChanged
-    | Notified
-    | PeerChanged
-    | PeersAsked
-    | ObserveRead
-    | ObserveRefused
-    | CertificateLoaded
-    | CertificateRefused
-    | CertificateLapsed
-    | CallBegan
-    | CallDecided
-    | Called
-)
 Observer = Callable[[Fact], None]
 
 
-def is_heard(observe: Observer, kind: type[Fact]) -> bool:
-    """Tell whether an observer does anything with facts of a kind.
-
-    An observer that does not hear all of them has an attribute `hears` with the kinds that it does.
-    """
-    hears: Collection[type[Fact]] | None = getattr(observe, "hears", None)
-    return hears is None or kind in hears
-
-
 class Subscriber:
-    """An observer that has a function for each kind of fact that it hears."""
+    """An observer that has a function for each kind of fact that it is about."""
 
     def __init__(self, functions: Mapping[type[Fact], Callable[[Any], None]]) -> None:
         """Take the functions, by the kind that each is called with."""
-        self.hears = functions
-        """By the kinds that are heard: the function of each."""
+        self._functions = functions
 
     def __call__(self, fact: Fact) -> None:
         """Call the function for this kind of fact, if there is one."""
-        function = self.hears.get(type(fact))
+        function = self._functions.get(type(fact))
         if function is not None:
             function(fact)
 

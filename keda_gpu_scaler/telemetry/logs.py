@@ -1,32 +1,46 @@
-"""The configuration of the log: its level, its format and its stream.
+"""The configuration of the log, and the only writing to the standard streams.
 
 The event of a line is a dotted name, everything else is a key. The core never logs: it states
-facts, and `LogObserver` (in `log_lines`) writes lines for some of them. Lines wait in the queue of
-`output`, so a call neither waits for the log nor fails because of it.
+facts, and `LogObserver` (in `log_lines`) writes lines for some of them.
+
+A container's log is a pipe that another process reads: it can be closed or full, and so can the
+disk behind it. A call neither waits for it nor fails because of it: lines wait in a bounded queue
+for a thread. What finds no room there, and what cannot be written, is dropped and counted.
 """
 
+import contextlib
+import io
 import logging
-import math
+import logging.handlers
+import os
+import queue
 import re
+import stat
 import sys
+import threading
 import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import TextIO, cast
 
 import structlog
-from cachetools import LRUCache
+from cachetools import TTLCache
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from keda_gpu_scaler.telemetry import output
-
+WAITING_LINES = 4_000
+"""What a thousand triggers cause when they begin, and more: about two MiB."""
+LONGEST_BYTES = 32 * 1024
+"""The longest line; of a longer one a part is shown."""
+_CUT_CHARACTERS = LONGEST_BYTES // 2 - 1_024
+"""How much is shown of a line that is too long: at most twice as long where it is a value."""
 REPEAT_SECONDS = 60.0
 """A library's line is written once in this time, however often it is repeated."""
 _REMEMBERED = 256
 _COMPARED_CHARACTERS = 1_000
 _NUMBER = re.compile(r"0x[0-9a-f]+|[0-9]+")
-_CUT_CHARACTERS = output.LONGEST_BYTES // 2 - 1_024
-"""How much is shown of a line that is too long: at most twice as long where it is a value."""
+_OWN = "keda_gpu_scaler"
+"""The logger of this process's own lines; all others are those of libraries."""
+_STDERR = 2
 
 
 class LogLevel(StrEnum):
@@ -46,12 +60,92 @@ class LogFormat(StrEnum):
     CONSOLE = "console"
 
 
+class _Queue(logging.handlers.QueueHandler):
+    """Hands rendered lines to the thread that writes them, and waits for nothing.
+
+    Lines of libraries that differ only in numbers are the same line again.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        # Its `put` can be called twice: garbage that is collected meanwhile may log as well.
+        self.lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+        super().__init__(self.lines)
+        self.dropped = 0
+        self._written: TTLCache[tuple[object, ...], bool] = TTLCache(
+            _REMEMBERED, REPEAT_SECONDS, clock
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue the line, unless a library repeats it; `handle` holds the lock."""
+        try:
+            if record.name == _OWN or not self._is_repeated(record):
+                self.enqueue(self.prepare(record))
+        except Exception:  # noqa: BLE001 - as in every handler: the caller is not to blame
+            self.handleError(record)
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Drop the line if there is no room."""
+        if self.lines.qsize() < WAITING_LINES:
+            record.msg = record.msg[:LONGEST_BYTES]  # only lines for people are longer
+            self.lines.put(record)
+        else:
+            self.dropped += 1
+
+    def _is_repeated(self, record: logging.LogRecord) -> bool:
+        text = _NUMBER.sub("#", record.getMessage()[:_COMPARED_CHARACTERS])
+        key = record.name, record.levelno, text
+        is_repeated = key in self._written
+        if not is_repeated:
+            self._written[key] = True
+        return is_repeated
+
+
+class Log(logging.Handler):
+    """Writes the lines of a queue in order, in a thread of its own."""
+
+    def __init__(self, lines: _Queue, descriptor: int) -> None:
+        """Start the thread.
+
+        Args:
+            lines: where the lines come from.
+            descriptor: the file descriptor to write to.
+        """
+        super().__init__()
+        self._lines, self._descriptor = lines, descriptor
+        self._lost = self._reported = 0
+        self._listener = logging.handlers.QueueListener(lines.lines, self)
+        self._listener.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line; report how many were dropped once nothing waits any more."""
+        # What UTF-8 cannot hold, half of a surrogate pair, can come from outside.
+        line = f"{record.getMessage()}\n".encode("utf-8", "backslashreplace")
+        written = 0
+        with contextlib.suppress(OSError):
+            written = os.write(self._descriptor, line)
+        if written < len(line):
+            self._lost += 1
+        elif self.dropped() != self._reported and self._lines.lines.empty():
+            self._reported = self.dropped()
+            structlog.get_logger().warning("log.lines_dropped", dropped=self._reported)
+
+    def dropped(self) -> int:
+        """Return how many lines were not written so far."""
+        return self._lines.dropped + self._lost
+
+    def finish(self, seconds: float) -> None:
+        """Write what waits, but wait for it no longer than this. Nothing is written afterwards."""
+        ending = threading.Thread(target=self._listener.stop, name="end of the log", daemon=True)
+        ending.start()
+        ending.join(seconds)
+
+
 def configure(
     level: LogLevel,
     form: LogFormat,
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> output.LineWriter:
+) -> Log:
     """Send every line of this process to one stream, in one format.
 
     Args:
@@ -70,29 +164,26 @@ def configure(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     shown = sys.stdout if stream is None else stream
-    rendering = _rendering(form, is_terminal=shown.isatty())
-    writer = output.LineWriter(shown.fileno(), _tell_dropped)
-    lines = cast("TextIO", writer)
-    structlog.configure(
-        processors=[*common, *rendering],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(lines),
-        cache_logger_on_first_use=False,
-    )
-    handler = _LibraryHandler(lines, clock)
-    handler.setFormatter(
+    lines = _Queue(clock)
+    lines.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[_name_event, *common],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_rendering(form, is_terminal=shown.isatty()),
+            ],
         )
     )
-    logging.basicConfig(handlers=[handler], level=max(number, logging.WARNING), force=True)
+    structlog.configure(
+        processors=[*common, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=lambda *_: logging.getLogger(_OWN),
+        cache_logger_on_first_use=False,
+    )
+    logging.getLogger(_OWN).setLevel(number)
+    logging.basicConfig(handlers=[lines], level=max(number, logging.WARNING), force=True)
     logging.captureWarnings(capture=True)
-    return writer
-
-
-def _tell_dropped(dropped: int) -> None:
-    structlog.get_logger().warning("log.lines_dropped", dropped=dropped)
+    return Log(lines, shown.fileno())
 
 
 def _rendering(form: LogFormat, *, is_terminal: bool) -> list[Processor]:
@@ -110,45 +201,40 @@ def _json(logger: WrappedLogger, method: str, event: EventDict) -> str | bytes:
     """Begin each line with timestamp, level and event; show only a part of one that is too long."""
     first = {key: event.pop(key) for key in ("timestamp", "level", "event")}
     line = _write_json(logger, method, {**first, **event})
-    if len(line) < output.LONGEST_BYTES:
+    if len(line) < LONGEST_BYTES:
         return line
     return _write_json(logger, method, {**first, "cut": line[:_CUT_CHARACTERS]})
 
 
-class _LibraryHandler(logging.StreamHandler[TextIO]):
-    """Writes what libraries log. Lines that differ only in numbers are the same line again."""
-
-    def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
-        super().__init__(stream)
-        self._clock = clock
-        self._written: LRUCache[tuple[object, ...], tuple[float, int]] = LRUCache(_REMEMBERED)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the line, or count that it was repeated; `handle` holds the lock."""
-        try:
-            is_due = self._is_due(record)
-        except Exception:  # noqa: BLE001 - as in every handler: the caller is not to blame
-            self.handleError(record)
-        else:
-            if is_due:
-                super().emit(record)
-
-    def _is_due(self, record: logging.LogRecord) -> bool:
-        said = _NUMBER.sub("#", record.getMessage()[:_COMPARED_CHARACTERS])
-        key = record.name, record.levelno, said
-        now = self._clock()
-        at, repeated = self._written.get(key, (-math.inf, 0))
-        is_due = now - at >= REPEAT_SECONDS
-        self._written[key] = (now, 0) if is_due else (at, repeated + 1)
-        vars(record)["repeated"] = repeated
-        return is_due
-
-
 def _name_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Keep `event` a name: the sentence that a library logs becomes a key."""
-    record = event["_record"]
     event["message"], event["event"] = event["event"], "library.logged"
-    event["logger"] = record.name
-    if record.repeated:
-        event["repeated"] = record.repeated
+    event["logger"] = event["_record"].name
     return event
+
+
+class _ErrorOutput(io.TextIOBase):
+    """Python's error output: what cannot be written at once is lost."""
+
+    def fileno(self) -> int:
+        return _STDERR
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            os.write(_STDERR, text.encode("utf-8", "backslashreplace"))
+        return len(text)
+
+
+def free_error_output() -> None:
+    """Let nothing wait for a reader of the error output, or fail because of it.
+
+    gRPC's library writes there from its own threads, a line for each TLS handshake that fails, and
+    Python its last words. They are not queued: the process may end with them.
+    """
+    with contextlib.suppress(OSError):
+        if stat.S_ISFIFO(os.fstat(_STDERR).st_mode):
+            # Opened again, because others may share this end of the pipe and want to wait.
+            opened = os.open(f"/proc/self/fd/{_STDERR}", os.O_WRONLY | os.O_NONBLOCK)
+            os.dup2(opened, _STDERR)
+            os.close(opened)
+    sys.stderr = cast("TextIO", _ErrorOutput())

@@ -1,10 +1,13 @@
 """Traces of calls and of queries to sources, made from facts and sent by OTLP.
 
-A call's span is kept in a context variable from its first fact to its last one. Tasks started by a
-call inherit the variable, so the queries become children of its span, also those that end after the
-answer. Attributes of calls have OpenTelemetry's names where there are any. Spans contain no
-trigger, because its metadata may come from a Secret, and no reason, because sources quote the query
-in their errors.
+A call's span is OpenTelemetry's current one from the call's first fact to its last. Tasks that a
+call starts inherit it, so the queries become its children, also those that end after the answer.
+Attributes of calls have OpenTelemetry's names where there are any. Spans contain no trigger,
+because its metadata may come from a Secret, and no reason, because sources quote the query in their
+errors.
+
+OpenTelemetry's own instrumentation of grpc and httpx does not fit. It writes messages of errors and
+URLs, which may contain a query, and it cannot call RPCs that write to their stream.
 
 Spans go to the collector that the standard OTEL_… variables name. Batching, its bounds and retries
 are those of the SDK, in a thread that drops spans it cannot send. An unreachable collector delays
@@ -15,12 +18,10 @@ because it loads the libraries of the extra `otel`.
 import asyncio
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable
-from contextvars import ContextVar
 
-from opentelemetry import trace
+from opentelemetry import context, trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import (
@@ -45,7 +46,6 @@ FAULTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE"})
 refused trigger is the user's error."""
 _NANOSECONDS = 1_000_000_000
 
-_call: ContextVar[Span | None] = ContextVar("keda_gpu_scaler_call", default=None)
 _propagator = TraceContextTextMapPropagator()
 
 
@@ -75,13 +75,13 @@ class SpanObserver(facts.Subscriber):
         span = self._call_span(fact.method, self._clock(), fact.traceparent)
         span.set_attribute("k8s.namespace.name", namespace)
         span.set_attribute(OWN + "scaled_object", name)
-        _call.set(span)
+        context.attach(trace.set_span_in_context(span))
 
     def _called(self, fact: facts.Called) -> None:
-        now, span = self._clock(), _call.get()
-        if span is None:  # refused before it was read
+        now, span = self._clock(), trace.get_current_span()
+        if span is trace.INVALID_SPAN:  # refused before it was read
             span = self._call_span(fact.method, _start(now, fact.seconds))
-        _call.set(None)
+        context.attach(Context())
         span.set_attribute("rpc.response.status_code", fact.code)
         if fact.code in FAULTS:
             span.set_status(StatusCode.ERROR)
@@ -97,7 +97,7 @@ class SpanObserver(facts.Subscriber):
         )
 
     def _queried(self, fact: facts.Queried) -> None:
-        now, call = self._clock(), _call.get()
+        now = self._clock()
         attributes: dict[str, AttributeValue] = {
             OWN + "source": fact.source,
             OWN + "query": fact.query,
@@ -105,7 +105,6 @@ class SpanObserver(facts.Subscriber):
         }
         span = self._tracer.start_span(
             f"query {fact.query}",
-            context=Context() if call is None else trace.set_span_in_context(call, Context()),
             kind=SpanKind.CLIENT,
             attributes=attributes,
             start_time=_start(now, fact.seconds),
@@ -116,22 +115,16 @@ class SpanObserver(facts.Subscriber):
 
 
 def _decided(fact: facts.CallDecided) -> None:
-    decided = fact.decision
-    _describe(state=str(decided.state))
+    """Describe the call's span; that of a stream keeps the last values."""
+    span, decided = trace.get_current_span(), fact.decision
+    span.set_attribute(OWN + "state", str(decided.state))
     if decided.active is not None:
-        _describe(active=decided.active)
+        span.set_attribute(OWN + "active", decided.active)
 
 
 def _demanded(fact: facts.DemandKnown) -> None:
     if fact.demand.value is not None:
-        _describe(demand=fact.demand.value)
-
-
-def _describe(**said: AttributeValue) -> None:
-    """Set attributes of the present call's span; the span of a stream keeps the last values."""
-    span = _call.get()
-    if span is not None:
-        span.set_attributes({OWN + key: value for key, value in said.items()})
+        trace.get_current_span().set_attribute(OWN + "demand", fact.demand.value)
 
 
 def _start(end: int, seconds: float) -> int:
@@ -157,14 +150,17 @@ class Export:
         Raises:
             errors.SettingsError: the variables name a protocol that is not supported.
         """
-        _check_protocol()
-        self._exporter = OTLPSpanExporter()
+        chosen = next(filter(os.environ.get, _PROTOCOL_VARIABLES), "")
+        protocol = os.environ.get(chosen, _PROTOCOL)
+        if protocol != _PROTOCOL:
+            raise errors.SettingsError(f"{chosen}: {protocol!r}; expected {_PROTOCOL}")
+        ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
         self._provider = TracerProvider(
-            resource=_resource(),
+            resource=ours.merge(OTELResourceDetector().detect()),  # the environment wins
             span_limits=SpanLimits(max_attribute_length=MOST_CHARACTERS),
             shutdown_on_exit=False,  # `stop` does it, in order and within its time
         )
-        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 
     @property
     def tracer(self) -> trace.Tracer:
@@ -177,31 +173,6 @@ class Export:
         Args:
             seconds: the longest time for it; `FLUSH_SECONDS` is the limit in any case.
         """
-        sent = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def send() -> None:
-            self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop may have ended meanwhile
-                loop.call_soon_threadsafe(sent.set)
-
-        # The end of the loop waits for its executor's threads, but not for a daemon thread.
-        threading.Thread(target=send, name="last spans", daemon=True).start()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(seconds, FLUSH_SECONDS)):
-                await sent.wait()
-        except TimeoutError:
-            self._exporter.shutdown()
-
-
-def _check_protocol() -> None:
-    given = [(name, os.environ[name]) for name in _PROTOCOL_VARIABLES if os.environ.get(name)]
-    for name, protocol in given[:1]:
-        if protocol != _PROTOCOL:
-            raise errors.SettingsError(f"{name}: {protocol!r}; expected {_PROTOCOL}")
-
-
-def _resource() -> Resource:
-    """Return the resource that identifies this process; the environment wins."""
-    ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
-    return ours.merge(OTELResourceDetector().detect())
+                await asyncio.to_thread(self._provider.shutdown)

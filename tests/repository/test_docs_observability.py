@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from keda_gpu_scaler.telemetry import metrics
 from tests.repository import test_alerts, test_dashboard, test_docs
 from tests.repository.chart import charts, comments
+from tests.support.exposed import exposed
 
 PAGE = test_alerts.RUNBOOKS
 OTHERS = {"Dashboards", "New", "Import", "Targets"}
@@ -61,7 +61,7 @@ def test_every_event_and_every_value_of_the_chart_it_names_exists() -> None:
 def test_every_metric_it_names_exists() -> None:
     named = set(re.findall(r"\bkeda_gpu_scaler_\w+", PAGE.read_text()))
     assert named
-    assert named <= {metric.name for metric in metrics.METRICS}
+    assert named <= {metric.name for metric in exposed()}
 
 
 @pytest.mark.needs("helm")

@@ -14,12 +14,10 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import server
 from keda_gpu_scaler.service.interceptor import BUSY, DEADLINE_TEXT, INTERNAL_TEXT
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access, Namespaces
 from tests.service.harness import (
     QUIET,
     SIGNAL,
-    STATED,
     Script,
     Served,
     decided,
@@ -238,13 +236,6 @@ async def test_each_answered_call_is_one_fact() -> None:
         assert await served.next_call() == ("GetMetrics", "OK")
         assert await served.next_call() == ("IsActive", "OK")
         assert served.calls.empty()
-
-
-async def test_nothing_is_stated_of_a_call_that_only_traces_would_hear() -> None:
-    hears = STATED - {facts.CallBegan, facts.CallDecided}
-    async with serving(Script(SIGNAL), hears=hears) as served:
-        await served.stub.IsActive(reference())
-        assert await served.next_call() == ("IsActive", "OK")
 
 
 async def test_a_refused_value_is_a_fact() -> None:

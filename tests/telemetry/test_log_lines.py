@@ -144,19 +144,156 @@ def test_warnings_of_a_trigger_are_told_once(lines: LogCapture) -> None:
     assert {line["scaled_object"] for line in told} == {"bert"}
 
 
-def test_an_outage_of_a_source_and_its_end_are_told(lines: LogCapture) -> None:
-    observe = LogObserver()
-    for reachable in (False, True):
-        observe(facts.SourceChanged("default", reachable=reachable, reason="refused"))
-    assert [dict(line) for line in lines.entries] == [
-        {
-            "event": "source.down",
-            "log_level": "warning",
-            "source": "default",
-            "reason": "refused",
-        },
-        {"event": "source.up", "log_level": "info", "source": "default", "reason": "refused"},
-    ]
+ERROR = ZeroDivisionError()
+BERT = {"namespace": "ml", "scaled_object": "bert"}
+
+
+def line(event: str, level: str, **keys: object) -> dict[str, object]:
+    """Return a line as it is written."""
+    return {"event": event, "log_level": level, **keys}
+
+
+LINES: list[tuple[facts.Fact, dict[str, object]]] = [
+    (
+        facts.SourceChanged("default", reachable=True, reason="it answers"),
+        line("source.up", "info", source="default", reason="it answers"),
+    ),
+    (
+        facts.SourceChanged("default", reachable=False, reason="refused"),
+        line("source.down", "warning", source="default", reason="refused"),
+    ),
+    (
+        facts.QueryChanged("default", "query-1a2b3c4d", works=True, reason="it works"),
+        line("query.works", "info", source="default", query="query-1a2b3c4d", reason="it works"),
+    ),
+    (
+        facts.QueryChanged("default", "query-1a2b3c4d", works=False, reason="HTTP 422"),
+        line(
+            "query.failed", "warning", source="default", query="query-1a2b3c4d", reason="HTTP 422"
+        ),
+    ),
+    (
+        facts.ExportersFound("default", ("amd", "hami")),
+        line("source.exporters", "info", source="default", found=("amd", "hami")),
+    ),
+    (
+        facts.Queried("default", "snapshot", 0.12345, None),
+        line(
+            "source.queried", "debug", source="default", query="snapshot", seconds=0.123, error=None
+        ),
+    ),
+    (  # What takes the source down has a line of its own.
+        facts.Queried("default", "snapshot", 0.1, "HTTP 500"),
+        line(
+            "source.queried",
+            "debug",
+            source="default",
+            query="snapshot",
+            seconds=0.1,
+            error="HTTP 500",
+        ),
+    ),
+    (  # And so has what was given up.
+        facts.Queried("default", "evidence", 2.0, facts.GIVEN_UP),
+        line(
+            "source.queried",
+            "debug",
+            source="default",
+            query="evidence",
+            seconds=2.0,
+            error=facts.GIVEN_UP,
+        ),
+    ),
+    (
+        facts.WatchChanged("pods", works=True, reason="it is listed"),
+        line("kubernetes.watching", "info", resource="pods", reason="it is listed"),
+    ),
+    (
+        facts.WatchChanged("pods", works=False, reason="HTTP 403"),
+        line("kubernetes.lost", "warning", resource="pods", reason="HTTP 403"),
+    ),
+    (
+        facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="a message says so"),
+        line("alert.fires", "info", **BERT, alert="Busy", reason="a message says so"),
+    ),
+    (
+        facts.AlertChanged(triggers.BERT, "Busy", fires=False, reason="it is resolved"),
+        line("alert.ended", "info", **BERT, alert="Busy", reason="it is resolved"),
+    ),
+    (
+        facts.Notified("grafana", 200, "taken: 1"),
+        line("webhook.taken", "debug", sender="grafana", status=200, answer="taken: 1"),
+    ),
+    (
+        facts.Notified("alertmanager", 200, "taken: 1", truncated=3),
+        line("webhook.truncated", "warning", sender="alertmanager", status=200, answer="taken: 1"),
+    ),
+    (
+        facts.Notified("alertmanager", 422, "not taken: 1"),
+        line(
+            "webhook.refused", "warning", sender="alertmanager", status=422, answer="not taken: 1"
+        ),
+    ),
+    (
+        facts.PeerChanged("http://10.0.0.1:8080", reachable=False, reason="refused"),
+        line("peer.down", "warning", peer="http://10.0.0.1:8080", reason="refused"),
+    ),
+    (
+        facts.PeerChanged("http://10.0.0.1:8080", reachable=True, reason="it answers"),
+        line("peer.up", "info", peer="http://10.0.0.1:8080", reason="it answers"),
+    ),
+    (
+        facts.CertificateLoaded("grpc", 1_800_000_000.0),
+        line("certificate.loaded", "info", server="grpc", expires="2027-01-15T08:00:00+00:00"),
+    ),
+    (
+        facts.CertificateRefused("http", "/tls.key is not a key"),
+        line("certificate.refused", "warning", server="http", reason="/tls.key is not a key"),
+    ),
+    (
+        facts.CertificateLapsed("grpc", "expired at 2026-01-01T00:00:00+00:00"),
+        line(
+            "certificate.lapsed",
+            "error",
+            server="grpc",
+            reason="expired at 2026-01-01T00:00:00+00:00",
+        ),
+    ),
+    (
+        facts.ObserveRead(2, 1, 1),
+        line("observe.read", "info", files=2, triggers=1, refused=1),
+    ),
+    (
+        facts.ObserveRefused("a.yaml", 14, "threshold: expected a number"),
+        line(
+            "observe.refused",
+            "warning",
+            file="a.yaml",
+            line=14,
+            reason="threshold: expected a number",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"), LINES, ids=[f"{row[1]['event']}-{row[1]['log_level']}" for row in LINES]
+)
+def test_a_fact_is_a_line(lines: LogCapture, fact: facts.Fact, expected: dict[str, object]) -> None:
+    LogObserver()(fact)
+    assert [dict(written) for written in lines.entries] == [expected]
+
+
+def test_the_same_refused_message_is_a_line_once_in_ten_minutes(lines: LogCapture) -> None:
+    clock = Clock()
+    observe = LogObserver(clock)
+    refused = facts.Notified("alertmanager", 422, "not taken: 1")
+    for fact in (refused, refused, facts.Notified("unknown", 401, "expected the token")):
+        observe(fact)
+    assert len(lines.entries) == 2
+    clock.now += 601
+    observe(refused)
+    assert len(lines.entries) == 3
 
 
 def test_samples_that_are_late_are_told_once_with_the_figure(lines: LogCapture) -> None:
@@ -212,37 +349,6 @@ def test_pods_that_no_exporter_shows_are_told_when_they_change(lines: LogCapture
     assert not named(lines, "trigger.pods_ignored")
 
 
-def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) -> None:
-    observe = LogObserver()
-    observe(facts.EvidenceChanged("default", EvidenceSource.KUBE_STATE_METRICS, "it answers"))
-    observe(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "HTTP 503"))
-    assert [dict(line) for line in lines.entries] == [
-        {
-            "event": "source.evidence",
-            "log_level": "info",
-            "source": "default",
-            "evidence": "kube-state-metrics",
-            "reason": "it answers",
-        },
-        {
-            "event": "source.evidence",
-            "log_level": "warning",
-            "source": "default",
-            "evidence": "exporters",
-            "reason": "HTTP 503",
-        },
-    ]
-
-
-def test_evidence_that_gets_weaker_after_long_is_a_warning_as_well(lines: LogCapture) -> None:
-    clock = Clock()
-    observe = LogObserver(clock)
-    observe(facts.EvidenceChanged("default", EvidenceSource.KUBERNETES, "it answers"))
-    clock.now += 3600
-    observe(facts.EvidenceChanged("default", EvidenceSource.KUBE_STATE_METRICS, "HTTP 403"))
-    assert [line["log_level"] for line in lines.entries] == ["info", "warning"]
-
-
 def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:
     observe = LogObserver()
     for evidence_source in (
@@ -255,28 +361,6 @@ def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> 
     assert levels == ["info", "warning", "warning", "info", "info"]
 
 
-def test_a_watch_that_is_lost_is_a_warning_and_one_that_works_is_not(lines: LogCapture) -> None:
-    observe = LogObserver()
-    observe(facts.WatchChanged("pods", works=True, reason="it is listed"))
-    observe(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
-    told = [(line["event"], line["log_level"], line["resource"]) for line in lines.entries]
-    assert told == [("kubernetes.watching", "info", "pods"), ("kubernetes.lost", "warning", "pods")]
-
-
-def test_a_query_is_told_at_debug(lines: LogCapture) -> None:
-    LogObserver()(facts.Queried("default", "snapshot", 0.12345, None))
-    assert [dict(line) for line in lines.entries] == [
-        {
-            "event": "source.queried",
-            "log_level": "debug",
-            "source": "default",
-            "query": "snapshot",
-            "seconds": 0.123,
-            "error": None,
-        }
-    ]
-
-
 def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCapture) -> None:
     observe = LogObserver()
     for error in (None, "HTTP 500", "HTTP 500", None, None):
@@ -287,68 +371,6 @@ def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCap
     assert told == [
         {"event": "source.part_lost", "log_level": "warning", **named, "reason": "HTTP 500"},
         {"event": "source.part_back", "log_level": "info", **named},
-    ]
-
-
-def test_a_query_that_was_given_up_is_no_part_that_is_lost(lines: LogCapture) -> None:
-    LogObserver()(facts.Queried("default", "evidence", 2.0, facts.GIVEN_UP))
-    assert [(line["log_level"], line["error"]) for line in lines.entries] == [
-        ("debug", facts.GIVEN_UP)
-    ]
-
-
-def test_a_query_that_takes_the_source_down_is_not_told_twice(lines: LogCapture) -> None:
-    LogObserver()(facts.Queried("default", "snapshot", 0.1, "HTTP 500"))
-    assert [line["log_level"] for line in lines.entries] == ["debug"]
-
-
-def test_exporters_that_were_found_are_told(lines: LogCapture) -> None:
-    LogObserver()(facts.ExportersFound("default", ("amd", "hami")))
-    assert [dict(line) for line in lines.entries] == [
-        {
-            "event": "source.exporters",
-            "log_level": "info",
-            "source": "default",
-            "found": ("amd", "hami"),
-        }
-    ]
-
-
-def test_what_is_in_files_and_what_is_wrong_with_it_is_told(lines: LogCapture) -> None:
-    observe = LogObserver()
-    observe(facts.ObserveRead(2, 1, 1))
-    observe(facts.ObserveRefused("a.yaml", 14, "threshold: expected a number"))
-    assert [dict(line) for line in lines.entries] == [
-        {"event": "observe.read", "log_level": "info", "files": 2, "triggers": 1, "refused": 1},
-        {
-            "event": "observe.refused",
-            "log_level": "warning",
-            "file": "a.yaml",
-            "line": 14,
-            "reason": "threshold: expected a number",
-        },
-    ]
-
-
-@pytest.mark.parametrize(
-    ("works", "level", "event"),
-    [(False, "warning", "query.failed"), (True, "info", "query.works")],
-)
-def test_a_users_own_query_is_told_of_when_it_changes(
-    lines: LogCapture,
-    works: bool,  # noqa: FBT001 - a table of answers
-    level: str,
-    event: str,
-) -> None:
-    LogObserver()(facts.QueryChanged("default", "query-1a2b3c4d", works, "HTTP 422"))
-    assert [dict(line) for line in lines.entries] == [
-        {
-            "event": event,
-            "log_level": level,
-            "source": "default",
-            "query": "query-1a2b3c4d",
-            "reason": "HTTP 422",
-        }
     ]
 
 
@@ -372,30 +394,3 @@ def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
     observe(facts.SnapshotTaken("default", "utilization", "auto", 1.0, 1, 0))
     observe(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
     assert lines.entries == []
-
-
-def test_what_becomes_of_certificates_is_told(lines: LogCapture) -> None:
-    observe = LogObserver()
-    observe(facts.CertificateLoaded("grpc", 1_800_000_000.0))
-    observe(facts.CertificateRefused("http", "/tls.key is not a key"))
-    observe(facts.CertificateLapsed("grpc", "expired at 2026-01-01T00:00:00+00:00"))
-    assert [dict(line) for line in lines.entries] == [
-        {
-            "event": "certificate.loaded",
-            "log_level": "info",
-            "server": "grpc",
-            "expires": "2027-01-15T08:00:00+00:00",
-        },
-        {
-            "event": "certificate.refused",
-            "log_level": "warning",
-            "server": "http",
-            "reason": "/tls.key is not a key",
-        },
-        {
-            "event": "certificate.lapsed",
-            "log_level": "error",
-            "server": "grpc",
-            "reason": "expired at 2026-01-01T00:00:00+00:00",
-        },
-    ]

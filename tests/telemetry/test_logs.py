@@ -1,5 +1,6 @@
-"""How the lines of the log look, of this process's own and of libraries."""
+"""How the lines of the log look, of this process's own and of libraries, and who waits for them."""
 
+import fcntl
 import json
 import logging
 import os
@@ -7,17 +8,20 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import structlog
 
 from keda_gpu_scaler.settings import LogFormat, LogLevel
 from keda_gpu_scaler.telemetry import logs
-from keda_gpu_scaler.telemetry.output import LONGEST_BYTES
+from keda_gpu_scaler.telemetry.logs import LONGEST_BYTES, WAITING_LINES
 from tests.support.clocks import Clock
+from tests.support.processes import until
 
 HANG_SECONDS = 30.0
+PIPE_BYTES = 4096
+"""The smallest pipe that Linux has."""
 
 
 @pytest.fixture
@@ -37,9 +41,9 @@ def logging_to(
 ) -> Iterator[None]:
     """Write the log into a file, and all of it before the end."""
     with path.open("w") as stream:
-        writer = logs.configure(level, form, stream, **more)
+        log = logs.configure(level, form, stream, **more)
         yield
-        writer.finish(HANG_SECONDS)
+        log.finish(HANG_SECONDS)
 
 
 def written(path: Path) -> list[dict[str, Any]]:
@@ -59,9 +63,9 @@ def test_a_line_is_one_json_object_where_nobody_watches(path: Path, form: LogFor
 def test_a_line_is_for_people_on_a_terminal(path: Path) -> None:
     screen, terminal = os.openpty()
     with os.fdopen(terminal, "w") as stream:
-        writer = logs.configure(LogLevel.INFO, LogFormat.AUTO, stream)
+        log = logs.configure(LogLevel.INFO, LogFormat.AUTO, stream)
         structlog.get_logger().info("serve.listening", grpc_port=6000)
-        writer.finish(HANG_SECONDS)
+        log.finish(HANG_SECONDS)
         shown = os.read(screen, 4096).decode()
     os.close(screen)
     assert not path.exists()
@@ -95,6 +99,12 @@ def test_a_line_that_is_too_long_is_cut_and_still_an_object(path: Path, text: st
     assert LONGEST_BYTES / 3 < len(path.read_bytes()) <= LONGEST_BYTES
 
 
+def test_a_line_for_people_that_is_too_long_is_cut(path: Path) -> None:
+    with logging_to(path, LogFormat.CONSOLE):
+        structlog.get_logger().info("serve.starting", source="x" * 2 * LONGEST_BYTES)
+    assert len(path.read_bytes()) == LONGEST_BYTES + len("\n")
+
+
 def test_what_libraries_say_becomes_a_line_with_a_name(path: Path) -> None:
     with logging_to(path, level=LogLevel.DEBUG):
         logging.getLogger("uvicorn.error").info("Started")
@@ -125,11 +135,18 @@ def test_a_library_that_repeats_itself_is_written_once_a_minute(path: Path) -> N
         library.warning("something else")
         clock.now += 30
         library.error("no descriptor for <socket 7 at 0x7>")
-        clock.now += 60
-        library.error("no descriptor for <socket 7 at 0x7>")
+        structlog.get_logger().info("decision.changed")
+        structlog.get_logger().info("decision.changed")
     lines = written(path)
-    assert [line.get("repeated") for line in lines] == [None] * 4 + [999, None]
     assert lines[0]["message"] == "no descriptor for <socket 0 at 0x0>"
+    assert lines[4]["message"] == "no descriptor for <socket 7 at 0x7>"
+    assert [line.get("logger") for line in lines[1:]] == [
+        "asyncio",
+        "grpc",
+        *["asyncio"] * 2,
+        None,
+        None,
+    ]
 
 
 def test_a_library_that_does_not_know_how_to_log_fails_nothing(
@@ -155,3 +172,96 @@ def test_a_traceback_does_not_show_the_values_of_variables(path: Path, form: Log
 
 def _fail_with(secret: str) -> None:
     raise RuntimeError(len(secret))
+
+
+class Pipe:
+    """A small pipe with a name, which can have another reader after the first one is gone."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self._path = path
+        self.reader = self._opened()
+        self.writer = path.open("w")
+        fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+    def read_again(self) -> None:
+        """Let another reader come."""
+        self.reader = self._opened()
+
+    def read(self, count: int) -> list[dict[str, Any]]:
+        """Return so many lines, once they are there."""
+        return [json.loads(self.reader.readline()) for _ in range(count)]
+
+    def _opened(self) -> BinaryIO:
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "rb")
+
+
+@pytest.fixture
+def pipe(path: Path) -> Iterator[Pipe]:
+    made = Pipe(path)
+    yield made
+    made.reader.close()
+    made.writer.close()
+
+
+def configured(pipe: Pipe) -> tuple[logs.Log, Any]:
+    """Write the log into the pipe; return what writes it, and a logger."""
+    log = logs.configure(LogLevel.INFO, LogFormat.JSON, pipe.writer)
+    return log, structlog.get_logger()
+
+
+async def lost(log: logs.Log, count: int) -> None:
+    """Wait until so many lines are lost."""
+
+    async def is_lost() -> bool:
+        return log.dropped() == count
+
+    await until(is_lost, HANG_SECONDS, f"{count} lines are lost")
+
+
+def test_lines_that_find_no_room_are_dropped_and_counted_once_the_log_is_read_again(
+    pipe: Pipe,
+) -> None:
+    log, logger = configured(pipe)
+    logger.info("hanging", text="a" * 2 * PIPE_BYTES)
+    for number in range(WAITING_LINES + 10):
+        logger.info("line", number=number)
+    dropped = log.dropped()
+    assert 9 <= dropped <= 10
+    hanging, *lines, last = pipe.read(WAITING_LINES + 12 - dropped)
+    assert hanging["event"] == "hanging"
+    assert [line["number"] for line in lines] == list(range(WAITING_LINES + 10 - dropped))
+    assert (last["event"], last["dropped"]) == ("log.lines_dropped", dropped)
+    logger.info("afterwards")
+    assert pipe.read(1)[0]["event"] == "afterwards"
+    log.finish(HANG_SECONDS)
+
+
+async def test_lines_without_a_reader_are_counted_once_there_is_one_again(pipe: Pipe) -> None:
+    log, logger = configured(pipe)
+    pipe.reader.close()
+    for count in (1, 2):
+        logger.info("lost")
+        await lost(log, count)
+    pipe.read_again()
+    logger.info("shown")
+    first, second = pipe.read(2)
+    assert first["event"] == "shown"
+    assert (second["event"], second["dropped"]) == ("log.lines_dropped", 2)
+    log.finish(HANG_SECONDS)
+
+
+async def test_the_end_does_not_wait_for_a_reader_that_hangs(pipe: Pipe) -> None:
+    log, logger = configured(pipe)
+    logger.info("hanging", text="a" * 2 * PIPE_BYTES)
+    log.finish(0)
+    pipe.reader.close()
+    await lost(log, 1)
+
+
+def test_text_that_utf_8_cannot_hold_is_written_nevertheless(path: Path) -> None:
+    with logging_to(path, LogFormat.CONSOLE):
+        structlog.get_logger().info("half a pair: \udc80")
+    assert "half a pair: \\udc80" in path.read_text()

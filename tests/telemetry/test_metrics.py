@@ -1,20 +1,20 @@
 """Facts → metrics, read back from what a Prometheus would see."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
 from prometheus_client import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.telemetry import facts, metrics
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Telemetry
-from keda_gpu_scaler.telemetry.metrics.calls import NOTED
-from keda_gpu_scaler.telemetry.metrics.triggers import LIMIT, PART
+from keda_gpu_scaler.telemetry.metrics.recent import Recent
 from tests.support import triggers
 from tests.support.clocks import Clock
 
@@ -32,6 +32,7 @@ MEASURED = Decision(
     evidence=EvidenceSource.KUBE_STATE_METRICS,
     ignored=("bert-0",),
 )
+OTHER = ScaledObject("ml", "other")
 UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
 
 
@@ -67,20 +68,6 @@ def test_calls_are_counted_and_timed(counted: Telemetry) -> None:
     assert value(counted, "rpc_duration_seconds_bucket", method="GetMetrics", le="0.0025") == 1
 
 
-def test_calls_are_counted_whenever_they_are_read_and_however_many_they_are(
-    counted: Telemetry,
-) -> None:
-    for calls in (NOTED - 1, NOTED, 2 * NOTED + 1):
-        for number in range(calls):
-            counted(facts.Called("IsActive", "OK", 0.1 * number))
-        expected = pytest.approx(sum(0.1 * number for number in range(calls)))
-        for _ in range(2):
-            assert value(counted, "rpcs_total", method="IsActive", code="OK") == calls
-            assert value(counted, "rpc_duration_seconds_count", method="IsActive") == calls
-            assert value(counted, "rpc_duration_seconds_sum", method="IsActive") == expected
-        counted = Telemetry()
-
-
 def test_queries_are_counted_by_outcome_and_timed(counted: Telemetry) -> None:
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Queried("default", "snapshot", 0.25, "connection refused"))
@@ -108,22 +95,6 @@ def test_a_source_that_gave_a_snapshot_is_up_also_after_it_was_forgotten(
     assert value(counted, "source_up", source="default") is None
     counted(taken())
     assert value(counted, "source_up", source="default") == 1
-
-
-def test_what_decisions_say_of_one_snapshot_is_taken_once_a_second(
-    counted: Telemetry, clock: Clock
-) -> None:
-    counted(evaluated(age=2.0))
-    for age, shown in ((2.9, 2.5), (0.5, 0.5), (2.5, 2.5)):
-        clock.now += 0.5
-        counted(evaluated(age=age))
-        assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == shown
-    counted(evaluated(UNKNOWN, age=None))
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
-    counted(evaluated(age=2.5))
-    clock.now += 1
-    counted(evaluated(age=3.75))
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 3.75
 
 
 def test_a_snapshot_shows_its_pods_and_what_it_left_out(counted: Telemetry) -> None:
@@ -162,7 +133,6 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
             "measured_replicas",
             "reporting_pods",
             "ignored_pods",
-            "unseen_replicas",
         )
     }
     assert shown == {
@@ -174,7 +144,6 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
         "measured_replicas": 2,
         "reporting_pods": 4,
         "ignored_pods": 1,
-        "unseen_replicas": 0,
     }
 
 
@@ -235,9 +204,9 @@ def test_inactive_is_zero_and_not_absent(counted: Telemetry) -> None:
 
 def test_series_nobody_asks_for_end_after_ten_minutes(counted: Telemetry, clock: Clock) -> None:
     counted(evaluated())
-    clock.now += 600
+    clock.now += 599
     assert value(counted, "trigger_value", **TRIGGER) == 167
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 602
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 601
     clock.now += 1
     assert value(counted, "trigger_value", **TRIGGER) is None
     assert value(counted, "trigger_state", **TRIGGER, state="measured") is None
@@ -257,46 +226,15 @@ def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry)
     other = replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50"))
     counted(other)
     assert value(counted, "trigger_threshold", **TRIGGER) == 50
-    counted(replace(evaluated(), scaled_object=ScaledObject("ml", "other")))
+    counted(replace(evaluated(), scaled_object=OTHER))
     assert value(counted, "trigger_threshold", **TRIGGER) == 50
 
 
-def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
-    counted(evaluated())
-    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
-    counted(taken())
-    counted(facts.SourceChanged("default", reachable=True, reason="it answers"))
-    counted(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"))
-    counted(facts.Queried("default", "snapshot", 0.5, None))
-    counted(facts.Called("GetMetrics", "OK", 0.002))
-    counted(facts.ExportersFound("default", ("hami",)))
-    counted(facts.LagChanged("default", 150.0))
-    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
-    counted(facts.Notified("alertmanager", 200, "taken: 1"))
-    counted(facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="it fires"))
-    counted(facts.PeersAsked(1, 0))
-    counted.certificates.follow("grpc", lambda: {"server": 1.0})
-    counted.losses.observer_failed("log")
-    own = {}
-    for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
-        if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
-            total = "_total" if family.type == "counter" else ""
-            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
-            own[family.name + total] = (family.type, labels, family.documentation)
-    assert own == {
-        metric.name: (metric.kind, set(metric.labels), metric.meaning) for metric in metrics.METRICS
-    }
-
-
-def test_what_was_lost_of_the_log_and_of_facts_is_counted() -> None:
+def test_what_was_lost_of_the_log_is_counted() -> None:
     dropped = iter((0, 7))
     counted = Telemetry(lines_dropped=lambda: next(dropped))
     assert value(counted, "log_lines_dropped_total") == 0
     assert value(counted, "log_lines_dropped_total") == 7
-    counted = Telemetry()
-    for _ in range(2):
-        counted.losses.observer_failed("traces")
-    assert value(counted, "observer_failures_total", observer="traces") == 2
 
 
 def test_the_tasks_of_the_event_loop_are_counted_when_they_are_asked_for() -> None:
@@ -306,33 +244,19 @@ def test_the_tasks_of_the_event_loop_are_counted_when_they_are_asked_for() -> No
     assert value(counted, "tasks") == 5
 
 
-@pytest.mark.slow
-def test_every_one_of_many_triggers_is_shown(counted: Telemetry) -> None:
-    names = [f"bert-{number}" for number in range(2 * PART + 1)]
-    for name in names:
-        counted(replace(evaluated(), scaled_object=ScaledObject("ml", name)))
-        counted(facts.DemandKnown(ScaledObject("ml", name), triggers.spec(), Demand(7.0)))
-    for name in names:
-        labels = TRIGGER | {"scaled_object": name}
-        assert value(counted, "trigger_value", **labels) == 167
-        assert value(counted, "trigger_demand", **labels) == 7
-        assert value(counted, "trigger_state", **labels, state="measured") == 1
+def test_beyond_the_limit_what_was_put_longest_ago_ends(clock: Clock) -> None:
+    recent: Recent[str, int] = Recent(2, clock)
+    for number, key in enumerate("abac"):
+        recent.put(key, number)
+    assert dict(recent.items()) == {"a": 2, "c": 3}
 
 
-@pytest.mark.slow
-def test_beyond_the_limit_those_that_are_shown_stay_and_the_others_are_counted(
-    counted: Telemetry, clock: Clock
-) -> None:
-    first, last = (TRIGGER | {"scaled_object": f"bert-{number}"} for number in (0, LIMIT))
-    for number in range(LIMIT + 2):
-        counted(replace(evaluated(), scaled_object=ScaledObject("ml", f"bert-{number}")))
-    assert value(counted, "trigger_value", **first) == 167
-    assert value(counted, "trigger_value", **last) is None
-    assert value(counted, "triggers_left_out") == 2
-    clock.now += 601
-    counted(replace(evaluated(), scaled_object=ScaledObject("ml", f"bert-{LIMIT}")))
-    assert value(counted, "trigger_value", **last) == 167
-    assert value(counted, "triggers_left_out") == 0
+def test_a_key_that_ends_while_all_are_read_fails_nothing() -> None:
+    times = itertools.count(0.0, FORGET_SECONDS / 4)
+    recent: Recent[int, int] = Recent(10, lambda: next(times))
+    for key in range(3):
+        recent.put(key, key)
+    assert recent.items()
 
 
 def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:
@@ -392,7 +316,7 @@ def test_the_expiry_of_a_certificate_is_that_of_the_moment(counted: Telemetry) -
     shown, authority = ({"server": "grpc", "kind": kind} for kind in ("server", "client_ca"))
     assert value(counted, name, **shown) is None
     expiries = {"server": 1000.0}
-    counted.certificates.follow("grpc", lambda: expiries)
+    counted.follow_certificate("grpc", lambda: expiries)
     assert value(counted, name, **shown) == 1000
     assert value(counted, name, **authority) is None
     expiries.update(server=2000.0, client_ca=3000.0)
@@ -415,3 +339,36 @@ def test_what_happened_to_a_certificate_is_in_the_log_alone(
     before = generate_latest(counted.registry).count(b"keda_gpu_scaler_")
     counted(fact)
     assert generate_latest(counted.registry).count(b"keda_gpu_scaler_") == before
+
+
+def firing(whose: ScaledObject = triggers.BERT, *, fires: bool) -> facts.AlertChanged:
+    return facts.AlertChanged(whose, "Busy", fires, "so it was said")
+
+
+def test_the_alerts_that_fire_are_counted_for_each_object(counted: Telemetry) -> None:
+    bert = {"namespace": "ml", "scaled_object": "bert"}
+    for fact in (firing(fires=True), firing(fires=True), firing(OTHER, fires=True)):
+        counted(fact)
+    assert value(counted, "alerts_firing", **bert) == 2
+    counted(firing(fires=False))
+    assert value(counted, "alerts_firing", **bert) == 1
+    counted(firing(fires=False))
+    assert value(counted, "alerts_firing", **bert) is None
+    assert value(counted, "alerts_firing", namespace="ml", scaled_object="other") == 1
+
+
+def test_messages_are_counted_by_sender_and_status(counted: Telemetry) -> None:
+    for status in (200, 200, 422):
+        counted(facts.Notified("grafana", status, "taken: 1"))
+    assert value(counted, "webhook_notifications_total", sender="grafana", code="200") == 2
+    assert value(counted, "webhook_notifications_total", sender="grafana", code="422") == 1
+
+
+def test_replicas_that_can_be_reached_are_shown_beside_those_that_cannot(
+    counted: Telemetry,
+) -> None:
+    assert value(counted, "peers", state="reachable") is None
+    counted(facts.PeerChanged("http://10.0.0.1:8080", reachable=False, reason="refused"))
+    counted(facts.PeersAsked(2, 1))
+    assert value(counted, "peers", state="reachable") == 2
+    assert value(counted, "peers", state="unreachable") == 1

@@ -39,25 +39,12 @@ async def test_it_is_ready_when_it_says_so(ready: bool, status: int, text: str) 
     assert (answer.status_code, answer.text) == (status, text)
 
 
-@pytest.mark.parametrize(
-    ("accept", "content_type", "last_line"),
-    [
-        ("", "text/plain; version=0.0.4; charset=utf-8", "answer_ratio 42.0"),
-        (
-            "application/openmetrics-text; version=1.0.0",
-            "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores",
-            "# EOF",
-        ),
-    ],
-)
-async def test_metrics_come_in_the_format_that_was_asked_for(
-    accept: str, content_type: str, last_line: str
-) -> None:
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+async def test_metrics_come_as_text_whatever_was_asked_for(accept: str) -> None:
     async with serving() as client:
         answer = await client.get("/metrics", headers={"accept": accept})
-    assert answer.headers["content-type"] == content_type
-    assert answer.text.splitlines()[-1] == last_line
-    assert "answer_ratio 42.0" in answer.text
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert answer.text.splitlines()[-1] == "answer_ratio 42.0"
 
 
 async def test_anything_else_is_refused_in_plain_text() -> None:

@@ -1,41 +1,35 @@
 """The scaler's own metrics, counted from facts.
 
-    table      every metric with its type, labels and meaning
     triggers   the decisions of each trigger that KEDA asked about recently
-    snapshots  the state of each source and its data
-    calls      KEDA's calls, and how long they took
-    alerts     firing alerts, their senders and the replicas; the expiry of certificates
-    losses     lines of the log that were dropped, observers that failed
-    lines      gauges of many triggers as text
-    expiring   values that end when they were not updated for a while
+    sources    the state of each source and its data
+    recent     values that end when they were not updated for a while
 
-The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
+Names follow Prometheus' conventions: base units, `_total` for counters. Labels are bounded: sources
+and methods are few, triggers end when no call asks for them.
 """
 
 import time
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping
 
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import __version__
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.metrics import table
-from keda_gpu_scaler.telemetry.metrics.alerts import AlertFact, Alerts, Certificates
-from keda_gpu_scaler.telemetry.metrics.calls import Calls
-from keda_gpu_scaler.telemetry.metrics.losses import Losses
-from keda_gpu_scaler.telemetry.metrics.snapshots import Snapshots
-from keda_gpu_scaler.telemetry.metrics.table import METRICS, Metric
+from keda_gpu_scaler.telemetry.metrics.recent import gauge
+from keda_gpu_scaler.telemetry.metrics.sources import Sources
 from keda_gpu_scaler.telemetry.metrics.triggers import Triggers
 
-__all__ = ["METRICS", "Metric", "Telemetry"]
-
+_RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
 _QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Telemetry(facts.Subscriber):
-    """Counts facts in its own registry."""
+class Telemetry(facts.Subscriber, Collector):
+    """Counts facts in its own registry, which any thread may read."""
 
     def __init__(
         self,
@@ -50,60 +44,153 @@ class Telemetry(facts.Subscriber):
             lines_dropped: returns how many lines of the log were not written.
             tasks: returns how many tasks the event loop has.
         """
-        self.registry = prometheus_client.CollectorRegistry()
-        prometheus_client.PlatformCollector(self.registry)
-        prometheus_client.ProcessCollector(registry=self.registry)
-        _state_version(self.registry)
-        Gauge(table.TASKS.name, table.TASKS.meaning, registry=self.registry).set_function(tasks)
-        calls = Calls()
-        self.registry.register(calls)
-        queries, seconds = table.QUERIES, table.QUERY_SECONDS
+        self.registry = registry = prometheus_client.CollectorRegistry()
+        self._lines_dropped = lines_dropped
+        self._expiries: dict[str, Callable[[], Mapping[str, float]]] = {}
+        self._firing: dict[ScaledObject, int] = {}
+        self._triggers, self._sources = Triggers(clock), Sources(clock)
+        prometheus_client.PlatformCollector(registry)
+        prometheus_client.ProcessCollector(registry=registry)
+        for collector in (self, self._triggers, self._sources):
+            registry.register(collector)
+        Gauge(
+            "keda_gpu_scaler_build_info",
+            "1, for the version that runs.",
+            ["version"],
+            registry=registry,
+        ).labels(__version__).set(1)
+        Gauge(
+            "keda_gpu_scaler_tasks",
+            "Tasks of the event loop: one or two for each open call and stream, and one for each "
+            "query under way.",
+            registry=registry,
+        ).set_function(tasks)
+        self._rpcs = Counter(
+            "keda_gpu_scaler_rpcs_total",
+            "Calls from KEDA that ended.",
+            ["method", "code"],
+            registry=registry,
+        )
+        self._rpc_seconds = Histogram(
+            "keda_gpu_scaler_rpc_duration_seconds",
+            "How long calls took.",
+            ["method"],
+            buckets=_RPC_BUCKETS,
+            registry=registry,
+        )
         self._queries = Counter(
-            queries.name, queries.meaning, queries.labels, registry=self.registry
+            "keda_gpu_scaler_source_queries_total",
+            "Requests to a source, by whether it answered: ok, or error, also where its answer "
+            "took too long and was given up.",
+            ["source", "query", "outcome"],
+            registry=registry,
         )
         self._query_seconds = Histogram(
-            seconds.name,
-            seconds.meaning,
-            seconds.labels,
+            "keda_gpu_scaler_source_query_duration_seconds",
+            "How long requests to a source took.",
+            ["source", "query"],
             buckets=_QUERY_BUCKETS,
-            registry=self.registry,
+            registry=registry,
         )
-        self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
-        self._alerts = Alerts()
+        self._watches = Gauge(
+            "keda_gpu_scaler_kubernetes_watch_up",
+            "1 while a resource of the Kubernetes API can be followed, 0 while not.",
+            ["resource"],
+            registry=registry,
+        )
+        self._notifications = Counter(
+            "keda_gpu_scaler_webhook_notifications_total",
+            "Messages to the webhook, by the HTTP status of the answer and by who sent them: "
+            "alertmanager, grafana, grafana-dashboard, or unknown for what was not read.",
+            ["sender", "code"],
+            registry=registry,
+        )
+        self._alerts = Gauge(
+            "keda_gpu_scaler_alerts_firing",
+            "Alerts that fire for a ScaledObject; absent where there are none.",
+            ["namespace", "scaled_object"],
+            registry=registry,
+        )
+        self._peers = Gauge(
+            "keda_gpu_scaler_peers",
+            "Addresses of replicas of the scaler, its own among them, when they were last told of "
+            "alerts or asked for theirs: reachable or unreachable.",
+            ["state"],
+            registry=registry,
+        )
         super().__init__(
             {
                 facts.Evaluated: self._evaluated,
                 facts.DemandKnown: self._triggers.demand_known,
-                facts.SnapshotTaken: self._snapshots.taken,
-                facts.SourceChanged: self._snapshots.source_changed,
-                facts.LagChanged: self._snapshots.source_changed,
-                facts.EvidenceChanged: self._snapshots.evidence_changed,
-                facts.WatchChanged: self._snapshots.watch_changed,
+                facts.SnapshotTaken: self._sources.taken,
+                facts.SourceChanged: self._sources.source_changed,
+                facts.LagChanged: self._sources.lag_changed,
+                facts.EvidenceChanged: self._sources.evidence_changed,
+                facts.WatchChanged: self._watch_changed,
                 facts.Queried: self._queried,
-                facts.Called: calls.called,
-                **dict.fromkeys(get_args(AlertFact), self._alerts),
+                facts.Called: self._called,
+                facts.AlertChanged: self._alert_changed,
+                facts.Notified: self._notified,
+                facts.PeersAsked: self._peers_asked,
             }
         )
-        self.certificates = Certificates()
-        """Read at each request for /metrics."""
-        self.losses = Losses(lines_dropped)
-        self.registry.register(self._triggers)
-        self.registry.register(self._snapshots)
-        self.registry.register(self._alerts)
-        self.registry.register(self.certificates)
-        self.registry.register(self.losses)
+
+    def follow_certificate(self, server: str, expiries: Callable[[], Mapping[str, float]]) -> None:
+        """Show the expiry of this server's certificates from now on, by their kind.
+
+        It is read at each request, because it does not come from facts: it must be right also
+        while no client connects.
+        """
+        self._expiries[server] = expiries
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         self._triggers.evaluated(fact)
-        self._snapshots.evaluated(fact)
+        self._sources.evaluated(fact)
+
+    def _called(self, fact: facts.Called) -> None:
+        self._rpcs.labels(fact.method, fact.code).inc()
+        self._rpc_seconds.labels(fact.method).observe(fact.seconds)
 
     def _queried(self, fact: facts.Queried) -> None:
         outcome = "ok" if fact.error is None else "error"
         self._queries.labels(fact.source, fact.query, outcome).inc()
         self._query_seconds.labels(fact.source, fact.query).observe(fact.seconds)
 
+    def _watch_changed(self, fact: facts.WatchChanged) -> None:
+        self._watches.labels(fact.resource).set(fact.works)
 
-def _state_version(registry: prometheus_client.CollectorRegistry) -> None:
-    metric = table.BUILD_INFO
-    gauge = Gauge(metric.name, metric.meaning, metric.labels, registry=registry)
-    gauge.labels(__version__).set(1)
+    def _alert_changed(self, fact: facts.AlertChanged) -> None:
+        count = self._firing.pop(fact.scaled_object, 0) + (1 if fact.fires else -1)
+        if count:
+            self._firing[fact.scaled_object] = count
+            self._alerts.labels(*fact.scaled_object).set(count)
+        else:
+            self._alerts.remove(*fact.scaled_object)
+
+    def _notified(self, fact: facts.Notified) -> None:
+        self._notifications.labels(fact.sender, str(fact.status)).inc()
+
+    def _peers_asked(self, fact: facts.PeersAsked) -> None:
+        self._peers.labels("reachable").set(fact.reachable)
+        self._peers.labels("unreachable").set(fact.unreachable)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield what is read at each request: lines that were lost, and certificates' expiry."""
+        yield CounterMetricFamily(
+            "keda_gpu_scaler_log_lines_dropped_total",
+            "Lines of the log that were not written, because its reader hangs or is gone, or the "
+            "disk is full.",
+            value=self._lines_dropped(),
+        )
+        yield gauge(
+            "keda_gpu_scaler_certificate_expiry_timestamp_seconds",
+            "When the certificate that new clients are shown expires (server), or the first CA of "
+            "those that they have to show (client_ca), in Unix seconds: of the grpc or of the http "
+            "port; absent where a port has none.",
+            ("server", "kind"),
+            (
+                ((server, kind), expires_at)
+                for server, expiries in list(self._expiries.items())
+                for kind, expires_at in expiries().items()
+            ),
+        )
