@@ -122,11 +122,8 @@ def wrong_type(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 
 def replica_bounds(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield replica counts that contradict each other."""
-    least, most, idle = (
-        manifest.minimum,
-        manifest.maximum,
-        manifest.node.integer("spec", "idleReplicaCount"),
-    )
+    least, most = manifest.minimum, manifest.maximum
+    idle = manifest.node.integer("spec", "idleReplicaCount")
     # A count that is refused by itself is one finding already.
     if least > most >= 1:
         why = f"minReplicaCount {least} is above maxReplicaCount {most}: KEDA refuses the object"

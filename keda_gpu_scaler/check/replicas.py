@@ -106,11 +106,12 @@ def _aggregation_of_gpus(query: str) -> str:
     Returns:
         `average` or the name of an aggregation such as `max`; empty for sums and other queries.
     """
-    outermost = _AGGREGATION.search(query[:_QUERY_LIMIT])
-    if outermost is None or not shows_gpus(query) or _PRODUCT.search(query[:_QUERY_LIMIT]):
+    text = query[:_QUERY_LIMIT]
+    outermost = _AGGREGATION.search(text)
+    if outermost is None or not shows_gpus(text) or _PRODUCT.search(text):
         return ""
     if outermost[1] in ("sum", "count"):
-        return "average" if _QUOTIENT.search(query[:_QUERY_LIMIT]) else ""
+        return "average" if _QUOTIENT.search(text) else ""
     return "average" if outermost[1] == "avg" else outermost[1]
 
 
