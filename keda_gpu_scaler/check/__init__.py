@@ -70,22 +70,24 @@ def check(
             objects += manifests(file, document, terms)
         problems += (_of_text(file, problem) for problem in reading.problems)
     workloads = Workloads(objects)
-    scaled = [one for one in objects if one.kind in ("ScaledObject", "ScaledJob")]
+    scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}
     is_complete = True
-    for one in chain(seen, problems, *(_of_object(each, workloads) for each in scaled)):
-        here = by_line[one.file].get(one.position.line, frozenset())
-        if one.rule.name in everywhere | here or one in kept:
+    for finding in chain(seen, problems, *(_of_object(each, workloads) for each in scaled)):
+        here = by_line[finding.file].get(finding.position.line, frozenset())
+        if finding.rule.name in everywhere | here or finding in kept:
             continue
         if len(kept) == FINDINGS_LIMIT:
             is_complete = False
             break
-        kept[one] = None
+        kept[finding] = None
     order = {file: number for number, file in enumerate(texts)}
-    found = sorted(kept, key=lambda one: (order[one.file], one.position, one.rule.name))
-    return Report(tuple(found), len(scaled), is_complete)
+    findings = sorted(
+        kept, key=lambda finding: (order[finding.file], finding.position, finding.rule.name)
+    )
+    return Report(tuple(findings), len(scaled), is_complete)
 
 
 def _of_text(file: str, problem: Problem) -> Finding:
@@ -93,22 +95,24 @@ def _of_text(file: str, problem: Problem) -> Finding:
     return Finding(rule, file, problem.position, "", problem.what, _FIXES[problem.rule])
 
 
-def _of_object(of: Manifest, workloads: Workloads) -> Iterator[Finding]:
+def _of_object(manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
     """Yield what is wrong with one object; how it scales only once its fields are right."""
-    if of.kind == "ScaledJob":
-        yield from _found(rules.OF_JOBS, of, workloads)
+    if manifest.kind == "ScaledJob":
+        yield from _findings(rules.OF_JOBS, manifest, workloads)
         return
-    wrong_fields = tuple(islice(_found(rules.OF_FIELDS, of, workloads), FINDINGS_LIMIT + 1))
+    wrong_fields = tuple(
+        islice(_findings(rules.OF_FIELDS, manifest, workloads), FINDINGS_LIMIT + 1)
+    )
     yield from wrong_fields
-    yield from _found(rules.OF_TRIGGERS, of, workloads)
-    if of.is_whole and not wrong_fields:
-        yield from _found(rules.OF_SCALING, of, workloads)
+    yield from _findings(rules.OF_TRIGGERS, manifest, workloads)
+    if manifest.is_whole and not wrong_fields:
+        yield from _findings(rules.OF_SCALING, manifest, workloads)
 
 
-def _found(table: Iterable[Rule], of: Manifest, workloads: Workloads) -> Iterator[Finding]:
+def _findings(table: Iterable[Rule], manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
     for rule in table:
-        for wrong in rule.check(of, workloads) if rule.check is not None else ():
-            yield finding(rule, of, wrong)
+        for wrong in rule.check(manifest, workloads) if rule.check is not None else ():
+            yield as_finding(rule, manifest, wrong)
 
 
 def _ignored(text: str) -> dict[int, frozenset[str]]:
@@ -126,10 +130,10 @@ def _ignored(text: str) -> dict[int, frozenset[str]]:
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
     """Yield a finding for each mistake of a trigger, where its key is."""
     for name, wrong in keys.refused(trigger, mistakes):
-        yield finding(rules.RULES[name], trigger.of, wrong)
+        yield as_finding(rules.RULES[name], trigger.of, wrong)
 
 
-def finding(rule: Rule, of: Manifest, wrong: Wrong) -> Finding:
+def as_finding(rule: Rule, manifest: Manifest, wrong: Wrong) -> Finding:
     """Return what a rule found wrong in an object, with the object."""
-    where = wrong.where or of
+    where = wrong.where or manifest
     return Finding(rule, where.file, wrong.position, where.subject, wrong.why, wrong.fix)

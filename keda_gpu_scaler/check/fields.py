@@ -59,11 +59,11 @@ _LEAST = {
 """The whole numbers that other rules read, each with the least that the API server accepts."""
 
 
-def unknown_field(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def unknown_field(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each field that KEDA does not know."""
     for path, known in _FIELDS.items():
-        yield from _unknown(of.node.block(*path), ".".join(path), known)
-    for number, trigger in enumerate(of.triggers):
+        yield from _unknown(manifest.node.block(*path), ".".join(path), known)
+    for number, trigger in enumerate(manifest.triggers):
         yield from _unknown(trigger.node, f"spec.triggers[{number}]", _TRIGGER)
 
 
@@ -83,9 +83,9 @@ def _nearest(word: str, known: tuple[str, ...]) -> str:
     return f"Known are {', '.join(known)}."
 
 
-def missing_field(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def missing_field(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each field of a trigger that KEDA requires and that is missing."""
-    for trigger in of.triggers:
+    for trigger in manifest.triggers:
         paths: list[tuple[str, ...]] = [("type",), ("metadata",)]
         if trigger.is_external and trigger.node.has("metadata"):
             paths.append(("metadata", "scalerAddress"))
@@ -95,20 +95,20 @@ def missing_field(of: Manifest, _: Workloads) -> Iterator[Wrong]:
                 yield Wrong(trigger.node.place(*path), why, f"Add {path[-1]}.")
 
 
-def wrong_type(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def wrong_type(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each value of another type than the API server accepts, or below its least."""
     for path, least in _LEAST.items():
-        value, name = of.node.get(*path), ".".join(path)
+        value, name = manifest.node.get(*path), ".".join(path)
         if value is None:
             continue
-        number = of.node.integer(*path)
+        number = manifest.node.integer(*path)
         if number is None:
             why = f"{name} is a {value.kind}, and the API server accepts only a whole number here"
-            yield Wrong(of.node.place(*path), why, "Write a whole number, without quotes.")
+            yield Wrong(manifest.node.place(*path), why, "Write a whole number, without quotes.")
         elif number < least:
             why = f"{name} is {number}: the API server refuses less than {least}"
-            yield Wrong(of.node.place(*path), why, f"Write {least} or more.")
-    for index, trigger in enumerate(of.triggers):
+            yield Wrong(manifest.node.place(*path), why, f"Write {least} or more.")
+    for index, trigger in enumerate(manifest.triggers):
         for key, entry in trigger.node.block("metadata").entries.items():
             if entry.value.kind not in ("string", "null"):
                 name = f"spec.triggers[{index}].metadata.{shown(key)}"
@@ -120,17 +120,18 @@ def wrong_type(of: Manifest, _: Workloads) -> Iterator[Wrong]:
                 yield Wrong(entry.position, why, fix)
 
 
-def replica_bounds(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def replica_bounds(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield replica counts that contradict each other."""
-    least, most, idle = of.minimum, of.maximum, of.node.integer("spec", "idleReplicaCount")
+    least, most = manifest.minimum, manifest.maximum
+    idle = manifest.node.integer("spec", "idleReplicaCount")
     # A count that is refused by itself is one finding already.
     if least > most >= 1:
         why = f"minReplicaCount {least} is above maxReplicaCount {most}: KEDA refuses the object"
-        yield Wrong(of.node.place("spec", "minReplicaCount"), why, f"Write {most} at most.")
+        yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, f"Write {most} at most.")
     if idle is not None and (idle > 0 or least == 0):
         why = (
             f"idleReplicaCount is {idle} and minReplicaCount is {least}: KEDA refuses the object, "
             "as idleReplicaCount has to be 0, and less than minReplicaCount"
         )
         fix = "Remove idleReplicaCount, or write 0 and a minReplicaCount of 1 or more."
-        yield Wrong(of.node.place("spec", "idleReplicaCount"), why, fix)
+        yield Wrong(manifest.node.place("spec", "idleReplicaCount"), why, fix)

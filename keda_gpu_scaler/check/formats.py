@@ -25,7 +25,7 @@ def as_json(report: Report) -> str:
             "checked": report.checked,
             "complete": report.is_complete,
             "counts": counts(report),
-            "findings": [_fields(one) for one in report.findings],
+            "findings": [_fields(finding) for finding in report.findings],
         },
         indent=2,
     )
@@ -50,42 +50,42 @@ def as_sarif(report: Report) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one) for one in report.findings],
+        "results": [_result(finding) for finding in report.findings],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def message(one: Finding) -> str:
+def message(finding: Finding) -> str:
     """Return what is wrong and what to do, for readers that have one text only."""
-    why = f"{one.subject}: {one.why}" if one.subject else one.why
-    return f"{why}. {one.fix}"
+    why = f"{finding.subject}: {finding.why}" if finding.subject else finding.why
+    return f"{why}. {finding.fix}"
 
 
 def counts(report: Report) -> dict[str, int]:
     """Return how many findings there are of each severity, the worst first."""
-    by_severity = Counter(one.rule.severity for one in report.findings)
+    by_severity = Counter(finding.rule.severity for finding in report.findings)
     return {severity.value: by_severity[severity] for severity in Severity}
 
 
-def _fields(one: Finding) -> dict[str, Any]:
+def _fields(finding: Finding) -> dict[str, Any]:
     return {
-        "rule": one.rule.name,
-        "severity": one.rule.severity.value,
-        "file": one.file,
-        "line": one.position.line,
-        "column": one.position.column,
-        "object": one.subject,
-        "why": one.why,
-        "fix": one.fix,
+        "rule": finding.rule.name,
+        "severity": finding.rule.severity.value,
+        "file": finding.file,
+        "line": finding.position.line,
+        "column": finding.position.column,
+        "object": finding.subject,
+        "why": finding.why,
+        "fix": finding.fix,
     }
 
 
-def _result(one: Finding) -> dict[str, Any]:
-    region = {"startLine": one.position.line, "startColumn": one.position.column}
-    file = {"uri": quote(one.file, safe="/")}
+def _result(finding: Finding) -> dict[str, Any]:
+    region = {"startLine": finding.position.line, "startColumn": finding.position.column}
+    file = {"uri": quote(finding.file, safe="/")}
     return {
-        "ruleId": one.rule.name,
-        "level": one.rule.severity.value,
-        "message": {"text": message(one)},
+        "ruleId": finding.rule.name,
+        "level": finding.rule.severity.value,
+        "message": {"text": message(finding)},
         "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
     }

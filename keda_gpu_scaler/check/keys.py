@@ -12,31 +12,31 @@ from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
 
-def unknown_key(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def unknown_key(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each key that the scaler does not know."""
-    return _of_rule("unknown-key", of)
+    return _of_rule("unknown-key", manifest)
 
 
-def missing_key(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def missing_key(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each key that a trigger needs."""
-    return _of_rule("missing-key", of)
+    return _of_rule("missing-key", manifest)
 
 
-def wrong_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def wrong_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each value that the scaler refuses."""
-    return _of_rule("wrong-value", of)
+    return _of_rule("wrong-value", manifest)
 
 
-def needs_setting(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def needs_setting(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield what the scaler accepts only with a setting of its operator."""
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         for mistake in trigger.needs:
             yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
 
 
-def doubtful_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def doubtful_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield what the scaler accepts with a warning in its log."""
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         for warning in trigger.spec.warnings if trigger.spec is not None else ():
             # Every warning begins with the key that it is about.
             key = warning.partition(" ")[0]
@@ -54,8 +54,8 @@ def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str
         yield rule, _wrong(trigger, mistake, "The scaler refuses")
 
 
-def _of_rule(name: str, of: Manifest) -> Iterator[Wrong]:
-    for trigger in of.ours:
+def _of_rule(name: str, manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours:
         for rule, wrong in refused(trigger, trigger.mistakes):
             if rule == name:
                 yield wrong

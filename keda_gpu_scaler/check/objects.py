@@ -76,7 +76,7 @@ class Manifest:
     @cached_property
     def ours(self) -> "tuple[Trigger, ...]":
         """Those for this scaler."""
-        return tuple(one for one in self.triggers if one.is_ours)
+        return tuple(trigger for trigger in self.triggers if trigger.is_ours)
 
     @property
     def is_whole(self) -> bool:
@@ -174,7 +174,7 @@ class Trigger:
         """What the scaler refuses unless its operator allows it."""
         usual = Access(dict.fromkeys(self._sources(), EVERY_NAMESPACE))
         known = frozenset(self.mistakes)
-        return tuple(one for one in self._known(self._read(usual)) if one not in known)
+        return tuple(mistake for mistake in self._known(self._read(usual)) if mistake not in known)
 
     @property
     def _from_env(self) -> frozenset[str]:
@@ -189,9 +189,9 @@ class Trigger:
             return ()
         # What KEDA takes from the environment is not known here.
         return tuple(
-            one
-            for one in read
-            if one.key not in self._from_env or one.key.removesuffix(FROM_ENV) not in KEYS
+            mistake
+            for mistake in read
+            if mistake.key not in self._from_env or mistake.key.removesuffix(FROM_ENV) not in KEYS
         )
 
     def _read(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:

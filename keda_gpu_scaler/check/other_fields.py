@@ -14,9 +14,9 @@ _SHRINKS = ("static", "currentReplicasIfLower")
 _NOT_FOR_REQUESTS = "metrics"
 
 
-def cached_metrics(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def cached_metrics(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each trigger that answers the HPA from KEDA's last poll."""
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         if trigger.node.text("useCachedMetrics").lower() == "true":
             why = (
                 "useCachedMetrics answers the HPA from the last poll: scaling out waits for up to "
@@ -26,52 +26,52 @@ def cached_metrics(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.node.place("useCachedMetrics"), why, fix)
 
 
-def fallback_to_zero(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def fallback_to_zero(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a fallback that takes the last replica of a workload whose load is unknown."""
-    if of.ours and _falls_to_zero(of):
+    if manifest.ours and _falls_to_zero(manifest):
         why = (
             "with 0 replicas neither an error nor a scaler that does not answer blocks the last "
             "step to zero, busy or not"
         )
-        place = of.node.place("spec", "fallback", "replicas")
+        place = manifest.node.place("spec", "fallback", "replicas")
         yield Wrong(place, why, "Remove fallback, or write 1 or more.")
 
 
-def fallback_scales_in(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def fallback_scales_in(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a fallback that removes busy replicas."""
-    fallback = of.node.block("spec", "fallback")
+    fallback = manifest.node.block("spec", "fallback")
     replicas, behavior = fallback.integer("replicas"), fallback.text("behavior") or "static"
     if (
         replicas is not None
-        and 0 < replicas < of.maximum
+        and 0 < replicas < manifest.maximum
         and behavior in _SHRINKS
-        and _is_error_counted(of)
+        and _is_error_counted(manifest)
     ):
         why = (
             f"behavior {behavior} sets {replicas} replicas while the load is unknown, and takes "
             "the busy ones above that away"
         )
         fix = "Write behavior: currentReplicasIfHigher, which KEDA has since 2.17."
-        yield Wrong(of.node.place("spec", "fallback", "behavior"), why, fix)
+        yield Wrong(manifest.node.place("spec", "fallback", "behavior"), why, fix)
 
 
-def _falls_to_zero(of: Manifest) -> bool:
-    replicas = of.node.integer("spec", "fallback", "replicas")
-    return replicas == 0 and (_is_error_counted(of) or of.goes_to_zero)
+def _falls_to_zero(manifest: Manifest) -> bool:
+    replicas = manifest.node.integer("spec", "fallback", "replicas")
+    return replicas == 0 and (_is_error_counted(manifest) or manifest.goes_to_zero)
 
 
-def _is_error_counted(of: Manifest) -> bool:
+def _is_error_counted(manifest: Manifest) -> bool:
     """Tell whether a trigger for this scaler lets KEDA count errors, as far as it is known."""
     return any(
         trigger.metadata.get("onUnknown", "").strip() == OnUnknown.ERROR
         or "onUnknownFromEnv" in trigger.metadata
-        for trigger in of.ours
+        for trigger in manifest.ours
     )
 
 
-def modifiers_with_demand(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def modifiers_with_demand(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each demand that a formula of KEDA ignores."""
-    for trigger in of.ours if of.formula else ():
+    for trigger in manifest.ours if manifest.formula else ():
         keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
         if keys:
             why = (
@@ -82,9 +82,9 @@ def modifiers_with_demand(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.place(keys[0]), why, fix)
 
 
-def scaled_job(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def scaled_job(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each trigger for this scaler in a ScaledJob."""
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         why = (
             "ScaledJobs are not supported: one busy job keeps the load up, and starts more of them"
         )
@@ -92,9 +92,9 @@ def scaled_job(of: Manifest, _: Workloads) -> Iterator[Wrong]:
         yield Wrong(trigger.node.place("type"), why, fix)
 
 
-def no_pre_stop(of: Manifest, workloads: Workloads) -> Iterator[Wrong]:
+def no_pre_stop(manifest: Manifest, workloads: Workloads) -> Iterator[Wrong]:
     """Yield each container that serves and is stopped without a pause."""
-    for pod in workloads.pods(of) if of.ours else ():
+    for pod in workloads.pods(manifest) if manifest.ours else ():
         for container in pod.blocks("containers"):
             if _serves(container) and not container.has("lifecycle", "preStop"):
                 why = (
@@ -106,7 +106,7 @@ def no_pre_stop(of: Manifest, workloads: Workloads) -> Iterator[Wrong]:
                     "Add lifecycle: {preStop: {sleep: {seconds: 10}}}, which Kubernetes has since "
                     "1.30, or an exec of sleep."
                 )
-                yield Wrong(container.place("name"), why, fix, workloads.workload(of))
+                yield Wrong(container.place("name"), why, fix, workloads.workload(manifest))
 
 
 def _serves(container: Node) -> bool:

@@ -44,16 +44,18 @@ _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _QUERY_LIMIT = 20_000
 
 
-def no_maximum(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def no_maximum(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a missing maxReplicaCount."""
-    if of.ours and not of.node.has("spec", "maxReplicaCount"):
+    if manifest.ours and not manifest.node.has("spec", "maxReplicaCount"):
         why = "maxReplicaCount is not given, and KEDA's default is 100 replicas, each with its GPUs"
-        yield Wrong(of.node.place("spec"), why, "Write the most replicas that there are GPUs for.")
+        yield Wrong(
+            manifest.node.place("spec"), why, "Write the most replicas that there are GPUs for."
+        )
 
 
-def sum_with_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def sum_with_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each total that the HPA multiplies by the replicas."""
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         aggregation = trigger.aggregation
         if aggregation in (None, Aggregation.AVERAGE) or trigger.average:
             continue
@@ -67,9 +69,9 @@ def sum_with_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
         yield Wrong(trigger.node.place("metricType"), why, fix)
 
 
-def average_without_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def average_without_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each average that the HPA divides by the replicas."""
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
             why = (
                 "the HPA divides the average by the replicas once more: at any load it asks for "
@@ -79,11 +81,11 @@ def average_without_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.place("aggregation"), why, fix)
 
 
-def average_recipe(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def average_recipe(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each prometheus trigger on an average of GPU metrics, which the HPA divides again."""
-    if of.formula or of.maximum == 1:
+    if manifest.formula or manifest.maximum == 1:
         return
-    for trigger in of.triggers:
+    for trigger in manifest.triggers:
         aggregation = _aggregation_of_gpus(trigger.metadata.get("query", ""))
         if trigger.type == "prometheus" and trigger.average and aggregation:
             why = (
@@ -104,11 +106,12 @@ def _aggregation_of_gpus(query: str) -> str:
     Returns:
         `average` or the name of an aggregation such as `max`; empty for sums and other queries.
     """
-    outermost = _AGGREGATION.search(query[:_QUERY_LIMIT])
-    if outermost is None or not shows_gpus(query) or _PRODUCT.search(query[:_QUERY_LIMIT]):
+    text = query[:_QUERY_LIMIT]
+    outermost = _AGGREGATION.search(text)
+    if outermost is None or not shows_gpus(text) or _PRODUCT.search(text):
         return ""
     if outermost[1] in ("sum", "count"):
-        return "average" if _QUOTIENT.search(query[:_QUERY_LIMIT]) else ""
+        return "average" if _QUOTIENT.search(text) else ""
     return "average" if outermost[1] == "avg" else outermost[1]
 
 
@@ -117,14 +120,14 @@ def shows_gpus(query: str) -> bool:
     return any(word in profiles.KNOWN_METRICS for word in _WORD.findall(query[:_QUERY_LIMIT]))
 
 
-def threshold_out_of_reach(of: Manifest, workloads: Workloads) -> Iterator[Wrong]:
+def threshold_out_of_reach(manifest: Manifest, workloads: Workloads) -> Iterator[Wrong]:
     """Yield each threshold that full replicas do not exceed."""
     # One replica needs no reach, and with a formula KEDA compares that with its own target.
-    if of.maximum == 1 or of.formula:
+    if manifest.maximum == 1 or manifest.formula:
         return
-    text = of.node.text(*_BEHAVIOR, "scaleUp", "tolerance")
+    text = manifest.node.text(*_BEHAVIOR, "scaleUp", "tolerance")
     tolerance = float(text) if _NUMBER.fullmatch(text) else load.TOLERANCE
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         spec = trigger.spec
         # Beside a demand that scales, GPUs that never call for a replica let it decide alone.
         if spec is None or (spec.demand is not None and spec.demand.threshold is not None):
@@ -132,7 +135,7 @@ def threshold_out_of_reach(of: Manifest, workloads: Workloads) -> Iterator[Wrong
         usual = 100.0 if spec.signal.is_percentage else math.inf
         most = _MOST_OF_A_GPU.get(spec.signal, usual)
         if spec.gpu_aggregation is GpuAggregation.SUM:
-            most *= workloads.gpus(of) or _MOST_GPUS
+            most *= workloads.gpus(manifest) or _MOST_GPUS
         if most / spec.threshold <= 1 + tolerance:
             why = (
                 f"threshold {spec.threshold:g}: a replica shows {most:g} {spec.signal.unit} at "
@@ -143,12 +146,12 @@ def threshold_out_of_reach(of: Manifest, workloads: Workloads) -> Iterator[Wrong
             yield Wrong(trigger.place("threshold"), why, fix)
 
 
-def short_stabilization(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def short_stabilization(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a pause before a scale-in that is shorter than the load is a mean of."""
     path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
-    given = of.node.integer(*path)
-    windows = [trigger.spec.window_seconds for trigger in of.ours if trigger.spec is not None]
-    if given is None or not windows or of.minimum == of.maximum:
+    given = manifest.node.integer(*path)
+    windows = [trigger.spec.window_seconds for trigger in manifest.ours if trigger.spec is not None]
+    if given is None or not windows or manifest.minimum == manifest.maximum:
         return
     longest = max(AVERAGED_WINDOW_SECONDS if window is None else window for window in windows)
     if given < longest:
@@ -157,17 +160,17 @@ def short_stabilization(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             f"({durations.text(longest)}): replicas go with each dip of the load, "
             "and come back, with a start, when it ends"
         )
-        yield Wrong(of.node.place(*path), why, "Remove it: 300 s is Kubernetes' default.")
+        yield Wrong(manifest.node.place(*path), why, "Remove it: 300 s is Kubernetes' default.")
 
 
-def other_workload(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def other_workload(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each trigger that measures another workload than the ScaledObject scales."""
-    scaled = target(of)
+    scaled = target(manifest)
     try:
         kind = kinds.parse(scaled.kind)
     except ValueError:
         return
-    for trigger in of.ours:
+    for trigger in manifest.ours:
         measured = None if trigger.spec is None else trigger.spec.pods
         if not isinstance(measured, Workload) or scaled.namespace != measured.namespace:
             continue
@@ -182,15 +185,15 @@ def other_workload(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.place("workload"), why, f"Write workload: {right}.")
 
 
-def shared_workload(of: Manifest, workloads: Workloads) -> Iterator[Wrong]:
+def shared_workload(manifest: Manifest, workloads: Workloads) -> Iterator[Wrong]:
     """Yield that another ScaledObject or HPA scales the same workload."""
-    other = workloads.first_scaling(of)
+    other = workloads.first_scaling(manifest)
     # Two versions of one object, as in overlays, never meet in one cluster.
-    if (other.kind, other.name) != (of.kind, of.name):
-        workload = shown(" ".join(target(of)[1:]))
+    if (other.kind, other.name) != (manifest.kind, manifest.name):
+        workload = shown(" ".join(target(manifest)[1:]))
         why = (
             f"{other.subject} scales {workload} as well: the two overrule each other at every "
             "turn, and KEDA's webhook refuses the second"
         )
         fix = "Put the triggers of both into one ScaledObject."
-        yield Wrong(of.node.place("spec", "scaleTargetRef", "name"), why, fix)
+        yield Wrong(manifest.node.place("spec", "scaleTargetRef", "name"), why, fix)

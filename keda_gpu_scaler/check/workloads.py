@@ -29,49 +29,53 @@ class Workloads:
     """All objects of all texts, found by what they are."""
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
-        self._named = {(one.kind, one.namespace, one.name): one for one in manifests}
+        self._named = {
+            (manifest.kind, manifest.namespace, manifest.name): manifest for manifest in manifests
+        }
         self._scaled: dict[Target, Manifest] = {}
         hpas_of_keda = {
-            (one.namespace, one.node.text(*_HPA_NAME) or f"keda-hpa-{one.name}")
-            for one in manifests
-            if one.kind == "ScaledObject"
+            (manifest.namespace, manifest.node.text(*_HPA_NAME) or f"keda-hpa-{manifest.name}")
+            for manifest in manifests
+            if manifest.kind == "ScaledObject"
         }
         # HPAs first: a finding belongs to the ScaledObject, wherever the HPA is.
-        for one in sorted(manifests, key=_is_hpa, reverse=True):
-            is_own = _is_hpa(one) and not _is_of_keda(one, hpas_of_keda)
-            if is_own or one.kind == "ScaledObject":
-                self._scaled.setdefault(target(one), one)
+        for manifest in sorted(manifests, key=_is_hpa, reverse=True):
+            is_own = _is_hpa(manifest) and not _is_of_keda(manifest, hpas_of_keda)
+            if is_own or manifest.kind == "ScaledObject":
+                self._scaled.setdefault(target(manifest), manifest)
 
-    def workload(self, of: Manifest) -> Manifest | None:
+    def workload(self, manifest: Manifest) -> Manifest | None:
         """Return the workload that a ScaledObject scales, if it is in the texts."""
-        wanted = target(of)
+        wanted = target(manifest)
         return self._named.get((wanted.kind, wanted.namespace, wanted.name))
 
-    def first_scaling(self, of: Manifest) -> Manifest:
+    def first_scaling(self, manifest: Manifest) -> Manifest:
         """Return an HPA that scales what a ScaledObject scales, or else the first ScaledObject."""
-        return self._scaled[target(of)]
+        return self._scaled[target(manifest)]
 
-    def pods(self, of: Manifest) -> list[Node]:
+    def pods(self, manifest: Manifest) -> list[Node]:
         """Return the specs of the workload's pods; a LeaderWorkerSet has two at most."""
-        workload = self.workload(of)
+        workload = self.workload(manifest)
         return [
             workload.node.block(*path) for path in _PODS if workload and workload.node.has(*path)
         ]
 
-    def gpus(self, of: Manifest) -> int | None:
+    def gpus(self, manifest: Manifest) -> int | None:
         """Return how many GPUs a pod of a ScaledObject's workload requests, if that is known."""
-        counts = [sum(map(_gpus, pod.blocks("containers"))) for pod in self.pods(of)]
+        counts = [sum(map(_gpus, pod.blocks("containers"))) for pod in self.pods(manifest)]
         return max(counts, default=0) or None
 
 
-def target(of: Manifest) -> Target:
+def target(manifest: Manifest) -> Target:
     """Return what a ScaledObject scales; KEDA's default kind is Deployment."""
-    reference = of.node.block("spec", "scaleTargetRef")
-    return Target(of.namespace, reference.text("kind") or "Deployment", reference.text("name"))
+    reference = manifest.node.block("spec", "scaleTargetRef")
+    return Target(
+        manifest.namespace, reference.text("kind") or "Deployment", reference.text("name")
+    )
 
 
-def _is_hpa(one: Manifest) -> bool:
-    return one.kind == "HorizontalPodAutoscaler"
+def _is_hpa(manifest: Manifest) -> bool:
+    return manifest.kind == "HorizontalPodAutoscaler"
 
 
 def _is_of_keda(hpa: Manifest, hpas_of_keda: set[tuple[str, str]]) -> bool:

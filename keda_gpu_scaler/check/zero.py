@@ -32,9 +32,11 @@ _IDLE = {
 """What a GPU shows that does nothing, and for the last four without a model; each at the least."""
 
 
-def nothing_wakes(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def nothing_wakes(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield that a workload goes to zero and stays there."""
-    if not _sleeps_for_good(of) or any(trigger.type == "external-push" for trigger in of.ours):
+    if not _sleeps_for_good(manifest) or any(
+        trigger.type == "external-push" for trigger in manifest.ours
+    ):
         return
     why = (
         "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
@@ -42,7 +44,7 @@ def nothing_wakes(of: Manifest, _: Workloads) -> Iterator[Wrong]:
     )
     presets = {
         trigger.metadata["demandPreset"]
-        for trigger in of.ours
+        for trigger in manifest.ours
         if "demandPreset" in trigger.metadata
     }
     if presets:
@@ -51,13 +53,13 @@ def nothing_wakes(of: Manifest, _: Workloads) -> Iterator[Wrong]:
         f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
         "none if alerts are what you mean."
     )
-    yield Wrong(of.node.place("spec", "minReplicaCount"), why, fix)
+    yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
 
 
-def push_without_signal(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def push_without_signal(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield that a workload goes to zero and only an alert brings it back."""
-    pushing = [trigger for trigger in of.ours if trigger.type == "external-push"]
-    if pushing and _sleeps_for_good(of):
+    pushing = [trigger for trigger in manifest.ours if trigger.type == "external-push"]
+    if pushing and _sleeps_for_good(manifest):
         why = (
             "only an alert that is sent to the scaler's webhook can wake this workload: the "
             "trigger is of type external-push and names nothing else that could"
@@ -66,8 +68,8 @@ def push_without_signal(of: Manifest, _: Workloads) -> Iterator[Wrong]:
         yield Wrong(pushing[0].node.place("type"), why, fix)
 
 
-def _sleeps_for_good(of: Manifest) -> bool:
-    return of.goes_to_zero and bool(of.ours) and not any(map(_wakes, of.triggers))
+def _sleeps_for_good(manifest: Manifest) -> bool:
+    return manifest.goes_to_zero and bool(manifest.ours) and not any(map(_wakes, manifest.triggers))
 
 
 def _wakes(trigger: Trigger) -> bool:
@@ -79,9 +81,9 @@ def _wakes(trigger: Trigger) -> bool:
     return trigger.type not in _NEVER_WAKES and not shows_gpus(trigger.metadata.get("query", ""))
 
 
-def never_idle(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def never_idle(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each activationThreshold that an idle GPU is above."""
-    for trigger, spec in _that_sleep(of):
+    for trigger, spec in _that_sleep(manifest):
         least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
         if spec.activation_threshold < least:
             why = (
@@ -93,10 +95,10 @@ def never_idle(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.place("activationThreshold"), why, fix)
 
 
-def short_activation_window(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def short_activation_window(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each activationWindow in which a burst of work can be missed."""
-    polling = of.node.integer("spec", "pollingInterval") or _POLLING_SECONDS
-    for trigger, spec in _that_sleep(of):
+    polling = manifest.node.integer("spec", "pollingInterval") or _POLLING_SECONDS
+    for trigger, spec in _that_sleep(manifest):
         window, needed = spec.activation_window_seconds, polling + SCRAPE_SECONDS
         if window < needed:
             why = (
@@ -108,11 +110,11 @@ def short_activation_window(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.place("activationWindow"), why, fix)
 
 
-def short_cooldown(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+def short_cooldown(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a cooldownPeriod that ends before idleness can be seen."""
-    given = of.node.integer("spec", "cooldownPeriod")
+    given = manifest.node.integer("spec", "cooldownPeriod")
     cooldown = _COOLDOWN_SECONDS if given is None else given
-    windows = [spec.activation_window_seconds for _, spec in _that_sleep(of)]
+    windows = [spec.activation_window_seconds for _, spec in _that_sleep(manifest)]
     needed = max(windows, default=-math.inf) + SCRAPE_SECONDS
     if cooldown < needed:
         why = (
@@ -121,11 +123,11 @@ def short_cooldown(of: Manifest, _: Workloads) -> Iterator[Wrong]:
             "between two requests"
         )
         fix = f"Write {math.ceil(needed)} or more, and more than a start takes."
-        yield Wrong(of.node.place("spec", "cooldownPeriod"), why, fix)
+        yield Wrong(manifest.node.place("spec", "cooldownPeriod"), why, fix)
 
 
-def _that_sleep(of: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
+def _that_sleep(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
     """Yield the triggers for this scaler in a ScaledObject that goes to zero."""
-    for trigger in of.ours if of.goes_to_zero else ():
+    for trigger in manifest.ours if manifest.goes_to_zero else ():
         if trigger.spec is not None:
             yield trigger, trigger.spec

@@ -118,7 +118,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
     if fail_on is not FailOn.NEVER:
         least = Severity(fail_on).rank
-        if any(one.rule.severity.rank >= least for one in report.findings):
+        if any(finding.rule.severity.rank >= least for finding in report.findings):
             raise typer.Exit(1)
 
 
@@ -129,7 +129,7 @@ def _seen(
     from keda_gpu_scaler.cli import live, local  # noqa: PLC0415 - they load all that `serve` does
 
     try:
-        return live.look(texts, terms, local.source_settings(prometheus_url), timeout_seconds)
+        return live.ask(texts, terms, local.source_settings(prometheus_url), timeout_seconds)
     except (errors.SettingsError, ValueError) as error:
         raise typer.BadParameter(str(error), param_hint="'--live'") from error
 
@@ -183,19 +183,19 @@ def _decoded(name: str, data: bytes) -> str:
 
 def _print(report: Report) -> None:
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    for one in report.findings:
-        severity = one.rule.severity
+    for finding in report.findings:
+        severity = finding.rule.severity
         console.print(
             Text.assemble(
-                (f"{one.file}:{one.position.line}:{one.position.column}", "bold"),
+                (f"{finding.file}:{finding.position.line}:{finding.position.column}", "bold"),
                 ": ",
                 (severity.value, _COLOURS[severity]),
-                f" {one.rule.name}: {one.why}",
+                f" {finding.rule.name}: {finding.why}",
             )
         )
-        if one.subject:
-            console.print(Text(f"    in {one.subject}"))
-        console.print(Text(f"    {one.fix}"))
+        if finding.subject:
+            console.print(Text(f"    in {finding.subject}"))
+        console.print(Text(f"    {finding.fix}"))
     counted = [_counted(count, word) for word, count in formats.counts(report).items()]
     console.print(Text(f"checked {_counted(report.checked, 'KEDA object')}: {', '.join(counted)}"))
 

@@ -83,7 +83,7 @@ def from_env(one: Trigger) -> Iterator[Finding]:
             why = f"The value of {key} is in the environment of what is scaled, and not known here"
             fix = f"Write {key} with its value in a copy of the file."
             rule = rules.RULES["wrong-value"]
-            yield check.finding(rule, one.of, Wrong(one.place(written), why, fix))
+            yield check.as_finding(rule, one.of, Wrong(one.place(written), why, fix))
 
 
 def _line(one: Finding) -> str:

@@ -33,7 +33,7 @@ TRIGGERS_LIMIT = 200
 """Of one run: each costs a handful of queries."""
 
 
-def look(
+def ask(
     texts: Mapping[str, str], terms: Terms, settings: Settings, timeout_seconds: float
 ) -> list[Finding]:
     """Return what is wrong with the triggers in some texts by what the source and cluster show.
@@ -50,16 +50,16 @@ def look(
     """
     findings: list[Finding] = []
     looks: list[_Look] = []
-    for one in _triggers(texts, terms):
-        scaled_object = ScaledObject(one.of.namespace, one.of.name)
+    for given in _triggers(texts, terms):
+        scaled_object = ScaledObject(given.of.namespace, given.of.name)
         try:
-            spec = trigger.parse(scaled_object, one.metadata, settings.access)
+            spec = trigger.parse(scaled_object, given.metadata, settings.access)
         except errors.SpecError as wrong:
             # What is wrong by itself is found without looking.
-            here = [each for each in wrong.mistakes if each not in one.mistakes]
-            findings += check.refused(one, here)
+            here = [each for each in wrong.mistakes if each not in given.mistakes]
+            findings += check.refused(given, here)
         else:
-            looks.append(_Look(one, scaled_object, spec))
+            looks.append(_Look(given, scaled_object, spec))
     if len(looks) > TRIGGERS_LIMIT:
         raise ValueError(f"{len(looks)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
     return findings + asyncio.run(_findings(looks, settings, timeout_seconds))
@@ -68,16 +68,18 @@ def look(
 def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
     for file, text in texts.items():
         for document in documents.read(text).documents:
-            for one in manifests(file, document, terms):
-                if one.kind == "ScaledObject":
+            for manifest in manifests(file, document, terms):
+                if manifest.kind == "ScaledObject":
                     # A value of the environment is not known here.
-                    yield from (each for each in one.ours if each.mistakes or each.spec is not None)
+                    yield from (
+                        each for each in manifest.ours if each.mistakes or each.spec is not None
+                    )
 
 
 async def _findings(
     looks: list["_Look"], settings: Settings, timeout_seconds: float
 ) -> list[Finding]:
-    used = {name: settings.sources[name] for name in sorted({one.spec.source for one in looks})}
+    used = {name: settings.sources[name] for name in sorted({look.spec.source for look in looks})}
     settings = settings.model_copy(update={"sources": used})
     findings: list[Finding] = []
     async with AsyncExitStack() as stack:
@@ -85,14 +87,14 @@ async def _findings(
             stack, settings, facts.ignore, slow_seconds=timeout_seconds
         )
         records = await asyncio.gather(
-            *(evaluations.record(one.scaled_object, one.spec) for one in looks)
+            *(evaluations.record(look.scaled_object, look.spec) for look in looks)
         )
         # One after the other: each number that a source is asked for waits for its turn.
-        for one, record in zip(looks, records, strict=True):
-            seen = await one.seen(evaluations, record)
+        for look, record in zip(looks, records, strict=True):
+            seen = await look.seen(evaluations, record)
             findings += (
-                check.finding(rules.RULES[name], one.trigger.of, wrong)
-                for name, wrong in live.check(one.trigger, one.spec, seen)
+                check.as_finding(rules.RULES[name], look.trigger.of, wrong)
+                for name, wrong in live.check(look.trigger, look.spec, seen)
             )
     return findings
 
@@ -168,9 +170,10 @@ def _naming_pods(metrics: Collection[str]) -> str:
 
 def _interval(metrics: Collection[str]) -> str:
     """Return PromQL for the time between two samples, of series that are 10 minutes old."""
-    series = (f"{{__name__={quoted(name)}}}" for name in sorted(metrics))
     # Each metric by itself: two of one GPU have the same labels, and times have no name.
-    return " or ".join(
-        f"min((timestamp({one}) - timestamp({one} offset 10m)) / count_over_time({one}[10m]))"
-        for one in series
+    intervals = (
+        f"min((timestamp({series}) - timestamp({series} offset 10m)) / "
+        f"count_over_time({series}[10m]))"
+        for series in (f"{{__name__={quoted(metric)}}}" for metric in sorted(metrics))
     )
+    return " or ".join(intervals)
