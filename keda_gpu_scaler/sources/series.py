@@ -84,20 +84,20 @@ def _recognised(
 
     Every pod of a target has the same object of `targets`, which gets new ones.
     """
-    found = row.labels
+    texts = row.labels
     for way, metric in ways:
         labels, measure, _ = way
-        part = found.get(labels.slice, "")
-        if not labels.fit(found) or (metric.whole_gpus_only and part not in labels.whole):
+        part = texts.get(labels.slice, "")
+        if not labels.fit(texts) or (metric.whole_gpus_only and part not in labels.whole):
             continue
-        if not all(found.get(label, "") in texts for label, texts in metric.where):
+        if not all(texts.get(label, "") in wanted for label, wanted in metric.where):
             continue
         target = _target(row)
         target = targets.setdefault(target, target)
-        gpu = _board(labels, found) or f"{target.instance}#{found.get(labels.number, '')}"
+        gpu = _board(labels, texts) or f"{target.instance}#{texts.get(labels.number, '')}"
         if not measure.per_board and part not in labels.whole:
             gpu = f"{gpu}/{part}"
-        key = _Key(found[labels.namespace], found[labels.pod], gpu, target)
+        key = _Key(texts[labels.namespace], texts[labels.pod], gpu, target)
         return _Reading(key, way, metric, Points.of(row.points))
     return None
 
@@ -115,13 +115,13 @@ def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
 
     It is the preferred exporter of those that showed the pod last.
     """
-    if len({one.way.rank for one in readings}) <= 1:
+    if len({reading.way.rank for reading in readings}) <= 1:
         return readings
     last: dict[tuple[str, str], tuple[float, int]] = {}
-    for one in readings:
-        pod, shown = one.key[:2], (one.points.times[-1], -one.way.rank)
+    for reading in readings:
+        pod, shown = reading.key[:2], (reading.points.times[-1], -reading.way.rank)
         last[pod] = max(shown, last.get(pod, shown))
-    return [one for one in readings if -one.way.rank == last[one.key[:2]][1]]
+    return [reading for reading in readings if -reading.way.rank == last[reading.key[:2]][1]]
 
 
 def _series(key: _Key, readings: list[_Reading]) -> Series:
@@ -135,7 +135,7 @@ def _series(key: _Key, readings: list[_Reading]) -> Series:
     times = tuple(sorted(values))
     return Series(
         *key,
-        present=tuple(sorted({time for one in readings for time in one.points.times})),
+        present=tuple(sorted({time for reading in readings for time in reading.points.times})),
         times=times,
         values=tuple([values[time] for time in times]),
         averaged=all(metric.averaged for metric in used),
@@ -153,9 +153,9 @@ def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _Read:
     values: dict[float, float] = {}
     used: list[Metric] = []
     for metric in metrics:
-        found = _largest(metric, readings)
-        if not values.keys() >= found.keys():
-            values = found | values
+        largest = _largest(metric, readings)
+        if not values.keys() >= largest.keys():
+            values = largest | values
             used.append(metric)
     return values, used
 
@@ -176,11 +176,11 @@ def _ratio(measure: Measure, readings: list[_Reading]) -> _Read:
 
 
 def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float, float]:
-    found: dict[float, float] = {}
+    values: dict[float, float] = {}
     for metric in measure.metrics:
         if metric.part is part:
-            found = _largest(metric, readings) | found
-    return found
+            values = _largest(metric, readings) | values
+    return values
 
 
 def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
@@ -219,24 +219,24 @@ def fill_gaps(
     At the filled instants the pod is present without a value, because its load is unknown. The end
     of such a pod is believed only after `TURNS_SECONDS`.
     """
-    found = list(series)
+    filled = list(series)
     good = {target: _of_late(scrapes) for target, scrapes in good_scrapes.items()}
     gaps = {
         index: missed
-        for index, one in enumerate(found)
-        if (missed := _gaps(one, good.get(one.target, ())))
+        for index, gpu in enumerate(filled)
+        if (missed := _gaps(gpu, good.get(gpu.target, ())))
     }
     if not gaps:
-        return tuple(found)
+        return tuple(filled)
     holders: dict[tuple[Target, str], list[frozenset[float]]] = defaultdict(list)
-    for one in found:
-        holders[one.target, one.gpu].append(frozenset(one.present))
+    for gpu in filled:
+        holders[gpu.target, gpu.gpu].append(frozenset(gpu.present))
     for index, missed in gaps.items():
-        one = found[index]
-        if _takes_turns(one, missed, holders[one.target, one.gpu]):
-            since = {at for at in good[one.target] if at > one.present[0]}
-            found[index] = replace(one, present=tuple(sorted({*one.present, *since})))
-    return tuple(found)
+        gpu = filled[index]
+        if _takes_turns(gpu, missed, holders[gpu.target, gpu.gpu]):
+            since = {at for at in good[gpu.target] if at > gpu.present[0]}
+            filled[index] = replace(gpu, present=tuple(sorted({*gpu.present, *since})))
+    return tuple(filled)
 
 
 def _of_late(scrapes: Iterable[float]) -> tuple[float, ...]:
@@ -244,24 +244,26 @@ def _of_late(scrapes: Iterable[float]) -> tuple[float, ...]:
     return tuple(at for at in instants if at > instants[-1] - TURNS_SECONDS)
 
 
-def _gaps(one: Series, good: tuple[float, ...]) -> list[set[float]]:
+def _gaps(series: Series, good: tuple[float, ...]) -> list[set[float]]:
     """Return the runs of good scrapes without the series, between its first and last point."""
-    if one.present[-len(good) :] == good:
+    if series.present[-len(good) :] == good:
         return []
-    present, gaps, gap = frozenset(one.present), [], set[float]()
+    present, gaps, gap = frozenset(series.present), [], set[float]()
     for instant in good:
         if instant not in present:
             gap.add(instant)
             continue
-        if gap and min(gap) > one.present[0]:
+        if gap and min(gap) > series.present[0]:
             gaps.append(gap)
         gap = set()
     return gaps
 
 
-def _takes_turns(one: Series, gaps: list[set[float]], holders: Iterable[frozenset[float]]) -> bool:
+def _takes_turns(
+    series: Series, gaps: list[set[float]], holders: Iterable[frozenset[float]]
+) -> bool:
     """Tell whether the series came back twice, or once after a gap that another pod filled."""
-    present, missed = frozenset(one.present), set[float]().union(*gaps)
+    present, missed = frozenset(series.present), set[float]().union(*gaps)
     others = (other for other in holders if not present & other)
     return len(gaps) >= GAPS or any(missed & other for other in others)
 
@@ -313,10 +315,10 @@ def known_age(seconds: float) -> float:
 
 def sample_ages(rows: list[Row]) -> dict[tuple[str, str], float]:
     """Return the age of each pod's newest sample, that of its freshest series."""
-    found: dict[tuple[str, str], float] = {}
+    ages: dict[tuple[str, str], float] = {}
     for row in rows:
         pod = profiles.pod_of(row.labels)
         if pod is not None:
             age = known_age(row.points[0][1])
-            found[pod] = min(age, found.get(pod, age))
-    return found
+            ages[pod] = min(age, ages.get(pod, age))
+    return ages

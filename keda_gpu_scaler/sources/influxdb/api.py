@@ -59,7 +59,7 @@ def series(answer: Answer) -> list[Series]:
     """
     tables = _tables(answer)
     try:
-        return [one for table in tables for one in _fields(table) if one.points]
+        return [field for table in tables for field in _fields(table) if field.points]
     except (*json_answers.UNREADABLE, IndexError) as error:
         raise json_answers.wrong_shape("a series", error) from error
 
@@ -72,15 +72,15 @@ def number(answer: Answer) -> float | None:
         errors.SourceMalformedError: the answer is partial, of the wrong shape, or not one number
             that KEDA can count with.
     """
-    found = series(answer)
-    if not found:
+    fields = series(answer)
+    if not fields:
         return None
-    if len(found) > 1:
+    if len(fields) > 1:
         raise errors.SourceMalformedError(
-            f"{len(found)} series instead of one number: select one field of one measurement, and "
+            f"{len(fields)} series instead of one number: select one field of one measurement, and "
             "group by no tag"
         )
-    _, value = found[0].points[-1]
+    _, value = fields[0].points[-1]
     return countable(value)
 
 

@@ -31,53 +31,40 @@ def lookback_seconds(step: float) -> float:
     return max(_LONGEST_SECONDS, _INTERVALS * step)
 
 
-def rows(found: Iterable[Series], schema: Schema, asked: SnapshotQuery) -> list[Row]:
+def rows(fields: Iterable[Series], schema: Schema, snapshot_query: SnapshotQuery) -> list[Row]:
     """Return the points with the labels that an exporter would show."""
     known = {
         metric.name: way.labels
-        for way in reversed(profiles.metric_sources(asked.profile, asked.signal))
+        for way in reversed(profiles.metric_sources(snapshot_query.profile, snapshot_query.signal))
         for metric in way.measure.metrics
     }
-    named = ((schema.metric(one.measurement, one.field), one) for one in found)
+    named = ((schema.metric(field.measurement, field.field), field) for field in fields)
     return [
-        Row({**schema.labels(one.tags, known[metric]), "__name__": metric}, one.points)
-        for metric, one in named
+        Row({**schema.labels(field.tags, known[metric]), "__name__": metric}, field.points)
+        for metric, field in named
         if metric in known
     ]
 
 
-def samples(
-    found: Iterable[Series], schema: Schema, asked: SnapshotQuery, at: float, step: float
-) -> Observation:
-    """Return the observation at each instant, from points at any time.
-
-    Args:
-        found: the series with those points.
-        schema: how they are laid out.
-        asked: the query that was sent.
-        at: the newest instant.
-        step: the seconds between two instants.
-    """
-    times = evaluation_times.within(at, asked.span_seconds, step)
-    raw = rows(found, schema, asked)
+def samples(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
+    """Return the observation at each instant up to `at`, from points at any time."""
+    times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     placed = [Row(row.labels, at_instants(row.points, times, step)) for row in raw]
-    newest = [Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw]
-    return replace(_observation(placed, asked, times), sample_ages=sample_ages(newest))
+    ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw])
+    return replace(_observation(placed, snapshot_query, times), sample_ages=ages)
 
 
-def record(
-    found: Iterable[Series], schema: Schema, asked: SnapshotQuery, at: float, step: float
-) -> Observation:
+def record(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
     """Return the same for points that are dated at the beginning of the step they stand for."""
-    ended = [
-        Row(row.labels, [(time + step, value) for time, value in row.points])
-        for row in rows(found, schema, asked)
-    ]
-    return _observation(ended, asked, evaluation_times.within(at, asked.span_seconds, step))
+    times = evaluation_times.within(at, snapshot_query.span_seconds, step)
+    ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in raw]
+    return _observation(ended, snapshot_query, times)
 
 
-def _observation(placed: list[Row], asked: SnapshotQuery, times: tuple[float, ...]) -> Observation:
-    series, refused = read_series(placed, asked.profile, asked.signal)
+def _observation(
+    placed: list[Row], snapshot_query: SnapshotQuery, times: tuple[float, ...]
+) -> Observation:
+    series, refused = read_series(placed, snapshot_query.profile, snapshot_query.signal)
     return Observation(times, series, good_scrapes={}, refused_samples=refused)
 
 

@@ -9,6 +9,7 @@ it is sent.
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -21,7 +22,7 @@ from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.influxql import PointsQuery, Span
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import connection, evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
 from keda_gpu_scaler.sources.influxdb import api, rows
@@ -67,14 +68,7 @@ class InfluxdbSource:
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare the client without connecting.
-
-        Args:
-            name: the source's name in triggers.
-            settings: the URL, the credentials and the layout of the database.
-            observe: is told of every query.
-            clock: seconds that never go back.
-        """
+        """Prepare the client without connecting."""
         self.step_seconds = round(settings.step_seconds, 3)
         self._settings, self._schema, self._clock = settings, settings.layout, clock
         self._client = connection.create_client(settings)
@@ -123,28 +117,25 @@ class InfluxdbSource:
 
         They overlap with the time that `history` covers, so that both give one continuous record.
         """
-        step, asked = self.step_seconds, self._meant(snapshot_query)
-        reach = max(asked.span_seconds, 2 * HISTORY_STEP_SECONDS)
-        asked = replace(asked, span_seconds=evaluation_times.whole_steps(reach, step))
-        span = _span(at - asked.span_seconds - rows.lookback_seconds(step), at)
-        with self._queries.turn():
-            found = await self._series("snapshot", self._points_query(asked, span), at)
-            observed = await asyncio.to_thread(rows.samples, found, self._schema, asked, at, step)
-        return replace(observed, collection_seconds=self._settings.collection_seconds)
+        wide, step = self._meant(snapshot_query), self.step_seconds
+        reach = max(wide.span_seconds, 2 * HISTORY_STEP_SECONDS)
+        wide = replace(wide, span_seconds=evaluation_times.whole_steps(reach, step))
+        span = _span(at - wide.span_seconds - rows.lookback_seconds(step), at)
+        query = self._points_query(wide, span)
+        read = functools.partial(rows.samples, snapshot_query=wide, at=at, step=step)
+        return await self._observed("snapshot", wide, query, at, read)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the pods that reported in the hour before `at`, at a coarse step."""
-        step, asked = HISTORY_STEP_SECONDS, self._meant(snapshot_query)
-        asked = replace(asked, span_seconds=evaluation_times.HISTORY_SECONDS)
+        hour, step = self._meant(snapshot_query), HISTORY_STEP_SECONDS
+        hour = replace(hour, span_seconds=evaluation_times.HISTORY_SECONDS)
         last = evaluation_times.floored(at - self.step_seconds, step)
-        since, until = _span(last - asked.span_seconds, last)
+        since, until = _span(last - hour.span_seconds, last)
         # A point at an instant belongs to the step that begins at it.
-        query = self._points_query(asked, Span(since - 1, until - 1))
+        query = self._points_query(hour, Span(since - 1, until - 1))
         query = replace(query, each_ms=evaluation_times.milliseconds(step))
-        with self._queries.turn():
-            found = await self._series("history", query, last)
-            observed = await asyncio.to_thread(rows.record, found, self._schema, asked, last, step)
-        return replace(observed, collection_seconds=self._settings.collection_seconds)
+        read = functools.partial(rows.record, snapshot_query=hour, at=last, step=step)
+        return await self._observed("history", hour, query, last, read)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs, if the database names GPUs by their unique UUID."""
@@ -159,21 +150,18 @@ class InfluxdbSource:
         return rows.reports(found, self._schema, wanted, at, self.step_seconds)
 
     async def number(self, text: str) -> float | None:
-        """Return the newest value that a SELECT finds; None: it finds nothing.
-
-        Args:
-            text: InfluxQL, about one series and the time before now.
+        """Return the newest value that a SELECT about one series finds; None: it finds nothing.
 
         Raises:
             errors.SourceError: there is no whole answer, or it has more than one series; or the
                 query is not sent, because it does more than read.
         """
         try:
-            asked = influxql.selection(text)
+            select = influxql.selection(text)
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
         async with self._number_turns:
-            return await self._numbers.asked("demand", asked, None, api.number)
+            return await self._numbers.asked("demand", select, None, api.number)
 
     def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query for this layout: without metric names there is utilization only."""
@@ -186,19 +174,33 @@ class InfluxdbSource:
             )
         return replace(snapshot_query, profile=profiles.AUTO)
 
-    def _points_query(self, asked: SnapshotQuery, span: Span) -> PointsQuery:
+    def _points_query(self, snapshot_query: SnapshotQuery, span: Span) -> PointsQuery:
         metrics = frozenset(
             metric.name
-            for way in profiles.metric_sources(asked.profile, asked.signal)
+            for way in profiles.metric_sources(snapshot_query.profile, snapshot_query.signal)
             for metric in way.measure.metrics
         )
-        return PointsQuery(asked.namespaces, self._schema, metrics, span)
+        return PointsQuery(snapshot_query.namespaces, self._schema, metrics, span)
+
+    async def _observed(
+        self,
+        kind: str,
+        snapshot_query: SnapshotQuery,
+        query: PointsQuery,
+        at: float,
+        read: Callable[[list[Row]], Observation],
+    ) -> Observation:
+        with self._queries.turn():
+            series = await self._series(kind, query, at)
+            raw = await asyncio.to_thread(rows.rows, series, self._schema, snapshot_query)
+            observation = await asyncio.to_thread(read, raw)
+        return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _series(self, kind: str, query: PointsQuery, at: float) -> list[Series]:
         return [
-            one
+            series
             for text in query.texts(LONGEST_BYTES)
-            for one in await self._queries.asked(kind, text, at, api.series)
+            for series in await self._queries.asked(kind, text, at, api.series)
         ]
 
 

@@ -7,8 +7,8 @@ warnings and `isPartial` are errors; remarks about a query's style are not.
 import math
 import re
 from array import array
-from collections.abc import Iterable
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 from msgspec.json import Decoder
@@ -47,7 +47,7 @@ class Clock(NamedTuple):
 
 class _Result(msgspec.Struct):
     kind: str = msgspec.field(name="resultType")
-    found: msgspec.Raw = msgspec.field(name="result")
+    text: msgspec.Raw = msgspec.field(name="result")
 
 
 class _Body(msgspec.Struct):
@@ -61,12 +61,12 @@ class _Body(msgspec.Struct):
 
 class _Series(msgspec.Struct, gc=False):
     metric: msgspec.Raw
-    values: msgspec.Raw
+    points: msgspec.Raw = msgspec.field(name="values")
 
 
 class _Element(msgspec.Struct, gc=False):
     metric: msgspec.Raw
-    value: msgspec.Raw
+    points: msgspec.Raw = msgspec.field(name="value")
 
 
 class _Number(msgspec.Struct):
@@ -74,14 +74,10 @@ class _Number(msgspec.Struct):
     value: tuple[float, str]
 
 
-RowT = TypeVar("RowT")
 _BODY, _LABELS = Decoder(_Body), Decoder(dict[str, str])
-_SERIES, _ELEMENTS, _NUMBERS = (
-    Decoder(list[_Series]),
-    Decoder(list[_Element]),
-    Decoder(list[_Number]),
-)
-_POINT, _POINTS = Decoder(tuple[float, str]), Decoder(list[tuple[float, str]])
+_SERIES, _ELEMENTS = Decoder(list[_Series]), Decoder(list[_Element])
+_POINTS, _POINT = Decoder(list[tuple[float, str]]), Decoder(tuple[float, str])
+_NUMBERS = Decoder(list[_Number])
 
 
 def matrix(answer: Answer) -> list[Row]:
@@ -91,30 +87,26 @@ def matrix(answer: Answer) -> list[Row]:
         errors.SourceRefusedError: the server answered with an error.
         errors.SourceMalformedError: the answer is partial, too large, or of the wrong shape.
     """
-    series = _elements(answer, "matrix", _SERIES)
-    return _rows("matrix", ((one.metric, one.values) for one in series))
+    return _rows(answer, "matrix", _SERIES, _POINTS.decode)
 
 
 def vector(answer: Answer) -> list[Row]:
     """Return the elements of an instant result as rows of one point, as `matrix` does."""
-    elements = _elements(answer, "vector", _ELEMENTS)
-    return _rows("vector", ((one.metric, b"[%b]" % one.value) for one in elements))
+    return _rows(answer, "vector", _ELEMENTS, lambda point: [_POINT.decode(point)])
 
 
-def _elements(answer: Answer, kind: str, decoder: Decoder[list[RowT]]) -> list[RowT]:
+def _rows(
+    answer: Answer,
+    kind: str,
+    decoder: Decoder[list[_Series]] | Decoder[list[_Element]],
+    read: Callable[[msgspec.Raw], list[tuple[float, str]]],
+) -> list[Row]:
+    """Return the rows of an answer; times that they have in common are the same tuple."""
     result = _result(answer, kind)
-    try:
-        return decoder.decode(result.found)
-    except json_answers.UNREADABLE as error:
-        raise json_answers.wrong_shape(f"a {kind}", error) from error
-
-
-def _rows(kind: str, found: Iterable[tuple[msgspec.Raw, msgspec.Raw | bytes]]) -> list[Row]:
-    """Return the rows in texts of labels and points; times that they have in common are shared."""
     rows, shared = list[Row](), dict[tuple[float, ...], tuple[float, ...]]()
     try:
-        for metric, values in found:
-            labels, points = _LABELS.decode(metric), _POINTS.decode(values)
+        for series in decoder.decode(result.text):
+            labels, points = _LABELS.decode(series.metric), read(series.points)
             if points:
                 times, texts = zip(*points, strict=True)
                 numbers = array("d", map(float, texts))
@@ -129,7 +121,8 @@ def clock(answer: Answer) -> Clock:
     result = _result(answer, "scalar", "vector")
     values = _values(result)
     if len(values) != 1 or not math.isfinite(values[0]):
-        raise errors.SourceMalformedError(f"{values} instead of one number of seconds")
+        words = printable(str(values))
+        raise errors.SourceMalformedError(f"{words} instead of one number of seconds")
     return Clock(values[0], takes_long_queries=result.kind == "scalar")
 
 
@@ -153,8 +146,8 @@ def _values(result: _Result) -> list[float]:
     """Return the one value of a scalar, or the values of a vector."""
     try:
         if result.kind == "scalar":
-            return [float(_POINT.decode(result.found)[1])]
-        return [float(one.value[1]) for one in _NUMBERS.decode(result.found)]
+            return [float(_POINT.decode(result.text)[1])]
+        return [float(element.value[1]) for element in _NUMBERS.decode(result.text)]
     except json_answers.UNREADABLE as error:
         raise json_answers.wrong_shape(f"a {result.kind}", error) from error
 
@@ -166,7 +159,8 @@ def _result(answer: Answer, *kinds: str) -> _Result:
         words = _REPEATED_TEXT.sub("", body.error[:_WORDS_CHARACTERS])
         message = printable(f"HTTP {answer.status}, {body.kind}: {words}")
         raise errors.SourceRefusedError(message)
-    warnings = [one for one in body.warnings or () if not one.startswith(_REMARK)]
+    given = body.warnings or []
+    warnings = [warning for warning in given if not warning.startswith(_REMARK)]
     if warnings or body.is_partial:
         words = printable(str(warnings or "the answer is partial"))
         raise errors.SourceMalformedError(f"an incomplete answer: {words}")

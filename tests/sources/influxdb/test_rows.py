@@ -43,7 +43,7 @@ def read(*found: Series, schema: Schema | None = None) -> list[Row]:
 
 
 def observed(*found: Series, schema: Schema | None = None) -> Observation:
-    return rows.samples(found, schema or Schema(), NEED, AT, STEP)
+    return rows.samples(read(*found, schema=schema), NEED, AT, STEP)
 
 
 def test_a_series_that_goes_on_has_no_gap() -> None:
@@ -149,7 +149,7 @@ def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
     at = AT // 120 * 120
     series = Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)])
 
-    found = rows.record([series], Schema(), hour, at, 120)
+    found = rows.record(read(series), hour, at, 120)
 
     (one,) = found.series
     assert one.present == (at - 240, at - 120)
