@@ -255,7 +255,7 @@ def source(
     """Return a source that this Prometheus answers."""
     settings = PrometheusSettings(url="http://prometheus:9090", step_seconds=STEP_SECONDS)
     client = Client(
-        httpx.AsyncClient(transport=prometheus),
+        transport=prometheus,
         timeout_seconds=60,
         max_response_bytes=LIMIT_BYTES,
     )

@@ -6,7 +6,7 @@ import httpx
 
 from keda_gpu_scaler.settings import ApiSettings, PrometheusSettings, tokens
 from keda_gpu_scaler.transport import proxies
-from keda_gpu_scaler.transport.client import USER_AGENT, Bearer, Client
+from keda_gpu_scaler.transport.client import Bearer, Client
 
 
 def credentials(settings: ApiSettings) -> httpx.Auth | None:
@@ -27,21 +27,13 @@ def credentials(settings: ApiSettings) -> httpx.Auth | None:
 
 def create_client(settings: ApiSettings) -> Client:
     """Return a client for an HTTP API, with its authentication and its certificates."""
-    client = httpx.AsyncClient(
-        auth=credentials(settings),
-        verify=_tls(settings),
-        headers={
-            "User-Agent": USER_AGENT,
-            **{name: value.get_secret_value() for name, value in settings.headers.items()},
-        },
-        timeout=settings.timeout_seconds,
-        proxy=proxies.of(settings.url),
-        trust_env=False,
-    )
     return Client(
-        client,
         timeout_seconds=settings.timeout_seconds,
         max_response_bytes=settings.max_response_bytes,
+        headers={name: value.get_secret_value() for name, value in settings.headers.items()},
+        auth=credentials(settings),
+        verify=_tls(settings),
+        proxy=proxies.of(settings.url),
     )
 
 

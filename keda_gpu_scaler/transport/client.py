@@ -87,16 +87,27 @@ class Client:
     """Requests to one source."""
 
     def __init__(
-        self, client: httpx.AsyncClient, *, timeout_seconds: float, max_response_bytes: int
+        self,
+        *,
+        timeout_seconds: float,
+        max_response_bytes: int = LIMIT_BYTES,
+        headers: Mapping[str, str] | None = None,
+        **given: Any,  # noqa: ANN401 - httpx's
     ) -> None:
-        """Take over an httpx client; `close` closes it.
+        """Prepare connections; `close` closes them.
 
         Args:
-            client: holds the connections.
             timeout_seconds: limit of a request, from its start to the last byte of its answer.
             max_response_bytes: limit of an answer, after decompression.
+            headers: headers of every request.
+            given: more arguments for httpx, which takes nothing from the environment.
         """
-        self._client = client
+        self._client = httpx.AsyncClient(
+            headers={"User-Agent": USER_AGENT, **(headers or {})},
+            timeout=timeout_seconds,
+            trust_env=False,
+            **given,
+        )
         self._large = asyncio.Lock()
         self._timeout_seconds, self._max_response_bytes = timeout_seconds, max_response_bytes
 
@@ -228,15 +239,12 @@ def of_one_server(
     """
     if mistakes := proxies.mistakes(os.environ):
         raise errors.SourceUnreachableError("; ".join(mistakes))
-    requests = httpx.AsyncClient(
+    return Client(
+        timeout_seconds=timeout_seconds,
         auth=None if token is None else Bearer(token),
-        headers={"User-Agent": USER_AGENT},
-        timeout=timeout_seconds,
         verify=ssl.create_default_context(cafile=ca_file),
         proxy=proxies.of(url),
-        trust_env=False,
     )
-    return Client(requests, timeout_seconds=timeout_seconds, max_response_bytes=LIMIT_BYTES)
 
 
 def _decompressor(encoding: str) -> "zlib._Decompress | None":

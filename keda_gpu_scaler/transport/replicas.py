@@ -15,7 +15,7 @@ import httpx
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.transport import resolver
-from keda_gpu_scaler.transport.client import LIMIT_BYTES, USER_AGENT, Bearer, Client, printable
+from keda_gpu_scaler.transport.client import Bearer, Client, printable
 
 REQUEST_SECONDS = 2.0
 LOOKUP_SECONDS = 1.0
@@ -60,16 +60,8 @@ class Replicas:
             if targets
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )
-        # Ignore proxies in the environment: replicas are not behind one.
-        requests = httpx.AsyncClient(
-            auth=Bearer(token),
-            headers={"User-Agent": USER_AGENT},
-            timeout=REQUEST_SECONDS,
-            trust_env=False,
-            verify=self._trust,
-        )
         self._client = Client(
-            requests, timeout_seconds=REQUEST_SECONDS, max_response_bytes=LIMIT_BYTES
+            timeout_seconds=REQUEST_SECONDS, auth=Bearer(token), verify=self._trust
         )
 
     def trust_anew(self) -> None:

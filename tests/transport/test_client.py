@@ -286,9 +286,7 @@ async def test_any_url_ends_in_an_answer_or_a_source_error(url: str) -> None:
 
 def offline(reply: Callable[[httpx.Request], httpx.Response]) -> Client:
     transport = httpx.MockTransport(reply)
-    return Client(
-        httpx.AsyncClient(transport=transport), timeout_seconds=20, max_response_bytes=1000
-    )
+    return Client(timeout_seconds=20, max_response_bytes=1000, transport=transport)
 
 
 def _failures() -> Iterator[type[Exception]]:

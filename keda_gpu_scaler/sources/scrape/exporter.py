@@ -15,7 +15,7 @@ from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources.scrape import exposition
 from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
 from keda_gpu_scaler.transport import proxies
-from keda_gpu_scaler.transport.client import OK, USER_AGENT, Answer, Client, printable
+from keda_gpu_scaler.transport.client import OK, Answer, Client, printable
 
 KEPT_INTERVALS = 2.0
 """How long an idle connection is kept, in intervals: until the next scrape, however late it is."""
@@ -36,16 +36,11 @@ class Exporter:
         self._series: tuple[Labels, ...] = ()
         self._is_connected = False
         self._client = Client(
-            httpx.AsyncClient(
-                timeout=settings.timeout_seconds,
-                headers={"User-Agent": USER_AGENT},
-                verify=tls,
-                limits=httpx.Limits(keepalive_expiry=KEPT_INTERVALS * settings.interval_seconds),
-                proxy=proxies.of(url),
-                trust_env=False,
-            ),
             timeout_seconds=settings.timeout_seconds,
             max_response_bytes=settings.max_response_bytes,
+            verify=tls,
+            limits=httpx.Limits(keepalive_expiry=KEPT_INTERVALS * settings.interval_seconds),
+            proxy=proxies.of(url),
         )
 
     async def samples(self) -> Samples:
