@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keda_gpu_scaler.query.promql import Policy
@@ -45,7 +45,7 @@ class Settings(PortSettings, BaseSettings):
     """ResourceClaims that are for no GPU, by their name, their template's or their name in the pod,
     and DeviceClasses of extended resources, separated by commas; every other one counts as one for
     a GPU."""
-    observe: DirectoryPath | None = None
+    observe: values.ReadableFolder | None = None
     """Folder with ScaledObjects in YAML to evaluate without power, where KEDA does not ask about
     them; read again when it changes."""
     traces: values.Traces = False

@@ -75,4 +75,4 @@ def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path
 def test_a_folder_has_to_be_there(tmp_path: Path, name: str) -> None:
     given = {"PROMETHEUS_URL": URL, "HTTP_TOKEN": WORD, name: str(tmp_path / "none")}
     (mistake,) = refusal(**given)
-    assert mistake.endswith("Path does not point to a directory")
+    assert mistake.endswith("expected a folder this process can list (No such file or directory)")
