@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, DirectoryPath, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationInfo
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import tokens, values
@@ -84,7 +84,7 @@ class PortSettings(BaseModel):
     http_token_file: Annotated[tokens.TokenFile | None, without("http_token")] = None
     """File with the token; read again when it changes."""
     http_namespace_tokens: Annotated[
-        DirectoryPath | None, needs("http_token_file", "http_token")
+        values.ReadableFolder | None, needs("http_token_file", "http_token")
     ] = None
     """Folder with tokens that show only one namespace: each file is named after the namespace and
     holds its token; read again when they change. It goes with a token for everything else."""

@@ -211,6 +211,14 @@ def _readable(path: Path) -> Path:
     return path
 
 
+def _listable(path: Path) -> Path:
+    try:
+        next(path.iterdir(), None)
+    except OSError as error:
+        raise ValueError(f"a folder this process can list ({error.strerror})") from error
+    return path
+
+
 def _namespaces(value: object) -> access.Namespaces:
     """Read names of namespaces, separated by commas or as a list, or `*` for all."""
     if isinstance(value, access.Namespaces):
@@ -218,9 +226,12 @@ def _namespaces(value: object) -> access.Namespaces:
     found = _split(value)
     if found == ["*"]:
         return access.EVERY_NAMESPACE
-    if not isinstance(found, list) or not found or not all(map(workload.is_namespace, found)):
+    names = found if isinstance(found, list) else []
+    if not names or not all(
+        isinstance(name, str) and workload.is_namespace(name) for name in names
+    ):
         raise ValueError("namespaces such as team-a,team-b, or * alone for every one")
-    return access.Namespaces(frozenset(found))
+    return access.Namespaces(frozenset(names))
 
 
 def _object_name(name: str) -> str:
@@ -294,6 +305,7 @@ PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
 Bytes = Annotated[int, BeforeValidator(_size), Field(ge=1)]
 Count = Annotated[int, Field(ge=1)]
 ReadableFile = Annotated[Path, AfterValidator(_readable)]
+ReadableFolder = Annotated[Path, AfterValidator(_listable)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(_namespaces), PlainSerializer(str)]
 ObjectName = Annotated[str, AfterValidator(_object_name)]
 Names = Annotated[

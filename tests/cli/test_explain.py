@@ -57,7 +57,7 @@ async def test_a_record_is_shown_in_words_with_its_pods_signals_and_arithmetic()
 
 async def test_programs_get_the_record_itself() -> None:
     found = json.loads((await explained("--output", "json")).stdout)
-    assert [one["version"] for one in found["triggers"]] == [1, 1]
+    assert [one["version"] for one in found["triggers"]] == [2, 2]
     assert found["triggers"][0]["pods"][0]["gpus"][0]["value"] == 90
     assert found["gates"] is None
 

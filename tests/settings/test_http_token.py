@@ -78,4 +78,4 @@ def test_a_folder_has_to_be_there(tmp_path: Path) -> None:
         "HTTP_NAMESPACE_TOKENS": str(tmp_path / "none"),
     }
     (mistake,) = refusal(**given)
-    assert mistake.endswith("Path does not point to a directory")
+    assert mistake.endswith("expected a folder this process can list (No such file or directory)")

@@ -116,6 +116,7 @@ A_NAMESPACE = "namespaces such as team-a,team-b"
         (values.Bytes, ["0", "0MiB"], "greater than or equal to 1"),
         (values.Count, ["0", "-1"], "greater than or equal to 1"),
         (values.Count, ["1.5", "many", "²", ""], "a valid integer"),
+        (values.Namespaces, [["a", ["b"]], {"a": "b"}, 1], A_NAMESPACE),
         (values.Namespaces, ["", ",", "*,ml", "team-*", "Team", "a.b", "a" * 64], A_NAMESPACE),
         (values.Names, ["Nic*"], "names of objects such as nic,"),
         (values.Name, ["", "a\nb"], A_PATTERN),

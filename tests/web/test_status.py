@@ -219,7 +219,6 @@ async def test_all_that_is_wrong_with_a_source_is_on_the_page() -> None:
             "HTTP 503",
             "90 s",
             "Known last: ended",
-            "another replica",
             "no time",
             "not known",
             'class="mark held">held',
