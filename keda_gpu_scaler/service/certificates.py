@@ -47,7 +47,7 @@ class CertificateFiles:
             cert: PEM file with the certificate chain, the server's own certificate first.
             key: PEM file with its key; None: the certificate's file holds it.
             client_ca: PEM file with the CAs of clients; None: clients need no certificate.
-            observe: is told of each certificate, and of each reason why one cannot be used.
+            observe: gets each certificate, and each reason why one cannot be used.
             clock: Unix seconds.
 
         Raises:
@@ -70,7 +70,13 @@ class CertificateFiles:
             found = self._read()
             if found != self._seen:
                 self._seen = found
-                self._changed(found)
+                try:
+                    self._latest = self._judged(found)
+                except ValueError as error:
+                    self._observe(facts.CertificateRefused(self._server, str(error)))
+                else:
+                    self._lapses.clear()
+                    self._loaded()
             self._notice_dates()
             return self._latest
 
@@ -88,15 +94,6 @@ class CertificateFiles:
 
     def _read(self) -> tuple[PemFile, ...]:
         return tuple(read_pem(path) for path in self._paths)
-
-    def _changed(self, found: tuple[PemFile, ...]) -> None:
-        try:
-            self._latest = self._judged(found)
-        except ValueError as error:
-            self._observe(facts.CertificateRefused(self._server, str(error)))
-        else:
-            self._lapses.clear()
-            self._loaded()
 
     def _judged(self, found: tuple[PemFile, ...]) -> Certificate:
         certificate = judge(*found)

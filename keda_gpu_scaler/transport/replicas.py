@@ -92,12 +92,13 @@ class Replicas:
             name = httpx.URL(target.removeprefix(resolver.DNS_PREFIX)).host
             names |= dict.fromkeys(urls, name)
         peers = sorted(names)
-        came = await asyncio.gather(
-            *(self._asked(peer + path, names[peer], limit_bytes, body) for peer in peers)
-        )
-        answers = dict(zip(peers, came, strict=True))
-        bodies = {peer: one for peer, one in answers.items() if not isinstance(one, str)}
-        troubles |= {peer: one if isinstance(one, str) else None for peer, one in answers.items()}
+        requests = (self._reply(peer + path, names[peer], limit_bytes, body) for peer in peers)
+        bodies = dict[str, bytes | bytearray]()
+        for peer, reply in zip(peers, await asyncio.gather(*requests), strict=True):
+            if isinstance(reply, str):
+                troubles[peer] = reply
+            else:
+                troubles[peer], bodies[peer] = None, reply
         return Replies(bodies, troubles)
 
     async def close(self) -> None:
@@ -105,7 +106,7 @@ class Replicas:
         await self._resolver.close()
         await self._client.close()
 
-    async def _asked(
+    async def _reply(
         self, url: str, name: str, limit_bytes: int, body: bytes | None
     ) -> bytes | bytearray | str:
         """Return what a replica answers, or why it could not be reached."""

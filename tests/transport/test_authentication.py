@@ -52,7 +52,7 @@ def knowing(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-async def test_whoever_knows_the_token_reads_the_metrics() -> None:
+async def test_a_client_with_the_token_reads_the_metrics() -> None:
     async with serving(Rotating()) as client:
         for header in (f"Bearer {TOKEN}", f"Basic {BASIC}"):
             answer = await client.get("/metrics", headers={"authorization": header})
@@ -60,7 +60,9 @@ async def test_whoever_knows_the_token_reads_the_metrics() -> None:
             assert "answer_ratio 42.0" in answer.text
 
 
-async def test_nobody_else_learns_even_which_pages_there_are(subtests: pytest.Subtests) -> None:
+async def test_without_the_token_every_page_is_refused_also_one_that_does_not_exist(
+    subtests: pytest.Subtests,
+) -> None:
     headers = ("", TOKEN, "Bearer wrong", f"Bearer {WEBHOOK_TOKEN}")
     paths = ("/metrics", "/", "/no/such/page", "//metrics", "/healthz/")
     async with serving(Rotating()) as client:
@@ -74,14 +76,14 @@ async def test_nobody_else_learns_even_which_pages_there_are(subtests: pytest.Su
                 assert answer.headers["content-type"] == "text/plain; charset=utf-8"
 
 
-async def test_whoever_knows_it_learns_what_is_not_there() -> None:
+async def test_with_the_token_a_missing_page_is_missing() -> None:
     async with serving(Rotating()) as client:
         missing = await client.get("/", headers=knowing(TOKEN))
         wrong = await client.post("/metrics", headers=knowing(TOKEN))
     assert (missing.status_code, wrong.status_code) == (404, 405)
 
 
-async def test_health_is_for_everybody() -> None:
+async def test_health_needs_no_token() -> None:
     async with serving(Rotating()) as client:
         assert (await client.get("/healthz")).status_code == 200
         assert (await client.get("/readyz")).status_code == 200
@@ -89,14 +91,14 @@ async def test_health_is_for_everybody() -> None:
 
 async def test_the_webhook_and_other_replicas_keep_their_own_token() -> None:
     async with serving(Rotating()) as client:
-        for token, sent, told in ((WEBHOOK_TOKEN, 200, 200), (TOKEN, 401, 401)):
+        for token, webhook, replica in ((WEBHOOK_TOKEN, 200, 200), (TOKEN, 401, 401)):
             headers = knowing(token)
             hooked = await client.post("/webhook", json=group(alert()), headers=headers)
             alerts = await client.get("/alerts", headers=headers)
-            assert (hooked.status_code, alerts.status_code) == (sent, told)
+            assert (hooked.status_code, alerts.status_code) == (webhook, replica)
 
 
-async def test_without_a_token_whoever_reaches_the_port_reads_the_metrics() -> None:
+async def test_without_a_token_every_client_reads_the_metrics() -> None:
     async with serving(None) as client:
         assert (await client.get("/metrics")).status_code == 200
 
@@ -110,7 +112,7 @@ async def test_a_token_that_rotates_counts_from_the_next_request_on() -> None:
     assert (old.status_code, new.status_code) == (401, 200)
 
 
-async def test_while_the_token_cannot_be_read_nobody_is_let_in() -> None:
+async def test_while_the_token_cannot_be_read_every_client_is_refused() -> None:
     token = Rotating()
     token.now = None
     async with serving(token) as client:

@@ -19,7 +19,7 @@ MIB = 2**20
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def test_whoever_knows_the_token_is_let_in() -> None:
+async def test_a_request_with_the_token_is_admitted() -> None:
     headers = (f"Bearer {TOKEN}", f"bearer  {TOKEN}", f"Basic {BASIC}", f"BASIC {BASIC}")
     async with serving(Hook()) as client:
         for header in headers:
@@ -45,7 +45,7 @@ NO_TOKEN = (
 
 
 @pytest.mark.parametrize("path", ["/webhook", "/webhook/ml/bert", "/alerts"])
-async def test_everybody_else_is_not(path: str, subtests: pytest.Subtests) -> None:
+async def test_a_request_without_the_token_is_refused(path: str, subtests: pytest.Subtests) -> None:
     hook = Hook()
     async with serving(hook) as client:
         for header in NO_TOKEN:
@@ -128,7 +128,7 @@ async def sending(client: httpx.AsyncClient, header: str) -> AsyncIterator[Strea
             await writer.wait_closed()
 
 
-async def test_a_body_whose_size_nobody_says_is_bounded_while_it_is_read() -> None:
+async def test_a_body_of_unknown_size_is_bounded_while_it_is_read() -> None:
     async with (
         serving(Hook()) as client,
         sending(client, "transfer-encoding: chunked") as (reader, writer),

@@ -41,12 +41,12 @@ class Followed:
     """The files of a certificate, the facts stated about them, and a clock."""
 
     def __init__(self, directory: Path, issued: trustme.LeafCert = FIRST) -> None:
-        self.told: list[facts.Fact] = []
+        self.stated: list[facts.Fact] = []
         self.clock = Clock(datetime.now(UTC).timestamp())
         self.pair = write(directory, issued)
         self.ca = directory / "ca.crt"
         AUTHORITY.cert_pem.write_to_path(str(self.ca))
-        self.files = CertificateFiles("grpc", *self.pair, self.ca, self.told.append, self.clock)
+        self.files = CertificateFiles("grpc", *self.pair, self.ca, self.stated.append, self.clock)
 
     def shown(self) -> bytes:
         """Return the chain that is shown now."""
@@ -58,11 +58,11 @@ def followed(tmp_path: Path) -> Followed:
     return Followed(tmp_path)
 
 
-def test_the_certificate_of_the_files_is_loaded_at_once_and_said(followed: Followed) -> None:
+def test_the_certificate_of_the_files_is_loaded_at_once_and_reported(followed: Followed) -> None:
     current = followed.files.current()
     assert current.chain == chain(FIRST)
     assert current.client_ca == AUTHORITY.cert_pem.bytes()
-    assert followed.told == [facts.CertificateLoaded("grpc", current.expires_at)]
+    assert followed.stated == [facts.CertificateLoaded("grpc", current.expires_at)]
     ends = x509.load_pem_x509_certificate(AUTHORITY.cert_pem.bytes()).not_valid_after_utc
     assert followed.files.expiries() == {
         "server": current.expires_at,
@@ -75,7 +75,7 @@ def test_a_server_that_asks_for_no_certificate_has_one_expiry(tmp_path: Path) ->
     assert files.expiries().keys() == {"server"}
 
 
-def test_the_first_ca_of_clients_to_expire_is_said_once_and_again_after_a_change(
+def test_the_first_ca_of_clients_to_expire_is_reported_once_and_again_after_a_change(
     followed: Followed,
 ) -> None:
     soon = self_signed(ec.generate_private_key(ec.SECP256R1()))  # tomorrow
@@ -87,10 +87,10 @@ def test_the_first_ca_of_clients_to_expire_is_said_once_and_again_after_a_change
     followed.files.current()
     expired = datetime.fromtimestamp(ends, UTC).isoformat()
     lapsed = facts.CertificateLapsed("grpc", f"a CA of its clients expired at {expired}")
-    assert followed.told[2:] == [lapsed]
+    assert followed.stated[2:] == [lapsed]
     followed.ca.write_bytes(soon)
     followed.files.current()
-    assert followed.told[4:] == [lapsed]
+    assert followed.stated[4:] == [lapsed]
 
 
 def test_nothing_shows_the_key(followed: Followed) -> None:
@@ -103,7 +103,7 @@ def test_new_files_are_shown_from_the_next_look_on(followed: Followed, tmp_path:
     write(tmp_path, SECOND)
     assert followed.shown() == chain(SECOND)
     assert followed.shown() == chain(SECOND)
-    assert [type(fact) for fact in followed.told] == [facts.CertificateLoaded] * 2
+    assert [type(fact) for fact in followed.stated] == [facts.CertificateLoaded] * 2
 
 
 def test_new_cas_of_clients_count_from_the_next_look_on(followed: Followed) -> None:
@@ -112,28 +112,30 @@ def test_new_cas_of_clients_count_from_the_next_look_on(followed: Followed) -> N
     assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes() + other
 
 
-def test_a_pair_that_is_half_written_changes_nothing_and_is_said_once(followed: Followed) -> None:
+def test_a_pair_that_is_half_written_changes_nothing_and_is_reported_once(
+    followed: Followed,
+) -> None:
     before = followed.files.current()
     followed.pair.cert.write_bytes(chain(SECOND))
     assert followed.files.current() is before
     assert followed.files.current() is before
-    (refused,) = followed.told[1:]
+    (refused,) = followed.stated[1:]
     assert refused == facts.CertificateRefused(
         "grpc",
         f"{followed.pair.key} is not the key of the first certificate in the certificate's file",
     )
     followed.pair.key.write_bytes(key_of(SECOND))
     assert followed.shown() == chain(SECOND)
-    assert isinstance(followed.told[-1], facts.CertificateLoaded)
+    assert isinstance(followed.stated[-1], facts.CertificateLoaded)
 
 
-def test_files_that_return_as_they_were_are_said_to_be_loaded_again(followed: Followed) -> None:
+def test_files_that_return_as_they_were_are_reported_as_loaded_again(followed: Followed) -> None:
     content = followed.pair.key.read_bytes()
     followed.pair.key.unlink()
     assert followed.shown() == chain(FIRST)
     followed.pair.key.write_bytes(content)
     assert followed.shown() == chain(FIRST)
-    assert [type(fact) for fact in followed.told] == [
+    assert [type(fact) for fact in followed.stated] == [
         facts.CertificateLoaded,
         facts.CertificateRefused,
         facts.CertificateLoaded,
@@ -162,16 +164,16 @@ ED448 = ed448.Ed448PrivateKey.generate()
 def test_a_certificate_that_a_library_refuses_is_not_shown(
     tmp_path: Path, server: Server, made: tuple[bytes, bytes], reason: str
 ) -> None:
-    told: list[facts.Fact] = []
+    stated: list[facts.Fact] = []
     pair = write(tmp_path, FIRST)
-    files = CertificateFiles(server, *pair, None, told.append)
+    files = CertificateFiles(server, *pair, None, stated.append)
     before = files.current()
     for path, content in zip(pair, made, strict=True):
         path.write_bytes(content)
     assert files.current() is before
-    assert told[1:] == [facts.CertificateRefused(server, f"{pair.cert} is not {reason}")]
+    assert stated[1:] == [facts.CertificateRefused(server, f"{pair.cert} is not {reason}")]
     with pytest.raises(errors.SettingsError) as caught:
-        CertificateFiles(server, *pair, None, told.append)
+        CertificateFiles(server, *pair, None, stated.append)
     assert str(caught.value).endswith(reason)
 
 
@@ -196,7 +198,7 @@ def test_a_bundle_that_is_cut_off_within_a_certificate_changes_nothing(
     followed.ca.write_bytes(BUNDLE[:cut])
     assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes()
     whole = f"{followed.ca} is not a PEM file with certificates, each of them whole"
-    assert followed.told[1:] == [facts.CertificateRefused("grpc", whole)]
+    assert followed.stated[1:] == [facts.CertificateRefused("grpc", whole)]
     followed.ca.write_bytes(BUNDLE)
     assert followed.files.current().client_ca == BUNDLE
 
@@ -247,7 +249,7 @@ def test_no_part_of_new_files_is_ever_shown(
         shown.context()  # OpenSSL refuses a key that is not the certificate's
 
 
-def test_a_certificate_is_served_after_it_expired_and_that_is_said_once(tmp_path: Path) -> None:
+def test_a_certificate_is_served_after_it_expired_and_that_is_reported_once(tmp_path: Path) -> None:
     soon = datetime.now(UTC) + DAY
     followed = Followed(tmp_path, AUTHORITY.issue_cert(HOST, not_after=soon))
     current = followed.files.current()
@@ -255,14 +257,14 @@ def test_a_certificate_is_served_after_it_expired_and_that_is_said_once(tmp_path
     assert followed.files.current() is current
     assert followed.files.current() is current
     expired = datetime.fromtimestamp(current.expires_at, UTC).isoformat()
-    assert followed.told[1:] == [facts.CertificateLapsed("grpc", f"expired at {expired}")]
+    assert followed.stated[1:] == [facts.CertificateLapsed("grpc", f"expired at {expired}")]
 
 
-def test_a_certificate_whose_time_has_not_come_is_said_at_the_start(tmp_path: Path) -> None:
+def test_a_certificate_whose_time_has_not_come_is_reported_at_the_start(tmp_path: Path) -> None:
     tomorrow = (datetime.now(UTC) + DAY).replace(microsecond=0)
     late = AUTHORITY.issue_cert(HOST, not_before=tomorrow)
     lapsed = facts.CertificateLapsed("grpc", f"not valid before {tomorrow.isoformat()}")
-    assert Followed(tmp_path, late).told[1:] == [lapsed]
+    assert Followed(tmp_path, late).stated[1:] == [lapsed]
 
 
 def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> None:
@@ -340,7 +342,7 @@ DER = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
 
 @pytest.mark.filterwarnings("ignore:Parsed a serial number")  # taken for now, and to be refused
 @given(place=st.integers(0, len(DER) - 1), byte=st.integers(0, 255))
-def test_no_damage_in_a_file_reaches_whoever_needs_a_certificate(
+def test_no_damage_in_a_file_keeps_a_certificate_from_its_server(
     tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
 ) -> None:
     followed = Followed(tmp_path_factory.mktemp("damage"))
@@ -349,7 +351,7 @@ def test_no_damage_in_a_file_reaches_whoever_needs_a_certificate(
     assert followed.files.current().key == followed.files.current().key
 
 
-def test_a_certificate_of_a_kind_that_nobody_serves_has_no_key(tmp_path: Path) -> None:
+def test_a_certificate_of_an_unknown_kind_has_no_key(tmp_path: Path) -> None:
     pair = write(tmp_path, FIRST)
     pair.cert.write_bytes(odd(ELLIPTIC, UNKNOWN))
     with pytest.raises(errors.SettingsError, match=r"tls.key is not the key of the first cert"):

@@ -83,7 +83,7 @@ async def test_a_whole_answer_comes_back_whole_whatever_its_status(
     async with connected(server.url) as made:
         assert await made.get(f"{server.url}/a/path") == expected
 
-    assert [(one.method, one.path) for one in server.requests] == [("GET", "/a/path")]
+    assert [(request.method, request.path) for request in server.requests] == [("GET", "/a/path")]
     assert server.requests[0].headers["user-agent"] == "keda-gpu-scaler"
 
 
@@ -403,7 +403,7 @@ async def test_a_token_file_is_read_again_when_it_rotates(
         (tmp_path / "new").replace(token)
         await made.get(server.url)
 
-    sent = [one.headers["authorization"] for one in server.requests]
+    sent = [request.headers["authorization"] for request in server.requests]
     assert sent == ["Bearer first", "Bearer second", "Bearer third"]
 
 

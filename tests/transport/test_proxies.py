@@ -21,7 +21,7 @@ TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 def proxy_of(monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], url: str) -> str | None:
     """Return the proxy of a URL in an environment without other proxies."""
     with monkeypatch.context() as changed:
-        for name in [one for one in os.environ if one.lower().endswith("_proxy")]:
+        for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
             changed.delenv(name)
         for name, value in environ.items():
             changed.setenv(name, value)
@@ -106,7 +106,7 @@ def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(
     environ: Mapping[str, str], named: list[str]
 ) -> None:
     found = proxies.mistakes(environ)
-    assert [one.partition(";")[0] for one in found] == named
+    assert [mistake.partition(";")[0] for mistake in found] == named
 
 
 @pytest.mark.parametrize(

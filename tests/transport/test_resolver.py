@@ -93,7 +93,7 @@ from keda_gpu_scaler.transport import resolver
 
 async def main():
     print(len(await resolver.Resolver().urls("dns+http://localhost:9400", 60)) > 0)
-    print([one.name for one in threading.enumerate() if not one.daemon])
+    print([thread.name for thread in threading.enumerate() if not thread.daemon])
 
 asyncio.run(main())
 """
@@ -130,7 +130,7 @@ class Lookups:
         return self.answer
 
 
-async def test_a_name_is_looked_up_once_at_a_time_whoever_gives_up_waiting() -> None:
+async def test_a_name_is_looked_up_once_at_a_time_however_many_calls_give_up() -> None:
     lookups = Lookups()
     resolver = Resolver(lookups)
 
