@@ -59,7 +59,7 @@ async def found(access: Access, scaled_object: str, records: Sequence[Record]) -
         raise ClusterError(api.configuration_text(error)) from error
     try:
         async with asyncio.timeout(access.timeout_seconds):
-            facts = await _facts(asked, *scaled_object.split("/"))
+            known = await _objects(asked, *scaled_object.split("/"))
     except TimeoutError as error:
         raise ClusterError(f"no answer within {access.timeout_seconds:g} s") from error
     except errors.SourceError as error:
@@ -68,15 +68,15 @@ async def found(access: Access, scaled_object: str, records: Sequence[Record]) -
         await asked.close()
     activities = {record.active for record in records}
     wanted = [metric.desired for record in records for metric in record.metrics]
-    known = [replicas for replicas in wanted if replicas is not None]
-    return gates.gates(
-        facts._replace(
-            cluster=_printable(configuration.context_name),
-            now=time.time(),
-            active=True in activities or (False if activities == {False} else None),
-            asked=max(known, default=None) if len(known) == len(wanted) else None,
-        )
+    numbers = [replicas for replicas in wanted if replicas is not None]
+    facts = gates.Facts(
+        _printable(configuration.context_name),
+        time.time(),
+        *known,
+        active=True in activities or (False if activities == {False} else None),
+        asked=max(numbers, default=None) if len(numbers) == len(wanted) else None,
     )
+    return gates.gates(facts)
 
 
 def _configuration(access: Access) -> SingleConfig:
@@ -114,7 +114,9 @@ class _Place(NamedTuple):
         return f"{start}/{self.version}/{spaced}{self.part}"
 
 
-async def _facts(asked: api.Api, namespace: str, name: str) -> gates.Facts:
+async def _objects(
+    asked: api.Api, namespace: str, name: str
+) -> tuple[objects.ScaledObject, objects.Hpa | None, objects.Scale | None]:
     place = _Place("keda.sh", "v1alpha1", namespace, "scaledobjects", name)
     scaled_object = await _object(asked, objects.ScaledObject, place)
     status, hpa, scale = scaled_object.status, None, None
@@ -128,7 +130,7 @@ async def _facts(asked: api.Api, namespace: str, name: str) -> gates.Facts:
         # Without this right, the HPA shows the replicas of its last sync.
         with contextlib.suppress(errors.SourceRefusedError):
             scale = await _object(asked, objects.Scale, place)
-    return gates.Facts("", 0, scaled_object, hpa, scale)
+    return scaled_object, hpa, scale
 
 
 async def _object(asked: api.Api, kind: type[_Kind], place: _Place) -> _Kind:

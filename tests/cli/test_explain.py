@@ -202,6 +202,7 @@ def test_the_option_that_was_removed_names_what_has_the_history_now() -> None:
     result = explaining("ml/bert", "--history")
     assert result.exit_code == 2
     assert "/api/v1/triggers/NAMESPACE/NAME/history" in result.stderr
+    assert "Did you mean '--drain'?" in explaining("ml/bert", "--drian").stderr
 
 
 @contextmanager

@@ -150,6 +150,14 @@ def test_a_query_of_the_users_own_is_the_query_that_is_shown() -> None:
     assert shown.queries[0].text == own.query.text
 
 
+def test_a_query_out_of_the_environment_is_not_there_to_paste() -> None:
+    text = 'max by (pod, gpu) (secret{namespace="ml"})'
+    given = {"queryFromEnv": text, "threshold": "70", "activationThreshold": "3"}
+    shown = _record(trigger.parse(BERT, {"workload": "bert", **given}, access()), snapshot())
+    assert shown.queries == ()
+    assert b"secret" not in orjson.dumps(shown)
+
+
 def test_placeholders_are_shown_as_they_are_sent_and_the_key_as_it_was_written() -> None:
     given = spec(demandQuery='sum(requests{service="{workload}"})')
     shown = _record(given, snapshot(bert("b", 90)))
