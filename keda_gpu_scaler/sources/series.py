@@ -20,7 +20,14 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import Observation, Points, Row, Series, Target
+from keda_gpu_scaler.snapshot.observation import (
+    Observation,
+    Points,
+    Row,
+    Series,
+    Target,
+    is_ascending,
+)
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -132,10 +139,13 @@ def _series(key: _Key, readings: list[_Reading]) -> Series:
     else:
         metrics = (metric,) if len(readings) == 1 else way.measure.metrics
         values, used = _preferred(metrics, readings)
-    times = tuple(sorted(values))
+    present = readings[0].points.times  # shared by most GPUs, in memory as well
+    if len(readings) > 1 or not is_ascending(present):
+        present = tuple(sorted({time for reading in readings for time in reading.points.times}))
+    times = present if len(values) == len(present) else tuple(sorted(values))
     return Series(
         *key,
-        present=tuple(sorted({time for reading in readings for time in reading.points.times})),
+        present=present,
         times=times,
         values=tuple([values[time] for time in times]),
         averaged=all(metric.averaged for metric in used),
@@ -184,7 +194,7 @@ def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float,
 
 
 def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
-    """Return one value per instant, the larger one of duplicates, in ascending time.
+    """Return one value per instant, the larger one of duplicates.
 
     NaN and infinities are not between 0 and the limit.
     """
@@ -196,7 +206,10 @@ def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
         for time, value in reading.points
         if 0 <= value <= limit and (value or takes_zero)
     ]
-    return dict(sorted(believed))  # of two at an instant the larger one comes last
+    values = dict(believed)
+    if len(values) < len(believed):
+        values = dict(sorted(believed))  # of two at an instant the larger one comes last
+    return values
 
 
 def _refused(reading: _Reading) -> int:
