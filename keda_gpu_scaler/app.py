@@ -4,6 +4,8 @@
                           → ready … wait for the event …
     not ready → gRPC drains → HTTP → other replicas → evaluator → sources → the last spans
 
+A process that observes has no gRPC: it asks about ScaledObjects in files itself.
+
 This module connects the parts; each gets what it needs as arguments. The caller handles signals: it
 sets an event. If a part ends before it was asked to, the process ends too.
 """
@@ -91,8 +93,8 @@ async def run(
         stop: ends the process in order; it may be set before everything has started.
         on_listening: is called with the ports once calls are answered.
         lines_dropped: returns how many lines of the log were not written, for the metrics.
-        observed: a folder with ScaledObjects, which are asked about here in the place of KEDA, and
-            KEDA cannot call; None: KEDA calls.
+        observed: a folder with ScaledObjects to ask about in the place of KEDA, which cannot call
+            this process; None: KEDA calls.
 
     Raises:
         errors.SettingsError: a port or its certificate cannot be used, or there is no cluster to
