@@ -56,7 +56,7 @@ class LabelProxy:
             await asyncio.wait_for(self._process.wait(), STOPPED_WITHIN_SECONDS)
 
     async def _answers(self) -> bool:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             try:
                 return (await client.get(f"{self.url}/healthz")).is_success
             except httpx.TransportError:

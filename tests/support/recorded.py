@@ -183,7 +183,7 @@ class Tape:
         question = f"{hashlib.sha256(text.encode()).hexdigest()[:16]} @ {form.get('time', 'now')}"
         self.asked.add(question)
         if self.upstream is not None:
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
                 answer = await client.post(f"{self.upstream}{request.path}", data=form)
             self.answers[question] = self._at_rest(text, answer.json())
         if question in self.answers:

@@ -71,7 +71,7 @@ class Replica:
 
     async def receive(self, message: object, path: str = "/webhook") -> httpx.Response:
         """Send a message to its webhook."""
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             known = {"authorization": f"Bearer {self.token}"}
             return await client.post(self.url + path, json=message, headers=known)
 

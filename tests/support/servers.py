@@ -45,7 +45,7 @@ class Server:
     life_seconds: float = field(default=LIFE_SECONDS, kw_only=True)
     _process: asyncio.subprocess.Process | None = field(default=None, kw_only=True)
     _client: httpx.AsyncClient = field(
-        default_factory=lambda: httpx.AsyncClient(trust_env=False), kw_only=True
+        default_factory=lambda: httpx.AsyncClient(trust_env=False, timeout=60), kw_only=True
     )
 
     @property

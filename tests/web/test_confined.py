@@ -39,7 +39,7 @@ async def client(tmp_path: Path, clock: Clock) -> AsyncIterator[httpx.AsyncClien
     server = web.HttpServer(app, "127.0.0.1", 0)
     async with asyncio.timeout(HANG_SECONDS):
         url = f"http://127.0.0.1:{await server.start()}"
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as opened:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as opened:
             yield opened
         await server.stop()
 

@@ -54,7 +54,7 @@ async def serving(collector: Collector) -> AsyncIterator[httpx.AsyncClient]:
     async with asyncio.timeout(HANG_SECONDS):
         url = f"http://127.0.0.1:{await server.start()}"
         try:
-            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
                 yield client
         finally:
             await server.stop()

@@ -90,7 +90,7 @@ async def asking(
 ) -> AsyncIterator[httpx.AsyncClient]:
     async with (
         serving(names, token) as url,
-        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client,
     ):
         yield client
 
@@ -158,7 +158,10 @@ async def test_what_no_list_can_go_on_from_is_refused_by_name() -> None:
 async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began() -> None:
     noted = History(lambda: NOW)
     noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0, recommended=2))
-    async with serving(changes=noted) as url, httpx.AsyncClient(trust_env=False) as client:
+    async with (
+        serving(changes=noted) as url,
+        httpx.AsyncClient(trust_env=False, timeout=60) as client,
+    ):
         found = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
         other = (await client.get(f"{url}{PATH}/ml/other/history")).json()
     assert found == {
@@ -188,7 +191,10 @@ async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning
         shown=web.Shown(Known(NAMES), History(lambda: NOW), lambda of: f"{of} was refused"),
     )
     server = web.HttpServer(app, "127.0.0.1", 0)
-    async with asyncio.timeout(HANG_SECONDS), httpx.AsyncClient(trust_env=False) as client:
+    async with (
+        asyncio.timeout(HANG_SECONDS),
+        httpx.AsyncClient(trust_env=False, timeout=60) as client,
+    ):
         url = f"http://127.0.0.1:{await server.start()}"
         try:
             missing = await client.get(f"{url}{PATH}/ml/other")
