@@ -278,14 +278,14 @@ async def test_settings_are_those_of_serve_with_the_url_on_top(empty: HttpServer
 
 
 @pytest.mark.parametrize(
-    ("reply", "timeout", "said"),
+    ("reply", "seconds", "said"),
     [(web.hangs, "0.1", "no answer within 0.1 s"), (web.closes, "20", "disconnected")],
 )
 async def test_a_source_that_does_not_answer_is_an_error_beside_what_is_answered_then(
-    reply: web.Reply, timeout: str, said: str
+    reply: web.Reply, seconds: str, said: str
 ) -> None:
     async with HttpServer(reply) as server:
-        result = await explained("--prometheus-url", server.url, "--timeout", timeout)
+        result = await explained("--prometheus-url", server.url, "--timeout", seconds)
     assert result.exit_code == 1
     assert "holds the replicas" in result.stdout
     assert result.stderr.count(said) == 1
