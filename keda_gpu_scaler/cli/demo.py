@@ -17,7 +17,6 @@ from keda_gpu_scaler.simulator import cluster, web
 from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
-from keda_gpu_scaler.transport.server import HttpServer
 
 _HOST = "127.0.0.1"
 _HTTP_SECONDS = 5
@@ -69,8 +68,8 @@ async def _play(show: Callable[[driver.Frame], None]) -> str:
         scenario.DemoError: a phase failed, or one of the two ended early.
     """
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    simulated = cluster.Cluster(spare_gpus=1)
-    exporter = HttpServer(web.application(web.Api(simulated, loop.time)), _HOST, 0)
+    simulated = cluster.MadeUp()
+    exporter = web.server(web.application(simulated, loop.time))
     port = await exporter.start()
     listening: asyncio.Future[app.Listening] = loop.create_future()
     scaler = app.run(_settings(port), stop, listening.set_result)
@@ -98,7 +97,7 @@ def _ended_early(name: str, error: BaseException | None) -> scenario.DemoError:
 
 
 async def _drive(
-    simulated: cluster.Cluster,
+    simulated: cluster.MadeUp,
     listening: asyncio.Future[app.Listening],
     show: Callable[[driver.Frame], None],
 ) -> str:

@@ -320,7 +320,7 @@ class Scene:
     servicer: SumScaler
     status: Status
     scaler: driver.Scaler
-    simulated: cluster.Cluster
+    simulated: cluster.MadeUp
 
     def driver(
         self, show: Callable[[driver.Frame], None], *phases: scenario.Phase
@@ -350,7 +350,7 @@ async def scene() -> AsyncIterator[Scene]:
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
         status.client() as client,
     ):
-        yield Scene(servicer, status, driver.Scaler(channel, client), cluster.Cluster())
+        yield Scene(servicer, status, driver.Scaler(channel, client), cluster.MadeUp())
     await grpc_server.stop(None)
 
 
@@ -422,7 +422,7 @@ async def test_the_first_phase_waits_until_the_scaler_knows_that_there_are_no_po
     scene.servicer.later = [[], idle, idle, []]
     await scene.driver(lambda _: None).prepare()
     assert scene.servicer.later == []
-    assert not scene.simulated.workloads[scenario.OURS].pods
+    assert not scene.simulated.pods
 
 
 async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words(scene: Scene) -> None:

@@ -15,7 +15,7 @@ from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.simulator import exposition
-from keda_gpu_scaler.simulator.cluster import Cluster
+from keda_gpu_scaler.simulator.cluster import MadeUp
 from keda_gpu_scaler.simulator.demo import driver, scenario
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
@@ -31,7 +31,7 @@ _PHASE_SECONDS = 0.2
 class Rounds:
     """The simulator's page, scraped once per sync of the HPA, as the scrape source keeps it."""
 
-    simulated: Cluster
+    simulated: MadeUp
     step_seconds: float = scenario.SYNC_SECONDS
     lag_seconds: float = 0.0
     kept: History = field(default_factory=lambda: History(keep_seconds=600))
@@ -73,7 +73,7 @@ class Rounds:
 
 async def play(show: Callable[[driver.Frame], None]) -> str:
     """Play the whole demo on the running loop, which has virtual time, and return its story."""
-    simulated = Cluster()
+    simulated = MadeUp()
     rounds = Rounds(simulated)
     evaluator = Evaluator({"default": Source(rounds)}, clock=asyncio.get_running_loop().time)
 

@@ -154,7 +154,7 @@ class Frame:
 class Driver:
     """The controllers of both workloads, and their current state."""
 
-    simulated: cluster.Cluster
+    simulated: cluster.MadeUp
     ask: Callable[[], Awaitable[Answer]]
     show: Callable[[Frame], None]
     ours: Scaled = field(default_factory=lambda: Scaled(scenario.OURS))
@@ -235,7 +235,6 @@ class Driver:
 
     def _utilization(self, key: cluster.Key) -> float | None:
         """Return the mean of the whole numbers that the exporter shows; None: there is no pod."""
-        workload = self.simulated.workloads[key]
-        percents = workload.percents(asyncio.get_running_loop().time())
-        shown = [round(percent) for pod, percent in percents for _ in pod.devices]
+        gpus = self.simulated.gpus(asyncio.get_running_loop().time())
+        shown = [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]
         return mean(shown) if shown else None
