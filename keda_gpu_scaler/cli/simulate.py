@@ -47,9 +47,8 @@ def simulate(
 ) -> None:
     """Show made-up GPUs as dcgm-exporter does, without a GPU.
 
-    GET /metrics shows all nodes, GET /nodes/NAME/metrics one of them, GET /router/metrics the
-    offered load, GET /workloads what runs.
-    PUT /workloads/NAMESPACE/NAME with {"load": 250} or {"replicas": 3} changes it, DELETE ends it.
+    GET /metrics shows the GPUs, GET /router/metrics the offered load, GET /workloads what runs.
+    PUT /workloads/NAMESPACE/NAME with {"load": 250} or {"replicas": 3} changes it.
 
     With --kubernetes, nodes and pods are those of the cluster that KUBECONFIG or the service
     account names, looked at once a second; only their load is made up.

@@ -25,35 +25,35 @@ def from_json(body: bytes, cluster: Cluster, workload: Key) -> Wanted:
     except pydantic.ValidationError as error:
         raise ValueError(_sentence(error)) from error
     if refused := sorted(given.model_fields_set - cluster.changeable):
-        those, can = ", ".join(refused), ", ".join(sorted(cluster.changeable))
-        raise ValueError(f"{those}: not up to the simulator here; only {can} can change")
+        fields, changeable = ", ".join(refused), ", ".join(sorted(cluster.changeable))
+        raise ValueError(f"{fields}: not up to the simulator here; only {changeable} can change")
     return cluster.wanted_of(workload).model_copy(update=given.model_dump(exclude_unset=True))
 
 
 def from_text(text: str) -> tuple[Key, Wanted]:
     """Read `namespace/name=replicas:load[:gpus]`."""
-    found = _WORKLOAD.fullmatch(text)
-    if found is None:
+    parts = _WORKLOAD.fullmatch(text)
+    if parts is None:
         raise ValueError(f"{text!r} is not namespace/name=replicas:load[:gpus]")
     fields = {
-        "replicas": int(found["replicas"]),
-        "load": float(found["load"]),
-        "gpus_per_pod": int(found["gpus"] or 1),
+        "replicas": int(parts["replicas"]),
+        "load": float(parts["load"]),
+        "gpus_per_pod": int(parts["gpus"] or 1),
     }
     try:
-        return key(found.groupdict()), Wanted.model_validate(fields)
+        return key(parts.groupdict()), Wanted.model_validate(fields)
     except pydantic.ValidationError as error:
         raise ValueError(_sentence(error)) from error
 
 
 def key(names: Mapping[str, str]) -> Key:
     """Return the key of a workload; ValueError for a name that Kubernetes would not accept."""
-    found = Key(names["namespace"], names["name"])
-    if not is_namespace(found.namespace):
-        raise ValueError(f"namespace {found.namespace!r} is no Kubernetes namespace name")
-    if not is_name(found.name):
-        raise ValueError(f"name {found.name!r} is no Kubernetes object name")
-    return found
+    namespace, name = names["namespace"], names["name"]
+    if not is_namespace(namespace):
+        raise ValueError(f"namespace {namespace!r} is no Kubernetes namespace name")
+    if not is_name(name):
+        raise ValueError(f"name {name!r} is no Kubernetes object name")
+    return Key(namespace, name)
 
 
 def _sentence(error: pydantic.ValidationError) -> str:

@@ -166,10 +166,6 @@ class Cluster:
         del now
         self.wanted[key] = wanted
 
-    def delete(self, key: Key) -> None:
-        """Stop offering load; pods stay. KeyError if none was offered."""
-        del self.wanted[key]
-
     def percents(self, now: float) -> dict[str, float]:
         """Return the load of each GPU of a pod, by the pod's uid.
 
@@ -189,11 +185,11 @@ class Cluster:
             return wanted.completed_percent or 0
         return wanted.draining_percent if pod.terminating else wanted.loading_percent
 
-    def gpus(self, now: float, host: str | None = None) -> Iterator[Gpu]:
-        """Yield the GPUs of all nodes, or of one."""
+    def gpus(self, now: float) -> Iterator[Gpu]:
+        """Yield the GPUs of all nodes."""
         percents = self.percents(now)
-        for node in self.nodes if host is None else [host]:
-            for index, uid in enumerate(self.nodes[node]):
+        for node, holders in self.nodes.items():
+            for index, uid in enumerate(holders):
                 pod = None if uid is None else self.pods[uid]
                 yield Gpu(node, index, 0 if uid is None else percents[uid], pod)
 
@@ -211,7 +207,7 @@ class MadeUp(Cluster):
         """Start with one GPU that no pod holds."""
         super().__init__()
         self._serials = itertools.count(1)
-        self._list([])
+        self.show({_NODE: 1}, [])
 
     def put(self, key: Key, wanted: Wanted, now: float) -> None:
         """Change a workload to what is wanted, at once."""
@@ -220,15 +216,7 @@ class MadeUp(Cluster):
         others = [pod for pod in self.pods.values() if pod.workload != key]
         kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
         created = [self._pod(key, wanted, now) for _ in range(wanted.replicas - len(kept))]
-        self._list([*others, *kept, *created])
-
-    def delete(self, key: Key) -> None:
-        """Delete a workload and its pods; KeyError if there is none of this name."""
-        super().delete(key)
-        self._list([pod for pod in self.pods.values() if pod.workload != key])
-
-    def _list(self, pods: Iterable[Pod]) -> None:
-        self.show({_NODE: 1}, pods)
+        self.show({_NODE: 1}, [*others, *kept, *created])
 
     def _pod(self, key: Key, wanted: Wanted, now: float) -> Pod:
         name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))

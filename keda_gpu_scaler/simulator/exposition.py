@@ -57,11 +57,6 @@ _FIELDS = (
 )
 
 
-def node_page(cluster: Cluster, now: float, host: str) -> bytes:
-    """Return the page of one node's exporter."""
-    return text(_families(cluster.gpus(now, host)))
-
-
 def router_page(cluster: Cluster) -> bytes:
     """Return the page of the router in front of the workloads, without GPUs."""
     return text([_router_family(cluster)])
@@ -69,10 +64,11 @@ def router_page(cluster: Cluster) -> bytes:
 
 def whole_page(cluster: Cluster, now: float) -> bytes:
     """Return all nodes' exporters and the router on one page."""
-    return text([*_families(cluster.gpus(now)), _router_family(cluster)])
+    return text([*families(cluster.gpus(now)), _router_family(cluster)])
 
 
-def _families(gpus: Iterable[Gpu]) -> list[Metric]:
+def families(gpus: Iterable[Gpu]) -> list[Metric]:
+    """Return the metrics of dcgm-exporter for these GPUs."""
     labelled = [(_labels(gpu), gpu) for gpu in gpus]
     return [family(each, labelled) for each in _FIELDS]
 
@@ -112,15 +108,15 @@ def _router_family(cluster: Cluster) -> Metric:
 
 
 class _Page(Collector):
-    """Prebuilt families, for prometheus-client's writer."""
+    """Prebuilt metrics, for prometheus-client's writer."""
 
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
-        return self._families
+        return self._metrics
 
 
-def text(families: Iterable[Metric]) -> bytes:
-    """Return the families that have samples as a page."""
-    return exposition.generate_latest(_Page(each for each in families if each.samples))
+def text(metrics: Iterable[Metric]) -> bytes:
+    """Return the metrics that have samples as a page."""
+    return exposition.generate_latest(_Page(each for each in metrics if each.samples))

@@ -115,8 +115,8 @@ async def following(  # noqa: PLR0913 - all but three have defaults
         listed_nodes = api.list(Node, labels=dict(node_labels or {}))
         listed_pods = api.list(Pod, namespace=namespace or lightkube.ALL_NS)
         shown.show(
-            dict(nodes([each async for each in listed_nodes])),
-            pods([each async for each in listed_pods]),
+            dict(nodes([node async for node in listed_nodes])),
+            pods([pod async for pod in listed_pods]),
         )
 
     async def follow() -> NoReturn:

@@ -18,8 +18,7 @@ from keda_gpu_scaler.transport.server import Bounds, HttpServer
 
 _BOUNDS = Bounds(shutdown_seconds=2)
 _MAX_BODY_BYTES = 16 * 1024
-_CREATED, _OK, _NO_CONTENT = 201, 200, 204
-_NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE = 404, 413, 422
+_TOO_LARGE, _UNPROCESSABLE = 413, 422
 
 
 def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer:
@@ -30,14 +29,11 @@ def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer
 def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
     """Return the ASGI application of one cluster, at the clock's time."""
     api = _Api(cluster, clock)
-    path = "/workloads/{namespace}/{name}"
     routes = [
         Route("/metrics", api.metrics),
-        Route("/nodes/{node}/metrics", api.node_metrics),
         Route("/router/metrics", api.router_metrics),
         Route("/workloads", api.workloads),
-        Route(path, api.put, methods=["PUT"]),
-        Route(path, api.delete, methods=["DELETE"]),
+        Route("/workloads/{namespace}/{name}", api.put, methods=["PUT"]),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refusal})
 
@@ -50,13 +46,6 @@ class _Api:
     async def metrics(self, _request: Request) -> Response:
         """Show all exporters and the router."""
         return _page(exposition.whole_page(self._cluster, self._clock()))
-
-    async def node_metrics(self, request: Request) -> Response:
-        """Show the exporter of one node."""
-        node = request.path_params["node"]
-        if node not in self._cluster.nodes:
-            raise HTTPException(_NOT_FOUND, f"no node {node}")
-        return _page(exposition.node_page(self._cluster, self._clock(), node))
 
     async def router_metrics(self, _request: Request) -> Response:
         """Show the router, without any exporter."""
@@ -74,19 +63,8 @@ class _Api:
             wanted = changes.from_json(await _body(request), self._cluster, key)
         except ValueError as error:
             raise HTTPException(_UNPROCESSABLE, str(error)) from error
-        status = _OK if key in self._cluster.workloads else _CREATED
         self._cluster.put(key, wanted, self._clock())
-        return JSONResponse(self._description(key), status)
-
-    async def delete(self, request: Request) -> Response:
-        """Delete a workload and its pods, or stop offering load to it."""
-        key = Key(request.path_params["namespace"], request.path_params["name"])
-        try:
-            self._cluster.delete(key)
-        except KeyError as error:
-            message = f"nothing is wanted of {key.namespace}/{key.name}"
-            raise HTTPException(_NOT_FOUND, message) from error
-        return Response(status_code=_NO_CONTENT)
+        return JSONResponse(self._description(key))
 
     def _description(self, key: Key) -> dict[str, object]:
         """Return what is wanted of a workload, as far as it can be changed, and its pods."""

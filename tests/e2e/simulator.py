@@ -66,17 +66,17 @@ async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simu
 
 
 def _application(shown: Cluster) -> Starlette:
-    """Return the simulator's own, with the pages of other exporters at `?exporter=`."""
+    """Return the simulator's own, with a page for each node, of the exporter in the query."""
 
     async def node_metrics(request: Request) -> Response:
         node, exporter = request.path_params["node"], request.query_params.get("exporter")
         if node not in shown.nodes:
             return Response(status_code=404)
-        now = time.monotonic()
+        gpus = [gpu for gpu in shown.gpus(time.monotonic()) if gpu.host == node]
         if exporter is None:
-            page = exposition.node_page(shown, now, node)
+            page = exposition.text(exposition.families(gpus))
         else:
-            page = cloud_exporters.node_page(shown, now, node, exporter)
+            page = cloud_exporters.page(gpus, exporter)
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     product = web.application(shown, time.monotonic)

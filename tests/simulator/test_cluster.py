@@ -41,11 +41,11 @@ def completed(name: str) -> Pod:
 
 def held(cluster: Cluster) -> dict[str, list[tuple[str, int]]]:
     """Return node and index of the GPUs of each pod."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    places: dict[str, list[tuple[str, int]]] = {}
     for gpu in cluster.gpus(0):
         if gpu.pod:
-            found.setdefault(gpu.pod.name, []).append((gpu.host, gpu.index))
-    return found
+            places.setdefault(gpu.pod.name, []).append((gpu.host, gpu.index))
+    return places
 
 
 def percents(cluster: Cluster, now: float = 0) -> list[float]:
@@ -178,18 +178,7 @@ def test_pods_nobody_offers_load_to_are_idle() -> None:
     shown = Cluster()
     shown.show(NODES, [seen(ready=False), seen("bert-1")])
     assert percents(shown) == [0, 0]
-    with pytest.raises(KeyError):
-        shown.delete(KEY)
-
-
-def test_what_was_offered_can_be_forgotten_and_pods_stay() -> None:
-    shown = Cluster()
-    shown.put(KEY, Wanted(load=80), 0)
-    shown.show(NODES, [seen()])
-    shown.delete(KEY)
-    assert percents(shown) == [0]
-    shown.show(NODES, [])
-    assert not shown.workloads
+    assert shown.workloads == {KEY}
 
 
 # Made-up pods
@@ -231,12 +220,11 @@ def test_another_number_of_gpus_replaces_every_pod() -> None:
     assert [len(gpus) for gpus in held(shown).values()] == [2, 2, 2]
 
 
-def test_a_deleted_workload_leaves_its_gpus_and_other_pods() -> None:
-    shown, other = MadeUp(), Key("team-a", "other")
+def test_gpus_stay_when_their_pods_are_gone() -> None:
+    shown = MadeUp()
     shown.put(KEY, Wanted(replicas=3), 0)
-    shown.put(other, Wanted(replicas=1), 0)
-    shown.delete(KEY)
-    assert shown.workloads == {other}
+    shown.put(Key("team-a", "other"), Wanted(replicas=1), 0)
+    shown.put(KEY, Wanted(), 0)
     assert [gpu.pod is None for gpu in shown.gpus(0)] == [True, True, True, False]
 
 

@@ -31,7 +31,7 @@ def page(exporter: str, load: float = 0) -> str:
     pod = Pod(uid="1", name="bert-0", workload=key, node="a", gpus=1, container="bert", ready_at=0)
     cluster.put(key, Wanted(load=load), 0)
     cluster.show({"a": 2}, [pod])
-    return cloud_exporters.node_page(cluster, 0, "a", exporter).decode()
+    return cloud_exporters.page(cluster.gpus(0), exporter).decode()
 
 
 @each

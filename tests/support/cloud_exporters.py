@@ -3,10 +3,10 @@
 Both are modelled on the pages in `tests/data/exporters`, which say where each name is from.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from keda_gpu_scaler.simulator.cluster import MEMORY_MIB, MODEL, Cluster, Gpu
+from keda_gpu_scaler.simulator.cluster import MEMORY_MIB, MODEL, Gpu
 from keda_gpu_scaler.simulator.exposition import Field, family, text
 
 _BYTES_PER_MIB = 1024 * 1024
@@ -139,10 +139,10 @@ EXPORTERS: Mapping[str, Exporter] = {
 """By the names of their profiles."""
 
 
-def node_page(cluster: Cluster, now: float, host: str, exporter: str) -> bytes:
-    """Return the page of one node's exporter, by the name of the profile that reads it."""
+def page(simulated: Iterable[Gpu], exporter: str) -> bytes:
+    """Return the page of these GPUs, by the name of the profile that reads it."""
     shown = EXPORTERS[exporter]
-    cards = [(shown.card(gpu), gpu) for gpu in cluster.gpus(now, host)]
+    cards = [(shown.card(gpu), gpu) for gpu in simulated]
     gpus = [(card | shown.pod(gpu), gpu) for card, gpu in cards]
     held = [(labels, gpu) for labels, gpu in gpus if gpu.pod]
     return text(

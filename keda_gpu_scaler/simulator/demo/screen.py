@@ -29,7 +29,7 @@ _OURS, _USUAL, _LOAD = "green", "yellow", "cyan"
 
 def rounded(sentence: str) -> str:
     """Return a sentence with one decimal in each number that has more."""
-    return _LONG_NUMBER.sub(lambda found: _number(float(found[0])), sentence)
+    return _LONG_NUMBER.sub(lambda number: _number(float(number[0])), sentence)
 
 
 def _number(value: float | None) -> str:
@@ -127,31 +127,28 @@ def _sentences(frame: Frame) -> Table:
 
 def _wrapped(sentence: str, lines: int) -> Text:
     """Return a sentence in exactly so many lines, so that the screen keeps its height."""
-    found = textwrap.wrap(sentence, _SENTENCE, max_lines=lines, placeholder=" …")
-    return Text("\n".join([*found, *[""] * (lines - len(found))]))
+    wrapped = textwrap.wrap(sentence, _SENTENCE, max_lines=lines, placeholder=" …")
+    return Text("\n".join([*wrapped, *[""] * (lines - len(wrapped))]))
 
 
 @contextlib.contextmanager
 def open_screen(console: Console) -> Iterator[Callable[[Frame], None]]:
-    """Yield a function that shows a frame on this console: as a line if it is no terminal."""
-    if not console.is_terminal:
-        yield _Lines(console).show
+    """Yield a function that shows a frame on this console.
+
+    Without a terminal it prints a line for every frame with news.
+    """
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda frame: live.update(screen(frame), refresh=True)
         return
-    with Live(console=console, auto_refresh=False) as live:
-        yield lambda frame: live.update(screen(frame), refresh=True)
+    shown: tuple[str | int, ...] = ()
 
-
-class _Lines:
-    """Prints a line for every frame with news."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._news: tuple[str | int, ...] = ()
-
-    def show(self, frame: Frame) -> None:
-        """Print the frame, unless its news are those of the frame before."""
+    def print_news(frame: Frame) -> None:
+        nonlocal shown
         replicas = frame.ours[-1].replicas, frame.usual[-1].replicas
         news = (frame.progress.index, *replicas, frame.answer.state, _active(frame.answer))
-        if news != self._news:
-            self._news = news
-            self._console.print(line(frame), soft_wrap=True, markup=False, highlight=False)
+        if news != shown:
+            shown = news
+            console.print(line(frame), soft_wrap=True, markup=False, highlight=False)
+
+    yield print_news
