@@ -135,12 +135,12 @@ async def following(  # noqa: PLR0913 - all but three have defaults
                 on_list()
             await asyncio.sleep(pause_seconds)
 
+    task = asyncio.create_task(follow(), name="kubernetes-lists")
     try:
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(follow(), name="kubernetes-lists")
-            yield
-            task.cancel()
+        yield
     finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         await api.close()
 
 

@@ -97,17 +97,21 @@ def test_without_a_cluster_to_follow_it_ends_with_1_and_no_library_is_named() ->
     assert "Error" not in ended.stderr
 
 
-def test_a_taken_port_ends_it_with_status_1() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        ended = subprocess.run(
-            [*COMMAND, "--address", f"127.0.0.1:{port}"],
-            capture_output=True,
-            check=False,
-            env={**os.environ, "COLUMNS": "300"},
-            text=True,
-            timeout=PATIENCE_SECONDS,
-        )
+@pytest.mark.parametrize("flags", [[], ["--kubernetes"]], ids=["made up", "of a cluster"])
+async def test_a_taken_port_ends_it_with_status_1(tmp_path: Path, flags: list[str]) -> None:
+    async with kubernetes.serving(kubernetes.ApiServer()) as api:
+        environment = {**os.environ, "KUBECONFIG": api.kubeconfig(tmp_path)}
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            ended = await asyncio.to_thread(
+                subprocess.run,
+                [*COMMAND, "--address", f"127.0.0.1:{port}", *flags],
+                capture_output=True,
+                check=False,
+                env=environment,
+                text=True,
+                timeout=PATIENCE_SECONDS,
+            )
     assert ended.returncode == 1
     expected = f"keda-gpu-scaler: cannot listen on port {port} of 127.0.0.1: Address already in use"
     assert ended.stderr.startswith(expected)
