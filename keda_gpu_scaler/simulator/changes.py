@@ -4,91 +4,56 @@ Requests are the JSON body of a PUT and the `--workload` text of the command lin
 becomes one ValueError; its message names the field and what was expected.
 """
 
-import dataclasses
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 
 import pydantic
 
-from keda_gpu_scaler.simulator import cluster
+from keda_gpu_scaler.simulator.cluster import Cluster, Key, Wanted
+from keda_gpu_scaler.spec.workload import is_name, is_namespace
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _WORKLOAD = re.compile(
     r"(?P<namespace>[^/=]+)/(?P<name>[^/=]+)"
     r"=(?P<replicas>\d+):(?P<load>\d+(\.\d+)?)(:(?P<gpus>\d+))?"
 )
 
 
-class Change(pydantic.BaseModel):
-    """The fields of a workload that may be changed; those left out stay as they are."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-    kind: cluster.Kind = cluster.Kind.DEPLOYMENT
-    replicas: int = pydantic.Field(0, ge=0, le=10_000)
-    load: float = pydantic.Field(0, ge=0, le=10_000_000)
-    gpus_per_pod: int = pydantic.Field(1, ge=1, le=64)
-    startup_seconds: float = pydantic.Field(0, ge=0, le=86_400)
-    loading_percent: float = pydantic.Field(0, ge=0, le=100)
-    draining_percent: float = pydantic.Field(0, ge=0, le=100)
-    completed_percent: float | None = pydantic.Field(None, ge=0, le=100)
-
-    def apply(self, wanted: cluster.Wanted) -> cluster.Wanted:
-        """Return the wanted state with the given fields changed."""
-        return dataclasses.replace(wanted, **self.model_dump(exclude_unset=True))
-
-
-class NotJsonError(ValueError):
-    """The body is not JSON."""
-
-
-def from_json(body: bytes, changeable: Collection[str]) -> Change:
-    """Read a JSON object; NotJsonError or ValueError says what is wrong with it."""
-    change = _parsed(body)
-    if refused := sorted(change.model_fields_set.difference(changeable)):
-        those, can = ", ".join(refused), ", ".join(sorted(changeable))
-        raise ValueError(f"{those}: not up to the simulator here; only {can} can change")
-    return change
-
-
-def _parsed(body: bytes) -> Change:
+def from_json(body: bytes, cluster: Cluster, workload: Key) -> Wanted:
+    """Read a JSON object; fields that it leaves out stay as they are."""
     try:
-        return Change.model_validate_json(body)
+        given = Wanted.model_validate_json(body)
     except pydantic.ValidationError as error:
-        if error.errors()[0]["type"] == "json_invalid":
-            raise NotJsonError(_sentence(error)) from error
         raise ValueError(_sentence(error)) from error
+    if refused := sorted(given.model_fields_set - cluster.changeable):
+        fields, changeable = ", ".join(refused), ", ".join(sorted(cluster.changeable))
+        raise ValueError(f"{fields}: not up to the simulator here; only {changeable} can change")
+    return cluster.wanted_of(workload).model_copy(update=given.model_dump(exclude_unset=True))
 
 
-def key(namespace: str, name: str) -> cluster.Key:
-    """Return the key of a workload; ValueError for a name that Kubernetes would not accept."""
-    if not _NAMESPACE.fullmatch(namespace):
-        raise ValueError(f"namespace {namespace!r} is no Kubernetes namespace name")
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"name {name!r} is no Kubernetes object name")
-    return cluster.Key(namespace, name)
-
-
-def from_text(text: str, template: cluster.Wanted) -> tuple[cluster.Key, cluster.Wanted]:
-    """Read `namespace/name=replicas:load[:gpus]`; the rest comes from the template."""
-    found = _WORKLOAD.fullmatch(text)
-    if found is None:
+def from_text(text: str) -> tuple[Key, Wanted]:
+    """Read `namespace/name=replicas:load[:gpus]`."""
+    parts = _WORKLOAD.fullmatch(text)
+    if parts is None:
         raise ValueError(f"{text!r} is not namespace/name=replicas:load[:gpus]")
-    return key(found["namespace"], found["name"]), checked(
-        template,
-        replicas=int(found["replicas"]),
-        load=float(found["load"]),
-        gpus_per_pod=int(found["gpus"] or template.gpus_per_pod),
-    )
-
-
-def checked(wanted: cluster.Wanted, **fields: object) -> cluster.Wanted:
-    """Return the wanted state with fields changed to these values; ValueError for a wrong one."""
+    fields = {
+        "replicas": int(parts["replicas"]),
+        "load": float(parts["load"]),
+        "gpus_per_pod": int(parts["gpus"] or 1),
+    }
     try:
-        return Change.model_validate(fields).apply(wanted)
+        return key(parts.groupdict()), Wanted.model_validate(fields)
     except pydantic.ValidationError as error:
         raise ValueError(_sentence(error)) from error
+
+
+def key(names: Mapping[str, str]) -> Key:
+    """Return the key of a workload; ValueError for a name that Kubernetes would not accept."""
+    namespace, name = names["namespace"], names["name"]
+    if not is_namespace(namespace):
+        raise ValueError(f"namespace {namespace!r} is no Kubernetes namespace name")
+    if not is_name(name):
+        raise ValueError(f"name {name!r} is no Kubernetes object name")
+    return Key(namespace, name)
 
 
 def _sentence(error: pydantic.ValidationError) -> str:

@@ -1,69 +1,31 @@
-"""The simulated cluster: workloads, their pods, and how busy each pod's GPUs are.
+"""The simulated GPUs: which pod holds which of them, and how busy each is.
 
-Pure: the time is an argument. It knows nothing about metrics or HTTP. Pods are created at once.
-Scaling down deletes the newest pod first; a change of the pod template replaces all pods. Pods are
-named as in Kubernetes: apiserver `storage/names/generate.go`, `util/rand`,
-`pkg/controller/controller_utils.go`.
+Pure: nodes, pods and the time are arguments. A pod holds its GPUs from the first list that contains
+it to the last one, and a GPU stays as long as its node.
 """
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from enum import StrEnum
-from typing import NamedTuple, Protocol
+import itertools
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from keda_gpu_scaler.simulator import devices
+import pydantic
 
+_NODE = "gpu-node-0"
+"""The node of made-up pods. It has a GPU without a pod, as an exporter always shows one."""
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""What Kubernetes makes names of."""
 _RANDOM_LENGTH = 5
 _BASE_LENGTH = 58
 """A generated name has at most 63 characters, and 5 of them are random."""
-
-
-def template_hash(template: str) -> str:
-    """Return the pod-template-hash: FNV-32a in decimal, each digit mapped to the safe alphabet."""
-    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(_fnv_32a(template)))
-
-
-def _fnv_32a(text: str) -> int:
-    number = 2166136261
-    for byte in text.encode():
-        number = (number ^ byte) * 16777619 % 2**32
-    return number
-
-
-def deployment_pod(namespace: str, name: str, template: str, serial: int) -> str:
-    """Name a Deployment's pod; a long name loses its dash and its hash, as in Kubernetes."""
-    base = f"{name}-{template_hash(f'{namespace}/{name}/{template}')}-"
-    return base[:_BASE_LENGTH] + _suffix(f"{namespace}/{base}{serial}")
-
-
-def _suffix(seed: str) -> str:
-    """Return five characters from a seed; Kubernetes draws them at random."""
-    digest = hashlib.sha256(seed.encode()).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_RANDOM_LENGTH])
-
-
-def stateful_set_pod(name: str, ordinal: int) -> str:
-    """Name a StatefulSet's pod by its ordinal."""
-    return f"{name}-{ordinal}"
-
-
-def uuid(seed: str) -> str:
-    """Return a stable GPU UUID in NVIDIA's form."""
-    text = hashlib.sha256(seed.encode()).hexdigest()
-    return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
-
-
-MAX_DEVICES = 100_000
-"""Room for ten thousand pods with eight GPUs each; the page of more would exhaust memory."""
-
-
-class Kind(StrEnum):
-    """The kinds of owners with known rules for the names of their pods."""
-
-    DEPLOYMENT = "deployment"
-    STATEFULSET = "statefulset"
+MODEL = "NVIDIA H100 80GB HBM3"
+MEMORY_MIB = 81559
+"""The framebuffer memory of a GPU."""
+_MEMORY_IN_USE = 0.6
 
 
 class Key(NamedTuple):
@@ -73,155 +35,208 @@ class Key(NamedTuple):
     name: str
 
 
+class Wanted(pydantic.BaseModel):
+    """What is wanted of a workload, within what one page can show."""
+
+    model_config = pydantic.ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False
+    )
+
+    replicas: int = pydantic.Field(default=0, ge=0, le=1000)
+    load: float = pydantic.Field(default=0, ge=0, le=10_000_000)
+    """Offered load in percent of one GPU: 250 keeps two and a half GPUs busy."""
+    gpus_per_pod: int = pydantic.Field(default=1, ge=1, le=16)
+    startup_seconds: float = pydantic.Field(default=0, ge=0, le=86_400)
+    """How long until a new pod is Ready."""
+    loading_percent: float = pydantic.Field(default=0, ge=0, le=100)
+    """The load of a pod's GPUs until it is Ready; some models load at 100 %."""
+    draining_percent: float = pydantic.Field(default=0, ge=0, le=100)
+    """The load of the GPUs of a deleted pod while it finishes its work."""
+    completed_percent: float | None = pydantic.Field(default=None, ge=0, le=100)
+    """The load of the GPUs of a completed pod; None: the exporter no longer names the pod."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The wanted state of a workload."""
-
-    kind: Kind = Kind.DEPLOYMENT
-    replicas: int = 0
-    load: float = 0
-    """Offered load in percent of one device: 250 keeps two and a half devices busy."""
-    gpus_per_pod: int = 1
-    startup_seconds: float = 0
-    loading_percent: float = 0
-    """The load of a pod's devices until it is Ready; some models load at 100 %."""
-    draining_percent: float = 0
-    """The load of the devices of a deleted pod while it finishes its work."""
-    completed_percent: float | None = None
-    """The load of the devices of a completed pod; None: the exporter no longer names the pod."""
-
-    @property
-    def template(self) -> str:
-        """Identifies the pod template; when it changes, all pods are replaced."""
-        return f"{self.kind}/{self.gpus_per_pod}"
-
-    @property
-    def device_count(self) -> int:
-        """How many devices all replicas hold."""
-        return self.replicas * self.gpus_per_pod
-
-
-@dataclass(frozen=True, slots=True)
 class Pod:
-    """One pod and what it holds."""
+    """A pod with GPUs that is scheduled to a node."""
 
+    uid: str
+    """Tells two pods of one name apart, which a StatefulSet has one after the other."""
     name: str
-    devices: tuple[devices.Device, ...]
+    workload: Key
+    node: str
+    gpus: int
+    container: str
     ready_at: float
-    container: str = ""
-    """The container that holds the devices; empty: it has the name of the workload."""
     terminating: bool = False
-    """A terminating pod is shown until it is gone, and takes no load."""
     completed: bool = False
-    """The pod has succeeded or failed, and the exporter still names it at its devices."""
+    """The pod has succeeded or failed."""
 
     def is_ready(self, now: float) -> bool:
         """Tell whether the pod takes load."""
         return now >= self.ready_at and not self.terminating and not self.completed
 
 
-@dataclass(slots=True)
-class Workload:
-    """The wanted state of a workload, and its pods by name, oldest first."""
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU at one instant."""
 
-    key: Key
-    wanted: Wanted = field(default_factory=Wanted)
-    pods: dict[str, Pod] = field(default_factory=dict)
-    created: int = 0
-
-    def percents(self, now: float) -> Iterator[tuple[Pod, float]]:
-        """Yield each pod with the load of each of its devices.
-
-        The offered load spreads evenly over the devices of the Ready pods; load above 100 % of a
-        device waits, as on a real one.
-        """
-        ready = sum(len(pod.devices) for pod in self.pods.values() if pod.is_ready(now))
-        share = min(100, self.wanted.load / ready) if ready else 0
-        for pod in self.pods.values():
-            yield pod, share if pod.is_ready(now) else self._percent_without_load(pod)
-
-    def _percent_without_load(self, pod: Pod) -> float:
-        if pod.completed:
-            return self.wanted.completed_percent or 0
-        return self.wanted.draining_percent if pod.terminating else self.wanted.loading_percent
-
-    def next_name(self) -> str:
-        """Return the name of the next pod."""
-        if self.wanted.kind is Kind.STATEFULSET:
-            return stateful_set_pod(self.key.name, len(self.pods))
-        while (name := self._draw()) in self.pods:
-            pass  # two draws of 5 characters may be equal; Kubernetes tries again too
-        return name
-
-    def _draw(self) -> str:
-        self.created += 1
-        return deployment_pod(*self.key, self.wanted.template, self.created)
-
-
-class Simulated(Protocol):
-    """What can be shown and changed: a simulated cluster, or the mirror of a real one."""
-
-    nodes: list[devices.Node]
-    workloads: dict[Key, Workload]
+    host: str
+    index: int
+    percent: float
+    pod: Pod | None
+    """None: no pod holds it."""
 
     @property
-    def changeable(self) -> frozenset[str]:
-        """The fields of `Wanted` that a request may change."""
+    def uuid(self) -> str:
+        """The GPU's UUID, in NVIDIA's form."""
+        text = hashlib.sha256(f"{self.host}/{self.index}".encode()).hexdigest()
+        return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
-    def put(self, key: Key, wanted: Wanted, now: float) -> Workload:
-        """Change a workload to the wanted state; ValueError if that is not possible."""
+    @property
+    def memory_used_mib(self) -> int:
+        """Used memory: a model stays in memory as long as its pod exists, busy or not."""
+        return int(MEMORY_MIB * _MEMORY_IN_USE) if self.pod else 0
 
-    def delete(self, key: Key) -> None:
-        """Delete a workload; KeyError if there is none of this name."""
+    @property
+    def celsius(self) -> int:
+        """The temperature: it rises with the load."""
+        return round(30 + 0.4 * self.percent)
+
+    @property
+    def watts(self) -> float:
+        """The power: from 70 W without load to 700 W."""
+        return round(70 + 6.3 * self.percent, 3)
 
 
 class Cluster:
-    """Nodes with GPUs, and the workloads that hold them."""
+    """The nodes and pods at the last list, and the load offered to workloads."""
 
-    changeable = frozenset(each.name for each in fields(Wanted)) - {
+    changeable: AbstractSet[str] = {
+        "load",
+        "loading_percent",
         "draining_percent",
         "completed_percent",
     }
+    """The fields of `Wanted` that a request may change: pods are those of the list."""
+
+    def __init__(self) -> None:
+        """Start empty: nothing is shown until the first list."""
+        self.nodes: dict[str, list[str | None]] = {}
+        """The uid of the pod that holds each GPU, by the name of the node."""
+        self.pods: dict[str, Pod] = {}
+        self.wanted: dict[Key, Wanted] = {}
+
+    @property
+    def workloads(self) -> set[Key]:
+        """All workloads with pods or load."""
+        return {pod.workload for pod in self.pods.values()} | self.wanted.keys()
+
+    def show(self, nodes: Mapping[str, int], pods: Iterable[Pod]) -> None:
+        """Show nodes with so many GPUs, and those pods on them that the exporter names."""
+        self.pods = {pod.uid: pod for pod in pods if pod.node in nodes and self._is_named(pod)}
+        self.nodes = {name: self._grown(name, gpus) for name, gpus in nodes.items()}
+        placed = {uid for holders in self.nodes.values() for uid in holders}
+        for uid, pod in self.pods.items():
+            if uid not in placed:
+                self._place(pod)
+
+    def _is_named(self, pod: Pod) -> bool:
+        return not pod.completed or self.wanted_of(pod.workload).completed_percent is not None
+
+    def _grown(self, name: str, gpus: int) -> list[str | None]:
+        """Take the GPUs back from pods that are gone; a GPU never goes."""
+        holders = [uid if uid in self.pods else None for uid in self.nodes.get(name, [])]
+        return holders + [None] * (gpus - len(holders))
+
+    def _place(self, pod: Pod) -> None:
+        """Give a pod the first free GPUs; add some to the node if too few are free."""
+        holders = self.nodes[pod.node]
+        free = [index for index, uid in enumerate(holders) if uid is None][: pod.gpus]
+        for index in free:
+            holders[index] = pod.uid
+        holders += [pod.uid] * (pod.gpus - len(free))
+
+    def wanted_of(self, key: Key) -> Wanted:
+        """Return what is wanted of a workload, whether or not it exists."""
+        return self.wanted.get(key, Wanted())
+
+    def put(self, key: Key, wanted: Wanted, now: float) -> None:
+        """Offer load to a workload, whether or not it has pods."""
+        del now
+        self.wanted[key] = wanted
+
+    def percents(self, now: float) -> dict[str, float]:
+        """Return the load of each GPU of a pod, by the pod's uid.
+
+        The offered load spreads evenly over the GPUs of the Ready pods; load above 100 % of a GPU
+        waits, as on a real one.
+        """
+        ready: Counter[Key] = Counter()
+        for pod in self.pods.values():
+            ready[pod.workload] += pod.gpus if pod.is_ready(now) else 0
+        return {uid: self._percent(pod, ready[pod.workload], now) for uid, pod in self.pods.items()}
+
+    def _percent(self, pod: Pod, ready: int, now: float) -> float:
+        wanted = self.wanted_of(pod.workload)
+        if pod.is_ready(now):
+            return min(100, wanted.load / ready)
+        if pod.completed:
+            return wanted.completed_percent or 0
+        return wanted.draining_percent if pod.terminating else wanted.loading_percent
+
+    def gpus(self, now: float) -> Iterator[Gpu]:
+        """Yield the GPUs of all nodes."""
+        percents = self.percents(now)
+        for node, holders in self.nodes.items():
+            for index, uid in enumerate(holders):
+                pod = None if uid is None else self.pods[uid]
+                yield Gpu(node, index, 0 if uid is None else percents[uid], pod)
+
+
+class MadeUp(Cluster):
+    """Pods that come and go as their replicas are set, named as those of a Deployment.
+
+    The newest go first. Another number of GPUs per pod replaces all pods, as a new template does.
+    """
+
+    changeable = Wanted.model_fields.keys() - {"draining_percent", "completed_percent"}
     """Deleted pods are gone at once, and pods never complete."""
 
-    def __init__(self, nodes: int = 1, spare_gpus: int = 0) -> None:
-        """Build nodes with `spare_gpus` GPUs each before the first pod."""
-        self.nodes = [devices.Node(index, spare_gpus) for index in range(nodes)]
-        self.workloads: dict[Key, Workload] = {}
+    def __init__(self) -> None:
+        """Start with one GPU that no pod holds."""
+        super().__init__()
+        self._serials = itertools.count(1)
+        self.show({_NODE: 1}, [])
 
-    def put(self, key: Key, wanted: Wanted, now: float) -> Workload:
-        """Change a workload to the wanted state; ValueError if there is no room."""
-        self._require_room(key, wanted)
-        workload = self.workloads.setdefault(key, Workload(key))
-        if workload.wanted.template != wanted.template:
-            self._shrink(workload, 0)
-        workload.wanted = wanted
-        self._shrink(workload, wanted.replicas)
-        self._grow(workload, now)
-        return workload
+    def put(self, key: Key, wanted: Wanted, now: float) -> None:
+        """Change a workload to what is wanted, at once."""
+        super().put(key, wanted, now)
+        own = [pod for pod in self.pods.values() if pod.workload == key]
+        others = [pod for pod in self.pods.values() if pod.workload != key]
+        kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
+        created = [self._pod(key, wanted, now) for _ in range(wanted.replicas - len(kept))]
+        self.show({_NODE: 1}, [*others, *kept, *created])
 
-    def delete(self, key: Key) -> None:
-        """Delete a workload and its pods; KeyError if there is none of this name."""
-        self._shrink(self.workloads[key], 0)
-        del self.workloads[key]
+    def _pod(self, key: Key, wanted: Wanted, now: float) -> Pod:
+        name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))
+        return Pod(
+            uid=name,
+            name=name,
+            workload=key,
+            node=_NODE,
+            gpus=wanted.gpus_per_pod,
+            container=key.name,
+            ready_at=now + wanted.startup_seconds,
+        )
 
-    def _require_room(self, key: Key, wanted: Wanted) -> None:
-        others = (other for other in self.workloads.values() if other.key != key)
-        count = sum(other.wanted.device_count for other in others) + wanted.device_count
-        if count > MAX_DEVICES:
-            raise ValueError(f"the pods would hold {count} devices, more than {MAX_DEVICES}")
 
-    def _grow(self, workload: Workload, now: float) -> None:
-        while len(workload.pods) < workload.wanted.replicas:
-            pod = self._pod(workload, now)
-            workload.pods[pod.name] = pod
-
-    def _pod(self, workload: Workload, now: float) -> Pod:
-        node = min(self.nodes, key=lambda node: node.taken)
-        held = node.take(workload.wanted.gpus_per_pod)
-        return Pod(workload.next_name(), held, now + workload.wanted.startup_seconds)
-
-    def _shrink(self, workload: Workload, replicas: int) -> None:
-        while len(workload.pods) > replicas:
-            _, pod = workload.pods.popitem()
-            self.nodes[pod.devices[0].node].give_back(pod.devices)
+def _pod_name(key: Key, gpus: int, serial: int) -> str:
+    """Name a Deployment's pod; the end of a long name is cut, as in Kubernetes."""
+    # A ReplicaSet has a hash of 32 bits in its name, each decimal digit as a letter.
+    template = str(zlib.crc32(f"{key.namespace}/{key.name}/{gpus}".encode()))
+    base = f"{key.name}-{''.join(_ALPHABET[ord(digit) % 27] for digit in template)}-"
+    # The factor has no divisor in common with 27, so no number below 27 ** 5 comes twice.
+    drawn = serial * 7_654_321
+    suffix = (_ALPHABET[drawn // 27**place % 27] for place in range(_RANDOM_LENGTH))
+    return base[:_BASE_LENGTH] + "".join(suffix)

@@ -1,27 +1,31 @@
-"""The page of a simulated exporter: dcgm-exporter's names, labels and units by default.
+"""The page of a simulated dcgm-exporter.
 
 Pure. The metrics are those of dcgm-exporter's `dcp-metrics-included.csv`, the labels those of its
-releases since 3.3.5: a GPU without a pod has no pod labels. Other exporters are in `clouds.py`.
+releases since 3.3.5: a GPU without a pod has no pod labels.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from keda_gpu_scaler.simulator import clouds, cluster, readings
-from keda_gpu_scaler.simulator.readings import MEMORY_MIB, MODEL, Field, Reading
+from keda_gpu_scaler.simulator.cluster import MEMORY_MIB, MODEL, Cluster, Gpu
 
 CONTENT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
 ROUTER_METRIC = "simulator_router_offered_load_percent"
-DCGM = "dcgm"
-EXPORTERS = (DCGM, *clouds.EXPORTERS)
-"""What a page can look like, by the names of the profiles that read it."""
-_Labelled = tuple[dict[str, str], Reading]
 
 
-_DCGM = (
+class Field(NamedTuple):
+    """One metric of an exporter."""
+
+    name: str
+    help: str
+    value: Callable[[Gpu], float]
+
+
+_FIELDS = (
     Field("DCGM_FI_DEV_GPU_TEMP", "Temperature of the card in °C.", lambda gpu: gpu.celsius),
     Field("DCGM_FI_DEV_POWER_USAGE", "Power the card draws in W.", lambda gpu: gpu.watts),
     Field(
@@ -53,86 +57,66 @@ _DCGM = (
 )
 
 
-def node_page(simulated: cluster.Simulated, now: float, node: int, exporter: str = DCGM) -> bytes:
-    """Return the page of one node's exporter; nodes count from 0."""
-    found = list(readings.taken(simulated, now, simulated.nodes[node : node + 1]))
-    return _text(_families(found, exporter))
-
-
-def router_page(simulated: cluster.Simulated) -> bytes:
+def router_page(cluster: Cluster) -> bytes:
     """Return the page of the router in front of the workloads, without GPUs."""
-    return _text([_router_family(simulated)])
+    return text([_router_family(cluster)])
 
 
-def whole_page(simulated: cluster.Simulated, now: float, exporter: str = DCGM) -> bytes:
+def whole_page(cluster: Cluster, now: float) -> bytes:
     """Return all nodes' exporters and the router on one page."""
-    found = list(readings.taken(simulated, now, simulated.nodes))
-    return _text([*_families(found, exporter), _router_family(simulated)])
+    return text([*families(cluster.gpus(now)), _router_family(cluster)])
 
 
-def _families(found: list[Reading], exporter: str) -> Iterator[Metric]:
-    if exporter in clouds.EXPORTERS:
-        yield from _cloud_families(found, clouds.EXPORTERS[exporter])
-    else:
-        shown = [(_dcgm_labels(reading), reading) for reading in found]
-        yield from (_family(each, shown) for each in _DCGM)
+def families(gpus: Iterable[Gpu]) -> list[Metric]:
+    """Return the metrics of dcgm-exporter for these GPUs."""
+    labelled = [(_labels(gpu), gpu) for gpu in gpus]
+    return [family(each, labelled) for each in _FIELDS]
 
 
-def _cloud_families(found: list[Reading], exporter: clouds.Exporter) -> Iterator[Metric]:
-    cards = [(exporter.card(reading), reading) for reading in found]
-    gpus = [(card | exporter.pod(reading), reading) for card, reading in cards]
-    held = [(labels, reading) for labels, reading in gpus if reading.holder]
-    for each in exporter.of_pods:
-        yield _family(each, held)
-    for each in exporter.of_gpus:
-        yield _family(each, gpus)
-    for each in exporter.of_cards:
-        yield _family(each, cards)
-
-
-def _dcgm_labels(reading: Reading) -> dict[str, str]:
-    device = reading.device
+def _labels(gpu: Gpu) -> dict[str, str]:
     labels = {
-        "gpu": str(device.gpu),
-        "UUID": reading.uuid,
-        "pci_bus_id": f"00000000:{device.gpu % 256:02X}:00.0",
-        "device": f"nvidia{device.gpu}",
+        "gpu": str(gpu.index),
+        "UUID": gpu.uuid,
+        "pci_bus_id": f"00000000:{gpu.index % 256:02X}:00.0",
+        "device": f"nvidia{gpu.index}",
         "modelName": MODEL,
-        "Hostname": reading.host,
+        "Hostname": gpu.host,
     }
-    if holder := reading.holder:
+    if pod := gpu.pod:
         labels |= {
-            "container": holder.container,
-            "namespace": holder.namespace,
-            "pod": holder.pod,
+            "container": pod.container,
+            "namespace": pod.workload.namespace,
+            "pod": pod.name,
         }
     return labels
 
 
-def _family(each: Field, shown: Iterable[_Labelled]) -> Metric:
-    family = GaugeMetricFamily(each.name, each.help)
-    for labels, reading in shown:
-        family.add_sample(each.name, labels, each.value(reading))
-    return family
+def family(field: Field, labelled: Iterable[tuple[dict[str, str], Gpu]]) -> Metric:
+    """Return one metric of these GPUs."""
+    metric = GaugeMetricFamily(field.name, field.help)
+    for labels, gpu in labelled:
+        metric.add_sample(field.name, labels, field.value(gpu))
+    return metric
 
 
-def _router_family(simulated: cluster.Simulated) -> Metric:
-    text = "Load offered to a workload, in percent of one GPU; there at zero replicas too."
-    family = GaugeMetricFamily(ROUTER_METRIC, text, labels=["namespace", "workload"])
-    for key, workload in simulated.workloads.items():
-        family.add_metric([*key], workload.wanted.load)
-    return family
+def _router_family(cluster: Cluster) -> Metric:
+    help_text = "Load offered to a workload, in percent of one GPU; there at zero replicas too."
+    metric = GaugeMetricFamily(ROUTER_METRIC, help_text, labels=["namespace", "workload"])
+    for key in sorted(cluster.workloads):
+        metric.add_metric([*key], cluster.wanted_of(key).load)
+    return metric
 
 
 class _Page(Collector):
-    """Prebuilt families, for prometheus-client's writer."""
+    """Prebuilt metrics, for prometheus-client's writer."""
 
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
-        return self._families
+        return self._metrics
 
 
-def _text(families: Iterable[Metric]) -> bytes:
-    return exposition.generate_latest(_Page(family for family in families if family.samples))
+def text(metrics: Iterable[Metric]) -> bytes:
+    """Return the metrics that have samples as a page."""
+    return exposition.generate_latest(_Page(each for each in metrics if each.samples))

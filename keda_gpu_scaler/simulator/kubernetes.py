@@ -1,14 +1,15 @@
-"""Lists a real cluster once a second and keeps its mirror up to date.
+"""Lists a real cluster once a second and shows its nodes and pods.
 
 This is the only part of the simulator that talks to Kubernetes. A failed list does not count as an
-empty one: the mirror keeps its content until both nodes and pods can be listed again. Pods request
-extended resources such as GPUs by limits; the scheduler never overcommits them.
+empty one: what is shown stays until both nodes and pods can be listed again. Pods request extended
+resources such as GPUs by limits; the scheduler never overcommits them.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import NoReturn
 
 import lightkube
 from lightkube.models import core_v1
@@ -17,25 +18,27 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.utils.quantity import parse_quantity
 
-from keda_gpu_scaler.simulator import cluster, mirror
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.simulator import cluster
 from keda_gpu_scaler.transport import client
 
 _GPU = "nvidia.com/gpu"
 _COMPLETED = {"Succeeded", "Failed"}
+_PAUSE_SECONDS = 1
 
 
-def nodes(found: Iterable[core_v1.Node]) -> Iterator[mirror.Node]:
-    """Yield the nodes that list GPUs as allocatable, even 0 of them."""
-    for node in found:
+def nodes(listed: Iterable[core_v1.Node]) -> Iterator[tuple[str, int]]:
+    """Yield the nodes that list GPUs as allocatable, even 0 of them, with their number."""
+    for node in listed:
         metadata, status = node.metadata or ObjectMeta(), node.status or NodeStatus()
         allocatable = status.allocatable or {}
         if _GPU in allocatable:
-            yield mirror.Node(metadata.name or "", _count(allocatable))
+            yield metadata.name or "", _count(allocatable)
 
 
-def pods(found: Iterable[core_v1.Pod]) -> Iterator[mirror.Pod]:
+def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
     """Yield the pods with GPUs, from the time they are scheduled to a node."""
-    for pod in found:
+    for pod in listed:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
         holders = [each for each in spec.containers if _gpus(each)]
         if holders and spec.nodeName:
@@ -44,18 +47,17 @@ def pods(found: Iterable[core_v1.Pod]) -> Iterator[mirror.Pod]:
 
 def _pod(
     metadata: ObjectMeta, node: str, status: PodStatus, holders: list[Container]
-) -> mirror.Pod:
+) -> cluster.Pod:
     name = metadata.name or ""
-    return mirror.Pod(
+    conditions = {each.type: each.status for each in status.conditions or []}
+    return cluster.Pod(
         uid=metadata.uid or name,
         name=name,
         workload=cluster.Key(metadata.namespace or "", _workload(metadata)),
         node=node,
         gpus=sum(map(_gpus, holders)),
         container=holders[0].name,
-        ready=any(
-            each.type == "Ready" and each.status == "True" for each in status.conditions or []
-        ),
+        ready_at=-math.inf if conditions.get("Ready") == "True" else math.inf,
         terminating=metadata.deletionTimestamp is not None,
         completed=status.phase in _COMPLETED,
     )
@@ -82,84 +84,64 @@ def _count(resources: dict[str, str]) -> int:
     return int(parse_quantity(resources.get(_GPU)) or 0)
 
 
-_PAUSE_SECONDS = 1
+@contextlib.asynccontextmanager
+async def following(  # noqa: PLR0913 - all but three have defaults
+    shown: cluster.Cluster,
+    on_list: Callable[[], None],
+    report: Callable[[str], None],
+    *,
+    namespace: str | None = None,
+    node_labels: Mapping[str, str] | None = None,
+    pause_seconds: float = _PAUSE_SECONDS,
+    config: lightkube.KubeConfig | None = None,
+) -> AsyncIterator[None]:
+    """Follow a cluster until the block ends.
 
+    Args:
+        shown: what to keep up to date.
+        on_list: is called after every list that succeeded.
+        report: is called once when nodes and pods cannot be listed, and once when they can again.
+        namespace: the namespace of the pods; None: all namespaces.
+        node_labels: the labels of the nodes.
+        pause_seconds: the pause between two lists.
+        config: how to reach the cluster; None: by the service account or KUBECONFIG.
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The nodes and pods to list."""
+    Raises:
+        errors.SettingsError: the configuration names no cluster.
+    """
+    api = _client(config)
 
-    namespace: str | None = None
-    """None: all namespaces."""
-    node_labels: dict[str, str] = field(default_factory=dict)
+    async def look() -> None:
+        listed_nodes = api.list(Node, labels=dict(node_labels or {}))
+        listed_pods = api.list(Pod, namespace=namespace or lightkube.ALL_NS)
+        shown.show(
+            dict(nodes([node async for node in listed_nodes])),
+            pods([pod async for pod in listed_pods]),
+        )
 
-
-class Follower:
-    """Lists nodes and pods repeatedly."""
-
-    def __init__(
-        self,
-        shown: mirror.Mirror,
-        scope: Scope,
-        say: Callable[[str], None],
-        pause_seconds: float = _PAUSE_SECONDS,
-        config: lightkube.KubeConfig | None = None,
-    ) -> None:
-        """Read the configuration; ValueError says what is wrong with it.
-
-        Args:
-            shown: the mirror to keep up to date.
-            scope: the nodes and pods to list.
-            say: is told once when they cannot be listed, and once when they can again.
-            pause_seconds: the pause between two lists.
-            config: how to reach the cluster; None: by the service account or KUBECONFIG.
-        """
-        self._mirror = shown
-        self._pause_seconds = pause_seconds
-        self._scope = scope
-        self._say = say
-        self._client = _client(config)
-        self._failing = False
-
-    @contextlib.asynccontextmanager
-    async def running(self, listed: Callable[[], None]) -> AsyncIterator[None]:
-        """Follow until the block ends; `listed` is called after every list that succeeded."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(self._follow(listed), name="kubernetes-lists")
-                yield
-                following.cancel()
-        finally:
-            await self._client.close()
-
-    async def _follow(self, listed: Callable[[], None]) -> None:
+    async def follow() -> NoReturn:
+        is_failing = False
         while True:
-            if await self._look():
-                listed()
-            await asyncio.sleep(self._pause_seconds)
+            try:
+                await look()
+            except Exception as error:  # noqa: BLE001 - whatever went wrong: no list is not an empty one
+                if not is_failing:
+                    report(f"cannot list nodes and pods: {client.error_text(error)}")
+                is_failing = True
+            else:
+                if is_failing:
+                    report("nodes and pods are listed again")
+                is_failing = False
+                on_list()
+            await asyncio.sleep(pause_seconds)
 
-    async def _look(self) -> bool:
-        """Update the mirror and return whether that succeeded; a failure is reported once."""
-        try:
-            self._mirror.show(await self._nodes(), await self._pods())
-        except Exception as error:  # noqa: BLE001 - whatever went wrong: no list is not an empty one
-            self._say_once(f"cannot list nodes and pods: {client.error_text(error)}")
-            return False
-        self._say_once("")
-        return True
-
-    def _say_once(self, trouble: str) -> None:
-        if self._failing is not bool(trouble):
-            self._failing = bool(trouble)
-            self._say(trouble or "nodes and pods are listed again")
-
-    async def _nodes(self) -> list[mirror.Node]:
-        found = self._client.list(Node, labels=dict(self._scope.node_labels))
-        return list(nodes([each async for each in found]))
-
-    async def _pods(self) -> list[mirror.Pod]:
-        found = self._client.list(Pod, namespace=self._scope.namespace or lightkube.ALL_NS)
-        return list(pods([each async for each in found]))
+    task = asyncio.create_task(follow(), name="kubernetes-lists")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await api.close()
 
 
 def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
@@ -167,6 +149,8 @@ def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
         # The service account or KUBECONFIG, and nothing else from the environment: no proxy.
         return lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
     except KeyError as error:
-        raise ValueError(f"no cluster to follow: the kubeconfig has no {error}") from error
+        message = f"no cluster to follow: the kubeconfig has no {error}"
+        raise errors.SettingsError(message) from error
     except Exception as error:  # lightkube raises the errors of several libraries
-        raise ValueError(f"no cluster to follow: {client.error_text(error)}") from error
+        message = f"no cluster to follow: {client.error_text(error)}"
+        raise errors.SettingsError(message) from error

@@ -74,9 +74,8 @@ class _Known(Collector):
 @contextlib.asynccontextmanager
 async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterator[int]:
     """Serve /metrics on a port of 127.0.0.1 until the block ends; yields the port."""
-    known, stop = _Known(), asyncio.Event()
-    application = _application(known)
-    listener = web.bind("127.0.0.1", 0)
+    known = _Known()
+    server = web.server(_application(known))
     watches = [
         asyncio.create_task(
             again(functools.partial(_list_and_watch, client, namespace, resource, found)),
@@ -84,14 +83,13 @@ async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
         )
         for resource, found in known.objects.items()
     ]
-    serving = asyncio.create_task(web.serve(application, listener, stop), name="kube-state-metrics")
     try:
-        yield listener.getsockname()[1]
+        yield await server.start()
     finally:
         for watch in watches:
             watch.cancel()
-        stop.set()
-        await asyncio.gather(*watches, serving, return_exceptions=True)
+        await server.stop()
+        await asyncio.gather(*watches, return_exceptions=True)
 
 
 async def _list_and_watch(

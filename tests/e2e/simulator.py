@@ -12,10 +12,16 @@ from dataclasses import dataclass
 
 import httpx
 import lightkube
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
 
-from keda_gpu_scaler.simulator import kubernetes, mirror, web
+from keda_gpu_scaler.simulator import exposition, kubernetes, web
+from keda_gpu_scaler.simulator.cluster import Cluster
 from tests.e2e.manifests import NODE_LABEL
 from tests.e2e.product import READY_WITHIN_SECONDS
+from tests.support import cloud_exporters
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +42,42 @@ class Simulator:
 @contextlib.asynccontextmanager
 async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simulator]:
     """Show what a lab has from now until the block ends."""
-    shown, listed, stop = mirror.Mirror(), asyncio.Event(), asyncio.Event()
-    scope = kubernetes.Scope(lab, {NODE_LABEL: lab})
-    # Messages about failed lists are for the command's terminal: a scenario sees the GPUs.
-    follower = kubernetes.Follower(shown, scope, say=lambda _: None, config=config)
-    listener = web.bind("127.0.0.1", 0)
-    application = web.application(web.Api(shown, time.monotonic))
-    async with follower.running(listed.set):
+    shown, listed = Cluster(), asyncio.Event()
+    following = kubernetes.following(
+        shown,
+        listed.set,
+        # Messages about failed lists are for the command's terminal: a scenario sees the GPUs.
+        lambda _: None,
+        namespace=lab,
+        node_labels={NODE_LABEL: lab},
+        config=config,
+    )
+    async with following:
         await asyncio.wait_for(listed.wait(), READY_WITHIN_SECONDS)
-        serving = asyncio.create_task(web.serve(application, listener, stop), name="simulator")
+        application = _application(shown)
+        server = web.server(application)
         inside = httpx.ASGITransport(app=application)
         try:
-            async with httpx.AsyncClient(transport=inside, base_url="http://simulator") as asked:
-                yield Simulator(lab, listener.getsockname()[1], asked)
+            port = await server.start()
+            async with httpx.AsyncClient(transport=inside, base_url="http://simulator") as client:
+                yield Simulator(lab, port, client)
         finally:
-            stop.set()
-            await serving
+            await server.stop()
+
+
+def _application(shown: Cluster) -> Starlette:
+    """Return the simulator's own, with a page for each node, of the exporter in the query."""
+
+    async def node_metrics(request: Request) -> Response:
+        node, exporter = request.path_params["node"], request.query_params.get("exporter")
+        if node not in shown.nodes:
+            return Response(status_code=404)
+        gpus = [gpu for gpu in shown.gpus(time.monotonic()) if gpu.host == node]
+        if exporter is None:
+            page = exposition.text(exposition.families(gpus))
+        else:
+            page = cloud_exporters.page(gpus, exporter)
+        return Response(page, media_type=exposition.CONTENT_TYPE)
+
+    product = web.application(shown, time.monotonic)
+    return Starlette(routes=[Route("/nodes/{node}/metrics", node_metrics), Mount("/", product)])

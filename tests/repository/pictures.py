@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from statistics import mean
 
 from keda_gpu_scaler.autoscaling.rules import MetricType
-from keda_gpu_scaler.simulator.demo import scenario, screen
+from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from tests.repository.test_docs import ROOT
 from tests.stories.loops.loop import Loop
 from tests.stories.loops.monitoring import STEP
@@ -30,8 +30,8 @@ def demo() -> str:
     screens: list[screencast.Screen] = []
     answered: list[int] = []
 
-    def record(frame: screen.Frame) -> None:
-        if len(frame.history.ours) % SCREEN_TICKS == 0:
+    def record(frame: driver.Frame) -> None:
+        if len(frame.ours) % SCREEN_TICKS == 0:
             shown = screen.screen(frame)
             screens.append(screencast.look(shown, screen.WIDTH, SCREEN_SECONDS))
             if frame.progress.phase == scenario.HIGHEST and frame.answer.value is not None:

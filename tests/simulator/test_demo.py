@@ -1,6 +1,5 @@
-"""The demo: its scenario, its parts with real processes, and the whole of it."""
+"""The demo: its scenario, its screen, its driver, and the whole of it in a process."""
 
-import asyncio
 import io
 import itertools
 import os
@@ -8,10 +7,9 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 import httpx
@@ -26,8 +24,8 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.simulator import cluster, web
-from keda_gpu_scaler.simulator.demo import answers, children, driver, scenario, screen
+from keda_gpu_scaler.simulator import cluster
+from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "demo"]
 DEMO_SECONDS = 150
@@ -92,54 +90,31 @@ def test_the_summary_names_what_was_seen_and_what_was_expected() -> None:
     )
 
 
-# The server's log
-
-
-@pytest.mark.parametrize(
-    ("line", "ports"),
-    [
-        ('{"event": "serve.listening", "grpc_port": 6000, "http_port": 8080}', (6000, 8080)),
-        ('{"event": "serve.listening", "grpc_port": 6000}', None),
-        ('{"event": "serve.listening", "http_port": 8080}', None),
-        ('{"event": "serve.starting", "grpc_port": 6000, "http_port": 8080}', None),
-        ("listening", None),
-        ("[]", None),
-    ],
-)
-def test_the_ports_are_read_from_the_line_that_says_so(
-    line: str, ports: tuple[int, int] | None
-) -> None:
-    assert children.ports(line) == ports
-
-
-@pytest.mark.parametrize(
-    ("line", "url"),
-    [("listening on http://127.0.0.1:9", "http://127.0.0.1:9"), ("a warning", None)],
-)
-def test_the_simulators_address_is_read_from_its_line(line: str, url: str | None) -> None:
-    assert children.simulator_url(line) == url
-
-
 # Frames
 
 
-OURS = screen.Side(430, 61.4286, 7, "HPA: 427.125 over a target of 70 per replica asks for 7")
-USUAL = screen.Side(430, 100, 2, "HPA: 100 over a target of 70 per replica asks for 2")
-MEASURED = answers.Said("measured", "mean utilization 61.0179 % over 7 replicas")
+OURS = driver.Side(430, 61.4286, 7, "HPA: 427.125 over a target of 70 per replica asks for 7")
+USUAL = driver.Side(430, 100, 2, "HPA: 100 over a target of 70 per replica asks for 2")
+MEASURED = driver.Answer(
+    (rules.Metric(value=427.125, target=70),),
+    active=True,
+    state="measured",
+    reason="mean utilization 61.0179 % over 7 replicas",
+)
+HELD = driver.Answer(
+    (rules.Metric(value=None, target=70),), active=True, state="starting", reason="young"
+)
 
 
-def frame(**fields: object) -> screen.Frame:
+def frame(**fields: object) -> driver.Frame:
     known: dict[str, object] = {
         "seconds": 12.34,
         "progress": scenario.Progress(index=1),
-        "answer": answers.Answer(
-            (rules.Metric(value=427.125, target=70),), active=True, said=MEASURED
-        ),
-        "ours": OURS,
-        "usual": USUAL,
-        "history": screen.History([screen.Side()] * 4 + [OURS] * 4, [USUAL] * 8),
+        "answer": MEASURED,
+        "ours": [driver.Side()] * 4 + [OURS] * 4,
+        "usual": [USUAL] * 8,
     }
-    return screen.Frame(**(known | fields))  # type: ignore[arg-type]  # a table of any fields
+    return driver.Frame(**(known | fields))  # type: ignore[arg-type]  # a table of any fields
 
 
 def printed(content: object) -> list[str]:
@@ -178,24 +153,27 @@ def test_the_curves_of_both_workloads_have_the_same_scale() -> None:
 
 
 def test_the_screen_keeps_its_height_whatever_there_is_to_say() -> None:
-    endless = answers.Answer(said=answers.Said("unknown", "no pod is seen " * 40))
-    said = [frame(), frame(answer=endless), frame(answer=answers.Answer())]
-    assert len({len(printed(screen.screen(each))) for each in said}) == 1
+    endless = driver.Answer(state="unknown", reason="no pod is seen " * 40)
+    frames = [frame(), frame(answer=endless), frame(answer=driver.Answer())]
+    assert len({len(printed(screen.screen(each))) for each in frames}) == 1
 
 
-def test_what_is_not_known_is_shown_as_a_dash_and_an_error_as_the_reason() -> None:
-    failed = answers.Answer(error="UNAVAILABLE: source is down")
-    unknown = frame(answer=failed, ours=screen.Side(), usual=screen.Side())
-    assert (unknown.value, unknown.active, unknown.state) == ("-", "-", "-")
-    assert unknown.reason == "UNAVAILABLE: source is down"
-    shown = "\n".join(printed(screen.screen(unknown)))
-    assert re.search("load +- +-", shown)
-    assert frame(answer=answers.Answer()).reason == "-"
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (driver.Answer(reason="UNAVAILABLE: down"), "value     - - -    scaler: UNAVAILABLE: down"),
+        (driver.Answer(), "value     - - -    scaler: -"),
+        (HELD, "value  hold active starting    scaler: young"),
+    ],
+    ids=["an error", "nothing", "an empty answer"],
+)
+def test_what_is_not_known_is_a_dash_or_a_hold(answer: driver.Answer, shown: str) -> None:
+    assert screen.line(frame(answer=answer, ours=[driver.Side()])).endswith(shown)
 
 
-def test_an_empty_answer_is_shown_as_a_hold() -> None:
-    empty = answers.Answer((rules.Metric(value=None, target=70),), active=True)
-    assert frame(answer=empty).value == "hold"
+def test_a_workload_without_pods_has_no_utilization() -> None:
+    shown = "\n".join(printed(screen.screen(frame(ours=[driver.Side()]))))
+    assert re.search("utilization  - +100 %", shown)
 
 
 def test_a_line_tells_the_same_in_short() -> None:
@@ -236,25 +214,25 @@ def test_an_area_is_as_high_as_its_values(values: list[float], top: float, lines
 
 
 def test_a_longer_run_than_the_screen_is_wide_shows_its_end() -> None:
-    long = screen.History([screen.Side()] * 200 + [OURS] * 4, [USUAL] * 204)
-    lines = printed(screen.screen(frame(history=long)))
+    lines = printed(screen.screen(frame(ours=[driver.Side()] * 200 + [OURS] * 4)))
     (last,) = [line for line in lines if "replicas     7" in line]
     below = lines[lines.index(last) + 1]
     assert below[15:45] == " " * 29 + "█"
 
 
-def test_history_knows_the_most_replicas_of_both() -> None:
-    history = screen.History()
-    assert history.most_replicas == 7
-    history.add(screen.Side(replicas=9), screen.Side(replicas=12))
-    assert (history.most_replicas, len(history.ours), len(history.usual)) == (12, 1, 1)
+def test_more_replicas_than_expected_fit_on_the_screen() -> None:
+    lines = printed(
+        screen.screen(frame(ours=[driver.Side(replicas=n) for n in [7] * 4 + [14] * 4]))
+    )
+    first = next(n for n, line in enumerate(lines) if "replicas     14" in line) + 1
+    assert [line[15:45].rstrip() for line in lines[first : first + 4]] == [" █", " █", "██", "██"]
 
 
 def test_outside_a_terminal_only_news_are_printed() -> None:
     console = Console(file=io.StringIO(), width=100, force_terminal=False)
     with screen.open_screen(console) as show:
         for replicas, seconds in itertools.product((1, 2), (1.0, 2.0, 3.0)):
-            show(frame(usual=screen.Side(replicas=replicas), seconds=seconds))
+            show(frame(usual=[driver.Side(replicas=replicas)], seconds=seconds))
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert [line.partition("recipe ")[2][0] for line in lines] == ["1", "2"]
@@ -266,87 +244,6 @@ def test_a_terminal_gets_a_live_screen() -> None:
         show(frame())
     assert isinstance(console.file, io.StringIO)
     assert "keda-gpu-scaler demo, 12 s: load arrives" in console.file.getvalue()
-
-
-# Children
-
-
-@asynccontextmanager
-async def running(program: str) -> AsyncIterator[children.Child]:
-    command = [sys.executable, "-c", program]
-    in_order = {**os.environ, "PYTHONUNBUFFERED": "1"}  # what it prints, before how it ends
-    async with children.running("child", command, in_order) as child:
-        yield child
-
-
-def digits(line: str) -> int | None:
-    return int(line) if line.isdigit() else None
-
-
-async def test_the_first_line_with_a_meaning_is_found() -> None:
-    async with running("print('hello'); print(42); input()") as child:
-        assert await child.first(digits) == 42
-
-
-@pytest.mark.parametrize("listen", ["first", "follow"])
-async def test_a_child_that_ends_is_reported_with_its_last_lines(listen: str) -> None:
-    program = "import sys; [print('line', n) for n in range(20)]; sys.exit('it broke')"
-    async with running(program) as child:
-        with pytest.raises(scenario.DemoError) as caught:
-            await (child.first(digits) if listen == "first" else child.follow(lambda _: None))
-    message = str(caught.value)
-    assert message.startswith("child ended with status 1; its last lines:")
-    assert message.endswith("line 19\n    it broke")
-    assert "line 12\n" not in message
-
-
-async def test_a_follower_hears_every_line() -> None:
-    heard: list[str] = []
-    async with running("print('one'); print('two')") as child:
-        with pytest.raises(scenario.DemoError):
-            await child.follow(heard.append)
-    assert heard == ["one", "two"]
-
-
-WAITS = "import signal; signal.signal(signal.SIGTERM, {how}); print(1, flush=True); signal.pause()"
-
-
-async def test_a_child_is_stopped_when_the_block_ends() -> None:
-    async with running(WAITS.format(how="signal.SIG_DFL")) as child:
-        await child.first(digits)
-    assert await child.wait() == -signal.SIGTERM
-
-
-async def test_a_child_that_ignores_the_request_is_killed() -> None:
-    command = [sys.executable, "-c", WAITS.format(how="signal.SIG_IGN")]
-    limits = children.Limits(start_seconds=30, stop_seconds=0.05)
-    async with children.running("child", command, dict(os.environ), limits) as child:
-        await child.first(digits)
-    assert await child.wait() == -signal.SIGKILL
-
-
-async def test_a_child_that_does_not_start_in_time_is_reported() -> None:
-    command = [sys.executable, "-c", "import signal; signal.pause()"]
-    limits = children.Limits(start_seconds=0.05, stop_seconds=10)
-    with pytest.raises(scenario.DemoError, match="child did not start in time"):
-        async with children.running("child", command, dict(os.environ), limits) as child:
-            await child.first(digits)
-
-
-async def test_a_child_is_killed_when_its_stop_is_interrupted() -> None:
-    async def hold(begun: asyncio.Event, found: list[children.Child]) -> None:
-        async with running(WAITS.format(how="signal.SIG_IGN")) as child:
-            found.append(child)
-            await child.first(digits)
-            begun.set()
-
-    begun, found = asyncio.Event(), list[children.Child]()
-    task = asyncio.create_task(hold(begun, found))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert await found[0].wait() == -signal.SIGKILL
 
 
 # Answers
@@ -418,67 +315,55 @@ class Status:
 
 @dataclass
 class Scene:
-    """A scaler under a test's control behind a channel, and a real simulator."""
+    """A scaler under a test's control behind a channel, and a simulator."""
 
     servicer: SumScaler
     status: Status
-    scaler: answers.Scaler
-    url: str
+    scaler: driver.Scaler
+    simulated: cluster.MadeUp
 
-    @asynccontextmanager
-    async def driver(
-        self, show: Callable[[screen.Frame], None], *phases: scenario.Phase
-    ) -> AsyncIterator[driver.Driver]:
-        """Yield a driver of these phases, whose KEDA waits for no cooldown."""
-        async with httpx.AsyncClient(base_url=self.url) as client:
-            ours, usual = (
-                driver.Scaled(answers.Exporter(client, each), keda=rules.Keda(cooldown_seconds=0))
-                for each in (scenario.OURS, scenario.USUAL)
-            )
-            yield driver.Driver(
-                ours=ours,
-                usual=usual,
-                scaler=self.scaler,
-                show=show,
-                progress=scenario.Progress(phases),
-            )
+    def driver(
+        self, show: Callable[[driver.Frame], None], *phases: scenario.Phase
+    ) -> driver.Driver:
+        """Return a driver of these phases, whose KEDA waits for no cooldown."""
+        ours, usual = (
+            driver.Scaled(each, keda=rules.Keda(cooldown_seconds=0))
+            for each in (scenario.OURS, scenario.USUAL)
+        )
+        return driver.Driver(
+            simulated=self.simulated,
+            ask=self.scaler.ask,
+            show=show,
+            ours=ours,
+            usual=usual,
+            progress=scenario.Progress(phases),
+        )
 
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    servicer, grpc_server, stop = SumScaler(), grpc.aio.server(), asyncio.Event()
+    servicer, grpc_server, status = SumScaler(), grpc.aio.server(), Status()
     externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(servicer, grpc_server)
     port = grpc_server.add_insecure_port("127.0.0.1:0")
     await grpc_server.start()
-    listener = web.bind("127.0.0.1", 0)
-    simulated = web.Api(cluster.Cluster(), asyncio.get_running_loop().time)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    status = Status()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(web.serve(web.application(simulated), listener, stop))
-        async with (
-            grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
-            status.client() as client,
-        ):
-            yield Scene(servicer, status, answers.Scaler(channel, client), url)
-        stop.set()
+    async with (
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+        status.client() as client,
+    ):
+        yield Scene(servicer, status, driver.Scaler(channel, client), cluster.MadeUp())
     await grpc_server.stop(None)
 
 
 async def test_the_scaler_is_asked_for_spec_value_activity_and_reason(scene: Scene) -> None:
-    answer = await scene.scaler.ask()
-    said = answers.Said("measured", "150")
-    metrics = (rules.Metric(value=150, target=70),)
-    assert answer == answers.Answer(metrics, active=True, said=said)
+    assert await scene.scaler.ask() == driver.Answer(
+        (rules.Metric(value=150, target=70),), active=True, state="measured", reason="150"
+    )
 
 
-@pytest.mark.parametrize("body", [b'{"triggers": []}', b"no JSON"])
-async def test_a_scaler_that_says_no_reason_has_answered_all_the_same(
-    scene: Scene, body: bytes
-) -> None:
-    scene.status.body = body
+async def test_a_scaler_that_shows_no_decision_has_answered_all_the_same(scene: Scene) -> None:
+    scene.status.body = b'{"triggers": []}'
     answer = await scene.scaler.ask()
-    assert (answer.value, answer.said) == (150, answers.Said())
+    assert (answer.value, answer.state, answer.reason) == (150, "", "")
 
 
 async def test_the_rounded_fields_count_where_the_exact_ones_are_not_set(scene: Scene) -> None:
@@ -496,36 +381,7 @@ async def test_an_empty_list_is_a_metric_without_a_value(scene: Scene) -> None:
 async def test_an_error_of_one_call_discards_the_others(scene: Scene) -> None:
     scene.servicer.error = "source is down"
     answer = await scene.scaler.ask()
-    assert (answer.metrics, answer.active) == ((), None)
-    assert answer.problem == answer.error == "UNAVAILABLE: source is down"
-
-
-async def test_the_page_shows_the_load_that_was_applied_and_each_gpu(scene: Scene) -> None:
-    async with httpx.AsyncClient(base_url=scene.url) as client:
-        ours = answers.Exporter(client, scenario.OURS)
-        usual = answers.Exporter(client, scenario.USUAL)
-        assert await ours.look() == answers.Shown()
-        await ours.apply(130, 0)
-        await usual.apply(60, 1)
-        assert await ours.look() == answers.Shown(130)
-        assert await usual.look() == answers.Shown(60, (0.0,))  # it starts
-
-
-async def test_a_simulator_that_is_gone_says_nothing() -> None:
-    with web.bind("127.0.0.1", 0) as unused:
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    async with httpx.AsyncClient(base_url=url) as client:
-        exporter = answers.Exporter(client, scenario.OURS)
-        await exporter.apply(430, 1)
-        assert await exporter.look() == answers.Shown()
-
-
-def test_the_usual_recipe_is_an_average_that_takes_nothing_for_zero() -> None:
-    busy = answers.usual(answers.Shown(430, (100, 50)))
-    assert busy == answers.Answer((rules.Metric(value=75, target=70),), active=True)
-    none = answers.usual(answers.Shown(430))
-    assert none == answers.Answer((rules.Metric(value=0, target=70),), active=False)
-    assert answers.usual(answers.Shown()) == answers.Answer(error="the query failed")
+    assert answer == driver.Answer(state="measured", reason="UNAVAILABLE: source is down")
 
 
 # The driver
@@ -533,29 +389,29 @@ def test_the_usual_recipe_is_an_average_that_takes_nothing_for_zero() -> None:
 
 @pytest.mark.slow
 async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None:
-    shown: list[screen.Frame] = []
+    shown: list[driver.Frame] = []
 
-    def show(frame: screen.Frame) -> None:
-        scene.servicer.active = bool(frame.ours.offered)
+    def show(frame: driver.Frame) -> None:
+        scene.servicer.active = bool(frame.ours[-1].offered)
         shown.append(frame)
 
     scene.servicer.active = False
     phases = [scenario.Phase(*each, 60) for each in (("idle", 0, 0), ("busy", 150, 0), ("", 0, 0))]
-    async with scene.driver(show, *phases) as played:
-        story = await played.run()
+    played = scene.driver(show, *phases)
+    story = await played.run()
     assert story.startswith("From 0 to 3 replicas and back to 0")
-    assert (shown[0].ours.replicas, shown[-1].ours.replicas) == (0, 0)
-    assert any("HPA: 150 over a target of 70" in one.ours.sentence for one in shown)
-    assert max(one.usual.replicas for one in shown) in {1, 2}
+    assert len(shown) == len(played.ours.past) == len(played.usual.past)
+    assert (played.ours.past[0].replicas, played.ours.past[-1].replicas) == (0, 0)
+    assert any("HPA: 150 over a target of 70" in side.sentence for side in played.ours.past)
+    assert played.usual.peak in {1, 2}
 
 
 @pytest.mark.slow
 async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scene: Scene) -> None:
     scene.servicer.error = "source is down"
     phases = [scenario.Phase("busy", 60, 1, 60), scenario.Phase("idle", 0, 0, 1)]
-    async with scene.driver(lambda _: None, *phases) as played:
-        with pytest.raises(scenario.DemoError, match="needs 0 replicas; after 1 s there are 1"):
-            await played.run()
+    with pytest.raises(scenario.DemoError, match="needs 0 replicas; after 1 s there are 1"):
+        await scene.driver(lambda _: None, *phases).run()
 
 
 async def test_the_first_phase_waits_until_the_scaler_knows_that_there_are_no_pods(
@@ -564,34 +420,32 @@ async def test_the_first_phase_waits_until_the_scaler_knows_that_there_are_no_po
     scene.servicer.active = False
     idle = [externalscaler_pb2.MetricValue(metricValueFloat=0.5)]
     scene.servicer.later = [[], idle, idle, []]
-    async with scene.driver(lambda _: None) as played:
-        await played.prepare()
-        assert await played.ours.exporter.look() == answers.Shown(0)
+    await scene.driver(lambda _: None).prepare()
     assert scene.servicer.later == []
+    assert not scene.simulated.pods
 
 
 async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words(scene: Scene) -> None:
     scene.servicer.error = "source is down"
-    async with scene.driver(lambda _: None) as played:
-        played.patience_seconds = 0
-        with pytest.raises(scenario.DemoError, match="does not answer: UNAVAILABLE: source is do"):
-            await played.prepare()
+    played = scene.driver(lambda _: None)
+    played.patience_seconds = 0
+    with pytest.raises(scenario.DemoError, match="does not answer: UNAVAILABLE: source is down"):
+        await played.prepare()
 
 
-# The whole demo, end to end: real processes, real gRPC, real time
+# The whole demo, end to end: a real process, real gRPC, real time
 
 
 @pytest.mark.slow
 def test_end_to_end_the_demo_reaches_the_expected_replicas_and_zero_again() -> None:
-    # A proxy address without a server: the demo connects only to this machine.
-    behind_a_proxy = os.environ | {"HTTP_PROXY": NOWHERE, "http_proxy": NOWHERE}
+    # Neither proxies without a server nor settings of the environment concern the demo.
+    elsewhere = os.environ | {
+        "HTTP_PROXY": NOWHERE,
+        "http_proxy": NOWHERE,
+        "KEDA_GPU_SCALER_GRPC_ADDRESS": "nowhere",
+    }
     ended = subprocess.run(
-        COMMAND,
-        capture_output=True,
-        check=False,
-        env=behind_a_proxy,
-        text=True,
-        timeout=DEMO_SECONDS,
+        COMMAND, capture_output=True, check=False, env=elsewhere, text=True, timeout=DEMO_SECONDS
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     *lines, story = ended.stdout.splitlines()
@@ -603,55 +457,52 @@ def test_end_to_end_the_demo_reaches_the_expected_replicas_and_zero_again() -> N
     assert ended.stderr == ""
 
 
-@pytest.fixture
-def demo() -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+ENDS_A_PART = """
+import asyncio, signal
+from keda_gpu_scaler import cli
 
+def end():
+    for task in asyncio.all_tasks():
+        if task.get_name() == "alerts":
+            task.cancel()
 
-def children_of(process: subprocess.Popen[str]) -> list[int]:
-    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(pid) for pid in listed.read_text().split()]
+class Policy(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self):
+        loop = super().new_event_loop()
+        loop.add_signal_handler(signal.SIGUSR1, end)
+        return loop
 
-
-on_linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds children in /proc")
+asyncio.set_event_loop_policy(Policy())
+cli.main()
+"""
+"""Runs the command line, and ends a part of the scaler at SIGUSR1."""
 
 
 @pytest.mark.slow
-@on_linux
 @pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+    ("number", "status", "words"),
+    [
+        (signal.SIGINT, 130, "demo stopped"),
+        (signal.SIGTERM, 143, "demo stopped"),
+        (
+            signal.SIGUSR1,
+            1,
+            "demo failed: the scaler ended early: the exchange of alerts ended by surprise",
+        ),
+    ],
 )
-def test_a_signal_ends_the_demo_and_its_children(
-    demo: subprocess.Popen[str], number: signal.Signals
+def test_a_signal_or_a_part_that_ends_early_ends_the_demo_in_words(
+    number: signal.Signals, status: int, words: str
 ) -> None:
-    assert demo.stdout is not None
-    assert "idle at zero" in demo.stdout.readline()
-    pids = children_of(demo)
-    assert len(pids) == 2
-    demo.send_signal(number)
-    _, said = demo.communicate(timeout=DEMO_SECONDS)
-    assert (demo.returncode, said) == (128 + number, "demo stopped\n")
-    for pid in pids:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
-
-
-@pytest.mark.slow
-@on_linux
-@pytest.mark.parametrize("which", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_a_child_that_dies_fails_the_demo_with_its_last_words(
-    demo: subprocess.Popen[str], which: int
-) -> None:
-    assert demo.stdout is not None
-    assert "idle at zero" in demo.stdout.readline()
-    os.kill(children_of(demo)[which], signal.SIGKILL)
-    _, said = demo.communicate(timeout=DEMO_SECONDS)
-    assert demo.returncode == 1
-    name = ["simulate", "serve"][which]
-    assert said.startswith(f"demo failed: {name} ended with status -9; its last lines:")
+    command = [sys.executable, "-c", ENDS_A_PART, "demo"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as demo:
+        try:
+            assert demo.stdout is not None
+            assert "idle at zero" in demo.stdout.readline()
+            demo.send_signal(number)
+            _, errors = demo.communicate(timeout=DEMO_SECONDS)
+        finally:
+            demo.kill()
+    assert (demo.returncode, errors) == (status, f"{words}\n")

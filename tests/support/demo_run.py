@@ -1,6 +1,6 @@
-"""The demo in one process and in no real time: its own driver, screen, simulator and decisions.
+"""The demo in no real time: its own driver, screen, simulator and decisions.
 
-What is missing of `keda-gpu-scaler demo` is between the processes: gRPC, HTTP over sockets, and the
+What is missing of `keda-gpu-scaler demo` is between its parts: gRPC, HTTP over sockets, and the
 tasks that scrape. So two runs are the same, on every machine.
 """
 
@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-import httpx
-
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.simulator import exposition, web
-from keda_gpu_scaler.simulator.cluster import Cluster, Wanted
-from keda_gpu_scaler.simulator.demo import answers, driver, scenario, screen
+from keda_gpu_scaler.simulator import exposition
+from keda_gpu_scaler.simulator.cluster import MadeUp
+from keda_gpu_scaler.simulator.demo import driver, scenario
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
@@ -33,7 +31,7 @@ _PHASE_SECONDS = 0.2
 class Rounds:
     """The simulator's page, scraped once per sync of the HPA, as the scrape source keeps it."""
 
-    simulated: Cluster
+    simulated: MadeUp
     step_seconds: float = scenario.SYNC_SECONDS
     lag_seconds: float = 0.0
     kept: History = field(default_factory=lambda: History(keep_seconds=600))
@@ -73,46 +71,27 @@ class Rounds:
         return self.kept.gpus(uuids)
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The evaluator, asked as KEDA and the HPA ask, without gRPC in between."""
+async def play(show: Callable[[driver.Frame], None]) -> str:
+    """Play the whole demo on the running loop, which has virtual time, and return its story."""
+    simulated = MadeUp()
+    rounds = Rounds(simulated)
+    evaluator = Evaluator({"default": Source(rounds)}, clock=asyncio.get_running_loop().time)
 
-    evaluator: Evaluator
-
-    async def ask(self) -> answers.Answer:
-        """Return value, activity and reason of one decision."""
+    async def ask() -> driver.Answer:
+        """Decide as KEDA and the HPA ask, without gRPC in between."""
         named = scenario.SCALED_OBJECT
         spec = trigger.parse(named, scenario.TRIGGER, access())
-        decided = await self.evaluator.evaluate(named, spec, None)
-        (summary,) = self.evaluator.summaries(named.namespace)
-        said = answers.Said(summary.state, summary.reason)
+        decided = await evaluator.evaluate(named, spec, None)
+        (summary,) = evaluator.summaries(named.namespace)
         if decided.active is None:
-            return answers.Answer(error=f"UNAVAILABLE: {decided.reason}", said=said)
+            return driver.Answer(state=summary.state, reason=f"UNAVAILABLE: {decided.reason}")
         metric = rules.Metric(value=decided.value, target=spec.threshold)
-        return answers.Answer((metric,), decided.active, said=said)
+        return driver.Answer((metric,), decided.active, summary.state, summary.reason)
 
-
-async def play(show: Callable[[screen.Frame], None]) -> str:
-    """Play the whole demo on the running loop, which has virtual time, and return its story."""
-    clock, simulated = asyncio.get_running_loop().time, Cluster()
-    for workload in (scenario.OURS, scenario.USUAL):
-        simulated.put(workload, Wanted(), clock())
-    rounds = Rounds(simulated)
-    evaluator = Evaluator({"default": Source(rounds)}, clock=clock)
-    api = web.application(web.Api(simulated, clock))
     async with AsyncExitStack() as stack:
-        client = httpx.AsyncClient(
-            base_url="http://simulator", transport=httpx.ASGITransport(api), trust_env=False
-        )
-        await stack.enter_async_context(client)
         stack.push_async_callback(evaluator.close)
         scraping = asyncio.create_task(rounds.scrape(), name="scrape")
         stack.callback(scraping.cancel)
-        played = driver.Driver(
-            ours=driver.Scaled(answers.Exporter(client, scenario.OURS)),
-            usual=driver.Scaled(answers.Exporter(client, scenario.USUAL)),
-            scaler=Decided(evaluator),
-            show=show,
-        )
+        played = driver.Driver(simulated=simulated, ask=ask, show=show)
         await played.prepare()
         return await played.run()

@@ -1,6 +1,5 @@
 """An API server as far as lists of nodes and pods go, on a real port, that fails when told to."""
 
-import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
@@ -121,10 +120,9 @@ ServedT = TypeVar("ServedT", bound=Served)
 @contextlib.asynccontextmanager
 async def serving(api: ServedT) -> AsyncIterator[ServedT]:
     """Serve on a free port, or on the one the server had before."""
-    stop = asyncio.Event()
-    listener = web.bind("127.0.0.1", api.port)
-    api.port = listener.getsockname()[1]
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(web.serve(api.application(), listener, stop), name="api-server")
+    server = web.server(api.application(), port=api.port)
+    api.port = await server.start()
+    try:
         yield api
-        stop.set()
+    finally:
+        await server.stop()

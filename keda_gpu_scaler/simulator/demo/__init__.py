@@ -1,5 +1,4 @@
 """The whole loop on one machine: simulated GPUs, the real server, KEDA's and the HPA's rules.
 
-The server and the simulator are separate processes, as in a cluster. This package plays KEDA and
-the HPA, and shows what happens. Nothing in `serve` imports it.
+This package plays KEDA and the HPA, and shows what happens. Nothing in `serve` imports it.
 """

@@ -1,72 +1,168 @@
-"""KEDA's poll loop and the HPA's sync, played in turn against the real server.
+"""KEDA's poll loop and the HPA's sync, played in turn against the real scaler.
 
 One tick is one sync of the HPA; KEDA polls at every second tick. A second workload gets the same
-load from the same router, and is scaled by the usual recipe. The rules are in `autoscaling`, the
-phases in `scenario`; this module decides only the order of the calls.
+load, and is scaled by the usual recipe. The rules are in `autoscaling`, the phases in `scenario`;
+this module decides only the order of the calls.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from statistics import mean
+
+import grpc
+import httpx
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.simulator.demo import answers, scenario, screen
+from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.simulator import cluster
+from keda_gpu_scaler.simulator.demo import scenario
+
+_CALL_SECONDS = 5
+"""KEDA sets no deadline when it polls, but the demo must end."""
 
 
-class Scaler(Protocol):
-    """What KEDA and the HPA ask about the trigger."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one round of calls returned about the trigger."""
 
-    async def ask(self) -> answers.Answer:
-        """Return the answer to one round of calls."""
+    metrics: tuple[rules.Metric, ...] = ()
+    active: bool | None = None
+    state: str = ""
+    reason: str = ""
+    """The error of a call, or else the reason that the scaler gives."""
+
+    @property
+    def value(self) -> float | None:
+        """The first metric's value, for display."""
+        return self.metrics[0].value if self.metrics else None
+
+
+class Scaler:
+    """The external scaler, as KEDA calls it for one trigger.
+
+    Errors are answers here, as for KEDA: a failed call shows nothing about load or activity.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, client: httpx.AsyncClient) -> None:
+        """Call the scaler through this channel; read its HTTP port through this client."""
+        self._stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        self._client = client
+        self._trigger = externalscaler_pb2.ScaledObjectRef(
+            name=scenario.SCALED_OBJECT.name,
+            namespace=scenario.SCALED_OBJECT.namespace,
+            scalerMetadata=scenario.TRIGGER,
+        )
+
+    async def ask(self) -> Answer:
+        """Get the specs, then each value, then the activity; one error discards them all."""
+        try:
+            specs = await self._stub.GetMetricSpec(self._trigger, timeout=_CALL_SECONDS)
+            # The scaler takes a call with a deadline for one of the HPA; it limits its own time.
+            metrics = [await self._metric(spec) for spec in specs.metricSpecs]
+            active = await self._stub.IsActive(self._trigger)
+        except grpc.aio.AioRpcError as error:
+            state, _ = await self._decision()
+            return Answer(state=state, reason=f"{error.code().name}: {error.details()}")
+        return Answer(tuple(metrics), active.result, *await self._decision())
+
+    async def _metric(self, spec: externalscaler_pb2.MetricSpec) -> rules.Metric:
+        request = externalscaler_pb2.GetMetricsRequest(
+            scaledObjectRef=self._trigger, metricName=spec.metricName
+        )
+        answer = await self._stub.GetMetrics(request)
+        values = [_number(each.metricValueFloat, each.metricValue) for each in answer.metricValues]
+        return rules.Metric(
+            value=sum(values) if values else None,
+            target=_number(spec.targetSizeFloat, spec.targetSize),
+        )
+
+    async def _decision(self) -> tuple[str, str]:
+        """Return the state and the reason of the answers just given; empty if there is none yet."""
+        with contextlib.suppress(httpx.HTTPError):
+            page = await self._client.get(f"/api/v1/triggers/{scenario.SCALED_OBJECT.namespace}")
+            for trigger in page.json()["triggers"]:
+                return trigger["state"], trigger["reason"]
+        return "", ""
+
+
+def _number(exact: float, rounded: int) -> float:
+    """Read a pair of fields as KEDA does: the float wins when it is above 0."""
+    return exact if exact > 0 else rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One workload at one tick."""
+
+    offered: float = 0
+    utilization: float | None = None
+    """The mean over the GPUs of its pods; None: no pod has one."""
+    replicas: int = 0
+    sentence: str = ""
 
 
 @dataclass(slots=True)
 class Scaled:
-    """One workload under its KEDA and its HPA."""
+    """One workload under its KEDA and its HPA, and what it was at each tick."""
 
-    exporter: answers.Exporter
+    key: cluster.Key
     keda: rules.Keda = field(default_factory=scenario.keda)
     hpa: rules.Hpa = field(default_factory=scenario.hpa)
     replicas: int = 0
-    peak: int = 0
-    shown: answers.Shown = field(default_factory=answers.Shown)
-    sentence: str = ""
+    past: list[Side] = field(default_factory=list)
+    _sentence: str = ""
 
-    async def look(self) -> None:
-        """Read what the exporter and the router show."""
-        self.shown = await self.exporter.look()
+    @property
+    def peak(self) -> int:
+        """The most replicas at any tick."""
+        return max((side.replicas for side in self.past), default=0)
 
-    def poll(self, now: float, active: bool | None) -> None:  # noqa: FBT001 - as IsActive says it
+    def poll(self, now: float, load: float, active: bool | None) -> None:  # noqa: FBT001 - as IsActive returns it
         """Let KEDA act on its trigger and on the router's, which is active above 0."""
-        router = None if self.shown.offered is None else self.shown.offered > 0
-        self._take("KEDA", self.keda.poll(now, self.replicas, [active, router]))
+        self._take("KEDA", self.keda.poll(now, self.replicas, [active, load > 0]))
 
-    def sync(self, now: float, metrics: Sequence[rules.Metric]) -> None:
+    def sync(self, now: float, load: float, metrics: Sequence[rules.Metric]) -> None:
         """Let the HPA act on all metrics of the ScaledObject."""
-        router = rules.Metric(value=self.shown.offered, target=scenario.ROUTER_TARGET)
+        router = rules.Metric(value=load, target=scenario.ROUTER_TARGET)
         gpu = metrics or (rules.Metric(value=None, target=scenario.THRESHOLD),)
         scale = rules.Scale.steady(self.replicas)
         self._take("HPA", self.hpa.sync(now, scale, [*gpu, router]))
 
     def _take(self, who: str, step: rules.Step) -> None:
-        self.replicas, self.sentence = step.replicas, f"{who}: {step.reason}"
-        self.peak = max(self.peak, self.replicas)
+        self.replicas, self._sentence = step.replicas, f"{who}: {step.reason}"
+
+    def add(self, load: float, utilization: float | None) -> None:
+        """Remember this tick."""
+        self.past.append(Side(load, utilization, self.replicas, self._sentence))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Everything to show after one tick."""
+
+    seconds: float
+    progress: scenario.Progress
+    answer: Answer
+    ours: Sequence[Side]
+    """The workload at each tick, the newest last."""
+    usual: Sequence[Side]
 
 
 @dataclass(slots=True, kw_only=True)
 class Driver:
     """The controllers of both workloads, and their current state."""
 
-    ours: Scaled
-    usual: Scaled
-    scaler: Scaler
-    show: Callable[[screen.Frame], None]
+    simulated: cluster.MadeUp
+    ask: Callable[[], Awaitable[Answer]]
+    show: Callable[[Frame], None]
+    ours: Scaled = field(default_factory=lambda: Scaled(scenario.OURS))
+    usual: Scaled = field(default_factory=lambda: Scaled(scenario.USUAL))
     progress: scenario.Progress = field(default_factory=scenario.Progress)
     patience_seconds: float = 40.0
     """How long the scaler may take to know what runs, before the first phase."""
-    answer: answers.Answer = field(default_factory=answers.Answer)
-    history: screen.History = field(default_factory=screen.History)
+    answer: Answer = field(default_factory=Answer)
 
     async def prepare(self) -> None:
         """Let the scaler see an idle replica come and go, as in a cluster that has run for a while.
@@ -80,13 +176,13 @@ class Driver:
         clock = asyncio.get_running_loop().time
         ends = clock() + self.patience_seconds
         for replicas in (1, 0):
-            await self.ours.exporter.apply(0, replicas)
-            while not self._knows(await self.scaler.ask(), replicas):
+            self._apply(self.ours.key, 0, replicas)
+            while not self._knows(await self.ask(), replicas):
                 if clock() >= ends:
-                    raise scenario.DemoError(f"the scaler does not answer: {self.answer.problem}")
+                    raise scenario.DemoError(f"the scaler does not answer: {self.answer.reason}")
                 await asyncio.sleep(scenario.SYNC_SECONDS)
 
-    def _knows(self, answer: answers.Answer, replicas: int) -> bool:
+    def _knows(self, answer: Answer, replicas: int) -> bool:
         """Tell whether the answer is about so many idle replicas."""
         self.answer = answer
         return answer.active is False and (answer.value is not None) == (replicas > 0)
@@ -97,7 +193,7 @@ class Driver:
         begin, tick, finished = clock(), 0, False
         while not finished:
             for each in (self.ours, self.usual):
-                await each.exporter.apply(self.progress.phase.load, each.replicas)
+                self._apply(each.key, self.progress.phase.load, each.replicas)
             await asyncio.sleep(max(0, begin + tick * scenario.SYNC_SECONDS - clock()))
             await self._tick(clock() - begin, polls=tick % scenario.POLL_TICKS == 0)
             finished = self.progress.advance(clock() - begin, self.ours.replicas)
@@ -105,30 +201,40 @@ class Driver:
         return scenario.summary(self.ours.peak, self.usual.peak, clock() - begin)
 
     async def _tick(self, now: float, *, polls: bool) -> None:
-        for each in (self.ours, self.usual):
-            await each.look()
+        load = self.progress.phase.load
+        ours, usual = (self._utilization(each.key) for each in (self.ours, self.usual))
+        # The usual recipe is KEDA's prometheus trigger with `avg()`: an empty answer is 0, its
+        # default (`ignoreNullValues`), and anything above 0 is active.
+        average = rules.Metric(value=usual or 0.0, target=scenario.THRESHOLD)
         if polls:
-            self.answer = await self.scaler.ask()
-            self.ours.poll(now, self.answer.active)
-            self.usual.poll(now, answers.usual(self.usual.shown).active)
+            self.answer = await self.ask()
+            self.ours.poll(now, load, self.answer.active)
+            self.usual.poll(now, load, bool(usual))
         if self.ours.replicas:
-            self.answer = await self.scaler.ask()
-            self.ours.sync(now, self.answer.metrics)
+            self.answer = await self.ask()
+            self.ours.sync(now, load, self.answer.metrics)
         if self.usual.replicas:
-            self.usual.sync(now, answers.usual(self.usual.shown).metrics)
-        self.history.add(self._side(self.ours), self._side(self.usual))
-        self.show(self._frame(now))
-
-    def _frame(self, now: float) -> screen.Frame:
-        return screen.Frame(
-            seconds=now,
-            progress=self.progress,
-            answer=self.answer,
-            ours=self._side(self.ours),
-            usual=self._side(self.usual),
-            history=self.history,
+            self.usual.sync(now, load, [average])
+        self.ours.add(load, ours)
+        self.usual.add(load, usual)
+        self.show(
+            Frame(
+                seconds=now,
+                progress=self.progress,
+                answer=self.answer,
+                ours=self.ours.past,
+                usual=self.usual.past,
+            )
         )
 
-    def _side(self, scaled: Scaled) -> screen.Side:
-        shown = scaled.shown
-        return screen.Side(shown.offered, shown.utilization, scaled.replicas, scaled.sentence)
+    def _apply(self, key: cluster.Key, load: float, replicas: int) -> None:
+        wanted = cluster.Wanted(
+            load=load, replicas=replicas, startup_seconds=scenario.STARTUP_SECONDS
+        )
+        self.simulated.put(key, wanted, asyncio.get_running_loop().time())
+
+    def _utilization(self, key: cluster.Key) -> float | None:
+        """Return the mean of the whole numbers that the exporter shows; None: there is no pod."""
+        gpus = self.simulated.gpus(asyncio.get_running_loop().time())
+        shown = [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]
+        return mean(shown) if shown else None

@@ -89,24 +89,17 @@ class Progress:
             self.met_at = None
         elif self.met_at is None:
             self.met_at = now
-        if self.met_at is not None and now - self.met_at >= self.phase.hold_seconds:
-            return self._next(now)
-        self._require_time_left(now, replicas)
-        return False
-
-    def _next(self, now: float) -> bool:
-        if self.index + 1 == len(self.phases):
-            return True
-        self.index, self.entered_at, self.met_at = self.index + 1, now, None
-        return False
-
-    def _require_time_left(self, now: float, replicas: int) -> None:
         phase = self.phase
-        if now - self.entered_at > phase.limit_seconds:
+        if self.met_at is not None and now - self.met_at >= phase.hold_seconds:
+            if self.index + 1 == len(self.phases):
+                return True
+            self.index, self.entered_at, self.met_at = self.index + 1, now, None
+        elif now - self.entered_at > phase.limit_seconds:
             raise DemoError(
                 f"{phase.title}: {phase.load:g} % over a threshold of {THRESHOLD} % needs "
                 f"{phase.goal} replicas; after {phase.limit_seconds:g} s there are {replicas}"
             )
+        return False
 
 
 def hpa() -> rules.Hpa:

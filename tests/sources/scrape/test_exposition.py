@@ -11,7 +11,7 @@ from prometheus_client.samples import Sample as ParsedSample
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.simulator import changes, cluster
+from keda_gpu_scaler.simulator import cluster
 from keda_gpu_scaler.simulator import exposition as simulated
 from keda_gpu_scaler.sources.scrape.exposition import (
     CURRENT_SECONDS,
@@ -156,9 +156,8 @@ def test_any_text_is_samples_or_a_source_error(text: bytes) -> None:
 
 
 def test_the_simulators_page_is_read() -> None:
-    world = cluster.Cluster()
-    wanted = changes.checked(cluster.Wanted(), load=120, replicas=2)
-    world.put(cluster.Key("ml", "bert"), wanted, 0)
+    world = cluster.MadeUp()
+    world.put(cluster.Key("ml", "bert"), cluster.Wanted(load=120, replicas=2), 0)
     found = read(simulated.whole_page(world, 60))
 
     busy = [value for labels, value in found if labels["__name__"] == UTIL and labels.get("pod")]

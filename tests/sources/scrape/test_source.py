@@ -14,9 +14,8 @@ import pytest_asyncio
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
-from keda_gpu_scaler.simulator import changes, cluster
+from keda_gpu_scaler.simulator import cluster
 from keda_gpu_scaler.simulator import web as simulated
-from keda_gpu_scaler.simulator.web import bind, serve
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.source import KEEP_SECONDS, ScrapeSource
 from keda_gpu_scaler.spec.spec import Signal
@@ -157,15 +156,12 @@ async def test_a_pod_that_ends_is_absent_from_a_good_scrape(one: HttpServer) -> 
 
 
 async def test_the_simulator_can_be_scraped() -> None:
-    world = cluster.Cluster()
-    world.put(cluster.Key("ml", "bert"), changes.checked(cluster.Wanted(), load=90, replicas=2), 0)
-    app = simulated.application(simulated.Api(world, lambda: 60.0))
-    listener, stop = bind("127.0.0.1", 0), asyncio.Event()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(serve(app, listener, stop))
-        async with scraping(f"http://127.0.0.1:{listener.getsockname()[1]}/metrics") as source:
-            found = await observed(source)
-        stop.set()
+    world = cluster.MadeUp()
+    world.put(cluster.Key("ml", "bert"), cluster.Wanted(load=90, replicas=2), 0)
+    server = simulated.server(simulated.application(world, lambda: 60.0))
+    async with scraping(f"http://127.0.0.1:{await server.start()}/metrics") as source:
+        found = await observed(source)
+    await server.stop()
 
     assert len(found.series) == 2
     assert all(one.averaged and one.values[-1] == pytest.approx(45) for one in found.series)

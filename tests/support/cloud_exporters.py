@@ -1,12 +1,13 @@
-"""The metrics, labels and units of Alibaba Cloud's two exporters, for simulated devices.
+"""Pages of Alibaba Cloud's two exporters for simulated GPUs: their metrics, labels and units.
 
-Pure. Both are modelled on the pages in `tests/data/exporters`, which say where each name is from.
+Both are modelled on the pages in `tests/data/exporters`, which say where each name is from.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from keda_gpu_scaler.simulator.readings import MEMORY_MIB, MODEL, Field, Reading
+from keda_gpu_scaler.simulator.cluster import MEMORY_MIB, MODEL, Gpu
+from keda_gpu_scaler.simulator.exposition import Field, family, text
 
 _BYTES_PER_MIB = 1024 * 1024
 
@@ -21,47 +22,47 @@ class Exporter:
     """Shown for every GPU, and labelled with its pod if one holds it."""
     of_cards: tuple[Field, ...]
     """Shown for every GPU, and never labelled with a pod."""
-    card: Callable[[Reading], dict[str, str]]
-    pod: Callable[[Reading], dict[str, str]]
+    card: Callable[[Gpu], dict[str, str]]
+    pod: Callable[[Gpu], dict[str, str]]
 
 
-def _dcgm_card(gpu: Reading) -> dict[str, str]:
+def _dcgm_card(gpu: Gpu) -> dict[str, str]:
     return {
-        "gpu": str(gpu.device.gpu),
+        "gpu": str(gpu.index),
         "UUID": gpu.uuid,
-        "device": f"nvidia{gpu.device.gpu}",
+        "device": f"nvidia{gpu.index}",
         "modelName": MODEL,
         "NodeName": gpu.host,
     }
 
 
-def _dcgm_pod(gpu: Reading) -> dict[str, str]:
-    if gpu.holder is None:
+def _dcgm_pod(gpu: Gpu) -> dict[str, str]:
+    if gpu.pod is None:
         return {}
     return {
-        "ContainerName": gpu.holder.container,
-        "NamespaceName": gpu.holder.namespace,
-        "PodName": gpu.holder.pod,
+        "ContainerName": gpu.pod.container,
+        "NamespaceName": gpu.pod.workload.namespace,
+        "PodName": gpu.pod.name,
     }
 
 
-def _nvml_card(gpu: Reading) -> dict[str, str]:
+def _nvml_card(gpu: Gpu) -> dict[str, str]:
     return {
-        "minor_number": str(gpu.device.gpu),
+        "minor_number": str(gpu.index),
         "name": MODEL,
         "node_name": gpu.host,
         "uuid": gpu.uuid,
     }
 
 
-def _nvml_pod(gpu: Reading) -> dict[str, str]:
+def _nvml_pod(gpu: Gpu) -> dict[str, str]:
     """Return the labels of the pod, which are there and empty where no pod holds the GPU."""
-    holder = gpu.holder
+    pod = gpu.pod
     return {
-        "allocate_mode": "exclusive" if holder else "",
-        "container_name": holder.container if holder else "",
-        "namespace_name": holder.namespace if holder else "",
-        "pod_name": holder.pod if holder else "",
+        "allocate_mode": "exclusive" if pod else "",
+        "container_name": pod.container if pod else "",
+        "namespace_name": pod.workload.namespace if pod else "",
+        "pod_name": pod.name if pod else "",
     }
 
 
@@ -136,3 +137,18 @@ EXPORTERS: Mapping[str, Exporter] = {
     ),
 }
 """By the names of their profiles."""
+
+
+def page(simulated: Iterable[Gpu], exporter: str) -> bytes:
+    """Return the page of these GPUs, by the name of the profile that reads it."""
+    shown = EXPORTERS[exporter]
+    cards = [(shown.card(gpu), gpu) for gpu in simulated]
+    gpus = [(card | shown.pod(gpu), gpu) for card, gpu in cards]
+    held = [(labels, gpu) for labels, gpu in gpus if gpu.pod]
+    return text(
+        [
+            *(family(field, held) for field in shown.of_pods),
+            *(family(field, gpus) for field in shown.of_gpus),
+            *(family(field, cards) for field in shown.of_cards),
+        ]
+    )

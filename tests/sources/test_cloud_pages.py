@@ -1,4 +1,4 @@
-"""The simulated pages of other exporters: as the recorded ones, and read as what they show."""
+"""The pages that scenarios simulate of other exporters: as the recorded ones, and read as them."""
 
 import re
 
@@ -9,13 +9,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.simulator import changes, clouds, cluster, exposition
+from keda_gpu_scaler.simulator.cluster import Cluster, Key, Pod, Wanted
 from keda_gpu_scaler.spec.spec import Signal
 from tests.sources.test_series_pages import scraped
-from tests.support import exporters
+from tests.support import cloud_exporters, exporters
 from tests.support.exporters import newest, snapshot_query
 
-each = pytest.mark.parametrize("exporter", clouds.EXPORTERS)
+each = pytest.mark.parametrize("exporter", cloud_exporters.EXPORTERS)
 POWER_WATTS = 70, 6.3
 MEMORY_MIB, MEMORY_USED_MIB = 81559, 48935
 
@@ -25,29 +25,19 @@ def samples(page: str) -> list[Sample]:
     return [sample for family in families for sample in family.samples]
 
 
-def simulated(exporter: str, **fields: object) -> cluster.Cluster:
-    """Return a cluster with a pod of bert's in the namespace of the exporter's recorded page."""
-    found = cluster.Cluster(spare_gpus=2)
-    wanted = changes.checked(cluster.Wanted(), replicas=1, kind=cluster.Kind.STATEFULSET, **fields)
-    found.put(cluster.Key(exporters.namespace(exporter), "bert"), wanted, 0)
-    return found
-
-
-def page(found: cluster.Cluster, exporter: str) -> str:
-    return exposition.node_page(found, 0, 0, exporter).decode()
-
-
-def test_each_exporter_is_called_as_the_profile_that_reads_it() -> None:
-    assert exposition.EXPORTERS == ("dcgm", "ack-dcgm-custom", "ack-legacy")
-    assert set(exposition.EXPORTERS) <= set(profiles.PROFILES)
+def page(exporter: str, load: float = 0) -> str:
+    """Return the page of two GPUs, one with a pod in the namespace of the recorded page."""
+    cluster, key = Cluster(), Key(exporters.namespace(exporter), "bert")
+    pod = Pod(uid="1", name="bert-0", workload=key, node="a", gpus=1, container="bert", ready_at=0)
+    cluster.put(key, Wanted(load=load), 0)
+    cluster.show({"a": 2}, [pod])
+    return cloud_exporters.page(cluster.gpus(0), exporter).decode()
 
 
 @each
 def test_its_page_has_the_names_and_labels_of_the_recorded_one(exporter: str) -> None:
     recorded = {(one.name, frozenset(one.labels)) for one in samples(exporters.page(exporter))}
-    shown = {
-        (one.name, frozenset(one.labels)) for one in samples(page(simulated(exporter), exporter))
-    }
+    shown = {(one.name, frozenset(one.labels)) for one in samples(page(exporter))}
     names = {name for name, _ in recorded} & {name for name, _ in shown}
     # The recorded pages have a few more metrics, and the simulated one the memory of the card.
     assert {one for one in shown if one[0] in names} <= recorded
@@ -70,7 +60,7 @@ def test_each_signal_is_read_in_its_own_unit(exporter: str, load: float) -> None
         Signal.TEMPERATURE: round(30 + 0.4 * percent),
         Signal.POWER: POWER_WATTS[0] + POWER_WATTS[1] * percent,
     }
-    history = scraped(exporter, page(simulated(exporter, load=load), exporter))
+    history = scraped(exporter, page(exporter, load))
     assert set(expected) == set(profiles.signals(exporter))
     for signal, number in expected.items():
         found = history.observation(snapshot_query(exporter, exporter, signal), 0)
@@ -78,7 +68,7 @@ def test_each_signal_is_read_in_its_own_unit(exporter: str, load: float) -> None
 
 
 def test_what_the_processes_of_a_pod_use_is_shown_for_pods_alone() -> None:
-    text = page(simulated("ack-dcgm-custom", load=40), "ack-dcgm-custom")
+    text = page("ack-dcgm-custom", 40)
     by_name: dict[str, list[dict[str, str]]] = {}
     for one in samples(text):
         by_name.setdefault(one.name, []).append(one.labels)
@@ -94,11 +84,7 @@ def test_what_the_processes_of_a_pod_use_is_shown_for_pods_alone() -> None:
 
 @each
 def test_an_idle_card_names_no_pod_and_uses_no_memory(exporter: str) -> None:
-    shown = [
-        one
-        for one in samples(page(simulated(exporter), exporter))
-        if "bert-0" not in one.labels.values()
-    ]
+    shown = [one for one in samples(page(exporter)) if "bert-0" not in one.labels.values()]
     pods = {one.labels.get("pod_name", "") or one.labels.get("PodName", "") for one in shown}
     assert pods == {""}
     used = [one.value for one in shown if re.search("(?i)used", one.name)]

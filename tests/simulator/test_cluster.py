@@ -1,0 +1,238 @@
+"""The simulated GPUs: which pods hold them, and how busy each is."""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.simulator.cluster import Cluster, Key, MadeUp, Pod, Wanted
+from keda_gpu_scaler.spec import workload
+
+KEY = Key("team-a", "bert")
+NODES = {"blue": 4, "green": 4}
+
+
+def seen(
+    name: str = "bert-0",
+    *,
+    node: str = "blue",
+    gpus: int = 1,
+    ready: bool = True,
+    terminating: bool = False,
+) -> Pod:
+    return Pod(
+        # A pod that moved or grew has another uid: names are given again, uids are not.
+        uid=f"{name} on {gpus} of {node}",
+        name=name,
+        workload=KEY,
+        node=node,
+        gpus=gpus,
+        container="model",
+        ready_at=-math.inf if ready else math.inf,
+        terminating=terminating,
+    )
+
+
+def completed(name: str) -> Pod:
+    return dataclasses.replace(seen(name, ready=False), completed=True)
+
+
+def held(cluster: Cluster) -> dict[str, list[tuple[str, int]]]:
+    """Return node and index of the GPUs of each pod."""
+    places: dict[str, list[tuple[str, int]]] = {}
+    for gpu in cluster.gpus(0):
+        if gpu.pod:
+            places.setdefault(gpu.pod.name, []).append((gpu.host, gpu.index))
+    return places
+
+
+def percents(cluster: Cluster, now: float = 0) -> list[float]:
+    return list(cluster.percents(now).values())
+
+
+def names(cluster: Cluster) -> list[str]:
+    return [pod.name for pod in cluster.pods.values()]
+
+
+# Which GPUs are shown
+
+
+def test_the_gpus_of_all_nodes_are_shown_whether_held_or_not() -> None:
+    shown = Cluster()
+    shown.show(NODES, [])
+    found = [(gpu.host, gpu.index, gpu.pod) for gpu in shown.gpus(0)]
+    assert found == [(node, index, None) for node in NODES for index in range(4)]
+
+
+def test_a_pod_keeps_its_gpus_while_others_come_and_go() -> None:
+    shown = Cluster()
+    shown.show(NODES, [seen("a"), seen("b", gpus=2)])
+    assert held(shown) == {"a": [("blue", 0)], "b": [("blue", 1), ("blue", 2)]}
+    shown.show(NODES, [seen("b", gpus=2), seen("c", gpus=3), seen("d", node="green")])
+    assert held(shown) == {
+        "b": [("blue", 1), ("blue", 2)],
+        "c": [("blue", 0), ("blue", 3), ("blue", 4)],
+        "d": [("green", 0)],
+    }
+
+
+def test_pods_on_nodes_that_are_not_shown_are_not_shown() -> None:
+    shown = Cluster()
+    shown.show(NODES, [seen("a", node="green"), seen("b", node="elsewhere")])
+    assert held(shown) == {"a": [("green", 0)]}
+    shown.show({"blue": 4}, [seen("a", node="green")])
+    assert (held(shown), list(shown.nodes)) == ({}, ["blue"])
+
+
+def test_a_node_gains_gpus_and_never_loses_one() -> None:
+    shown = Cluster()
+    for gpus, expected in ((2, 2), (3, 3), (0, 3)):
+        shown.show({"blue": gpus}, [])
+        assert len(shown.nodes["blue"]) == expected
+
+
+@given(
+    looks=st.lists(
+        st.dictionaries(
+            st.sampled_from("abcdef"),
+            st.tuples(st.sampled_from(["blue", "green"]), st.integers(1, 3)),
+        ),
+        max_size=8,
+    )
+)
+def test_each_pod_holds_what_it_asks_for_on_its_node(
+    looks: list[dict[str, tuple[str, int]]],
+) -> None:
+    shown = Cluster()
+    for number, look in enumerate(looks):
+        nodes = NODES if number % 3 else {"blue": 4}
+        shown.show(nodes, [seen(name, node=node, gpus=gpus) for name, (node, gpus) in look.items()])
+        found = {
+            name: ({node for node, _ in gpus}, len(gpus)) for name, gpus in held(shown).items()
+        }
+        assert found == {
+            name: ({node}, gpus) for name, (node, gpus) in look.items() if node in nodes
+        }
+
+
+# Load
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param([seen("a"), seen("b")], [75, 75], id="spread over the pods"),
+        pytest.param([seen("a")], [100], id="capped at a full card"),
+        pytest.param([seen("a", gpus=3), seen("b")], [37.5, 37.5], id="spread over the GPUs"),
+        pytest.param([seen("a", gpus=2), seen("b", ready=False)], [75, 33], id="one is loading"),
+        pytest.param([seen("a", ready=False)], [33], id="all are loading"),
+        pytest.param([seen("a", gpus=2), seen("b", terminating=True)], [75, 22], id="one leaves"),
+        pytest.param([seen("a", ready=False, terminating=True)], [22], id="leaves without Ready"),
+        pytest.param([seen("a"), completed("b")], [100], id="one completed"),
+    ],
+)
+def test_load_spreads_over_the_gpus_of_ready_pods(pods: list[Pod], expected: list[float]) -> None:
+    shown = Cluster()
+    shown.put(KEY, Wanted(load=150, loading_percent=33, draining_percent=22), 0)
+    shown.show(NODES, pods)
+    assert percents(shown) == expected
+
+
+@given(
+    load=st.floats(min_value=0, max_value=5000),
+    replicas=st.integers(min_value=0, max_value=30),
+    gpus=st.integers(min_value=1, max_value=8),
+)
+def test_load_served_is_the_load_offered_or_all_there_is(
+    load: float, replicas: int, gpus: int
+) -> None:
+    shown = MadeUp()
+    shown.put(KEY, Wanted(load=load, replicas=replicas, gpus_per_pod=gpus), 0)
+    served = sum(gpu.percent for gpu in shown.gpus(0))
+    assert served == pytest.approx(min(load, 100 * replicas * gpus))
+
+
+@pytest.mark.parametrize("percent", [0, 44])
+def test_a_completed_pod_is_named_where_an_exporter_is_wanted_that_does_so(percent: float) -> None:
+    shown, pods = Cluster(), [seen("a"), completed("b")]
+    shown.put(KEY, Wanted(load=50, completed_percent=percent), 0)
+    shown.show(NODES, pods)
+    assert percents(shown) == [50, percent]
+    shown.put(KEY, Wanted(load=50), 0)
+    shown.show(NODES, pods)
+    assert held(shown) == {"a": [("blue", 0)]}
+
+
+def test_load_can_be_offered_before_there_are_pods_and_stays_when_they_are_gone() -> None:
+    shown = Cluster()
+    shown.put(KEY, Wanted(load=80), 0)
+    for pods, expected in (([], []), ([seen()], [80]), ([], [])):
+        shown.show(NODES, pods)
+        assert percents(shown) == expected
+        assert shown.workloads == {KEY}
+
+
+def test_pods_nobody_offers_load_to_are_idle() -> None:
+    shown = Cluster()
+    shown.show(NODES, [seen(ready=False), seen("bert-1")])
+    assert percents(shown) == [0, 0]
+    assert shown.workloads == {KEY}
+
+
+# Made-up pods
+
+
+@given(name=st.from_regex(r"[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?", fullmatch=True))
+def test_a_made_up_pod_is_named_as_that_of_a_deployment(name: str) -> None:
+    shown = MadeUp()
+    shown.put(Key("team-a", name), Wanted(replicas=2), 0)
+    deployment = workload.parse(f"deployment/{name}", "team-a")
+    assert all(deployment.matches(pod) and len(pod) <= 63 for pod in names(shown))
+
+
+def test_no_name_comes_twice() -> None:
+    shown, found = MadeUp(), set[str]()
+    for _ in range(3):
+        shown.put(KEY, Wanted(replicas=1000), 0)
+        found |= set(names(shown))
+        shown.put(KEY, Wanted(), 0)
+    assert len(found) == 3000
+
+
+def test_pods_keep_their_names_and_the_newest_go_first() -> None:
+    shown = MadeUp()
+    found = []
+    for replicas in (2, 5, 3):
+        shown.put(KEY, Wanted(replicas=replicas), 0)
+        found.append(names(shown))
+    first, more, fewer = found
+    assert (more[:2], more[:3]) == (first, fewer)
+
+
+def test_another_number_of_gpus_replaces_every_pod() -> None:
+    shown = MadeUp()
+    shown.put(KEY, Wanted(replicas=3), 0)
+    before = names(shown)
+    shown.put(KEY, Wanted(replicas=3, gpus_per_pod=2), 5)
+    assert not set(before) & set(names(shown))
+    assert [len(gpus) for gpus in held(shown).values()] == [2, 2, 2]
+
+
+def test_gpus_stay_when_their_pods_are_gone() -> None:
+    shown = MadeUp()
+    shown.put(KEY, Wanted(replicas=3), 0)
+    shown.put(Key("team-a", "other"), Wanted(replicas=1), 0)
+    shown.put(KEY, Wanted(), 0)
+    assert [gpu.pod is None for gpu in shown.gpus(0)] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("loading", [0, 100])
+def test_a_starting_pod_shows_its_loading_and_takes_no_load(loading: float) -> None:
+    shown, wanted = MadeUp(), Wanted(load=90, startup_seconds=30, loading_percent=loading)
+    shown.put(KEY, wanted.model_copy(update={"replicas": 1}), 0)
+    assert percents(shown, 29.9) == [loading]
+    shown.put(KEY, wanted.model_copy(update={"replicas": 2}), 30)
+    assert percents(shown, 59.9) == [90, loading]
+    assert percents(shown, 60) == [45, 45]
