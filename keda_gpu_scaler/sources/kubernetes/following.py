@@ -16,8 +16,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.kubernetes import objects
-from keda_gpu_scaler.sources.kubernetes.api import Api, Resource
-from keda_gpu_scaler.sources.kubernetes.objects import Pod, Scale
+from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes.objects import Controller, Pod, Resource, Scale
 from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
 from keda_gpu_scaler.sources.kubernetes.selections import Selections
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -73,8 +73,8 @@ class Following:
         self._api = api
         pod = functools.partial(objects.pod, claims_without_gpus=claims_without_gpus)
         self._pods = Reflector(api, PODS, pod, observe, clock)
-        self._replica_sets = Reflector(api, REPLICA_SETS, objects.replica_set, observe, clock)
-        self._jobs = Reflector(api, JOBS, objects.above, observe, clock)
+        self._replica_sets = Reflector(api, REPLICA_SETS, objects.controller, observe, clock)
+        self._jobs = Reflector(api, JOBS, objects.controller, observe, clock)
         self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)
         self._selections = Selections(api, observe, clock)
         self._tasks: list[asyncio.Task[None]] = []
@@ -101,7 +101,7 @@ class Following:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):
-                await self._pods.tried.wait()
+                await self._pods.tried()
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
         self._selections.renew(namespaces)
@@ -136,42 +136,44 @@ class Following:
 
     async def _learn(self, scaled_object: ScaledObject) -> None:
         """Wait for a ScaledObject that KEDA knows already, unless the watch has failed."""
-        await self._targets.tried.wait()
-        while (found := self._targets.listing.get(scaled_object)) is None:
-            if self._targets.trouble is not None:
-                return
-            await self._targets.listing.changed.wait()
-        if isinstance(found, Scale):
-            await self._selections.learn(found)
+        targets = self._targets
+
+        def is_enough() -> bool:
+            return targets.trouble is not None or targets.listing.get(scaled_object) is not None
+
+        await targets.tried(is_enough)
+        known = targets.listing.get(scaled_object)
+        if isinstance(known, Scale):
+            await self._selections.learn(known)
 
     def _known(self, scaled_object: ScaledObject) -> PodSelector | str:
-        found = self._targets.listing.get(scaled_object)
-        if found is None:
+        known = self._targets.listing.get(scaled_object)
+        if known is None:
             return self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
-        return self._selections.pods(found) if isinstance(found, Scale) else found
+        return self._selections.pods(known) if isinstance(known, Scale) else known
 
     def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, PodStatement]]:
         """Yield a statement about each existing pod, and each pod deleted recently."""
         for namespace in namespaces:
             for name, pod in self._pods.listing.of(namespace).items():
-                yield (namespace, name), self._owned(namespace, pod)
-        for key, pod in self._pods.listing.gone():
-            if key[0] in namespaces:
-                yield key, replace(self._owned(key[0], pod), ended=True)
+                yield (namespace, name), self._statement(namespace, pod)
+        for (namespace, name), pod in self._pods.listing.gone():
+            if namespace in namespaces:
+                yield (namespace, name), replace(self._statement(namespace, pod), ended=True)
 
-    def _owned(self, namespace: str, pod: Pod) -> PodStatement:
+    def _statement(self, namespace: str, pod: Pod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""
-        above = [self._above(namespace, owner) for owner in pod.said.owners]
-        known = {owner for owner in above if owner is not None}
-        more = known | self._selections.selecting(namespace, pod.labels)
-        return replace(pod.said, owners=pod.said.owners | more) if more else pod.said
+        more = set(self._selections.selecting(namespace, pod.labels))
+        for owner in pod.statement.owners:
+            controller = self._controller(namespace, owner)
+            if controller is not None:
+                more.add(controller.owner)
+        statement = pod.statement
+        return replace(statement, owners=statement.owners | more) if more else statement
 
-    def _above(self, namespace: str, owner: Owner) -> Owner | None:
-        key = namespace, owner.name
-        if owner.kind == "Job":
-            return self._jobs.listing.last(key)
-        known = self._replica_sets.listing.last(key) if owner.kind == "ReplicaSet" else None
-        return None if known is None else known.owner
+    def _controller(self, namespace: str, owner: Owner) -> Controller | None:
+        followed = {"ReplicaSet": self._replica_sets, "Job": self._jobs}.get(owner.kind)
+        return None if followed is None else followed.listing.last((namespace, owner.name))
 
     def _wanted(self, namespaces: Collection[str]) -> dict[tuple[str, Owner], int]:
         """Return how many replicas the owners of ReplicaSets ask for; {}: it may be out of date."""

@@ -31,7 +31,7 @@ BERT = ScaledObject("ml", "bert-scaler")
 REPLICA_SET = Owner("ReplicaSet", "bert-5d4f8")
 DEPLOYMENT = Owner("Deployment", "bert")
 AT = 50_000.0
-FORBIDDEN = JSONResponse({"kind": "Status", "code": 403, "message": "x is forbidden: User y"}, 403)
+FORBIDDEN = api_server.failure(403, "x is forbidden: User y")
 
 
 @dataclass(slots=True)
@@ -168,9 +168,9 @@ async def test_a_long_list_comes_in_pages_and_is_watched_from_its_version(bench:
         assert len((await said(following)).pods) == 5
     pages = [each.query for each in bench.api.of(api_server.PODS, watches=False)]
     assert pages == [
-        {"limit": "500"},
-        {"limit": "500", "continue": "2"},
-        {"limit": "500", "continue": "4"},
+        {"limit": "100"},
+        {"limit": "100", "continue": "2"},
+        {"limit": "100", "continue": "4"},
     ]
     (watch,) = bench.api.of(api_server.PODS, watches=True)
     assert watch.query == {
@@ -199,7 +199,8 @@ async def test_changes_are_said_as_they_come(bench: Bench) -> None:
 
 async def test_a_watch_that_ends_by_its_time_goes_on_where_it_was(bench: Bench) -> None:
     async with bench.watching():
-        mark = {"kind": "Pod", "metadata": {"resourceVersion": "44"}}
+        metadata = {"resourceVersion": "44", "creationTimestamp": None}
+        mark = {"kind": "Pod", "metadata": metadata, "spec": {"containers": None}, "status": {}}
         bench.api.tell(api_server.PODS, "BOOKMARK", mark)
         bench.api.end(api_server.PODS)
         await until(lambda: len(bench.api.of(api_server.PODS, watches=True)) == 2)
@@ -224,7 +225,7 @@ async def test_a_line_that_ends_too_early_is_a_watch_that_is_lost(bench: Bench) 
         bench.api.end(api_server.PODS, '{"type": "ADDED", "obj')
         bench.api.end(api_server.PODS)
         await until(lambda: len(bench.changes("pods")) == 3)
-    reason = "cannot watch pods: an answer of another shape: DecodeError"
+    reason = "cannot watch pods: an answer of another shape: Input data was truncated"
     assert bench.changes("pods")[1].reason == reason
 
 
@@ -232,11 +233,10 @@ async def test_a_line_that_ends_too_early_is_a_watch_that_is_lost(bench: Bench) 
 async def test_a_version_that_expired_is_followed_by_a_new_list(bench: Bench, where: str) -> None:
     async with bench.watching() as following:
         bench.api.objects[api_server.PODS] = [_bert("b")]
-        gone = {"kind": "Status", "code": 410, "message": "too old resource version"}
         if where == "in the watch":
-            bench.api.tell(api_server.PODS, "ERROR", gone)
+            bench.api.tell(api_server.PODS, "ERROR", api_server.status(410, "too old"))
         else:
-            bench.api.trouble[api_server.PODS, "watch"] = JSONResponse(gone, 410)
+            bench.api.trouble[api_server.PODS, "watch"] = api_server.failure(410, "too old")
             bench.api.end(api_server.PODS)
         found = await until_said(following, lambda found: _name("b") in found.pods)
     assert found.pods[_name("a")].ended
@@ -286,11 +286,11 @@ async def test_without_replica_sets_the_owners_of_pods_are_still_said(bench: Ben
     [
         (JSONResponse({"message": "not yet"}, 503), "HTTP 503, not yet"),
         (PlainTextResponse("bad gateway", 502), "HTTP 502, no reason given"),
-        (PlainTextResponse("hello"), "an answer of another shape: DecodeError"),
-        (JSONResponse({"items": []}), "an answer of another shape: ValidationError"),
+        (PlainTextResponse("hello"), "an answer of another shape: JSON is malformed"),
+        (JSONResponse({"items": []}), "Object missing required field `metadata`"),
         (
             JSONResponse({"metadata": {"resourceVersion": "1"}, "items": [{}]}),
-            "KeyError: 'metadata'",
+            "Object missing required field `metadata` - at `$.items[0]`",
         ),
     ],
     ids=["error", "proxy", "garbage", "no list", "no object"],
@@ -309,7 +309,7 @@ async def test_an_answer_that_is_none_is_a_reason(
 @pytest.mark.parametrize(
     ("verb", "body", "message"),
     [
-        ("list", b"[" * (PAGE_BYTES + 1), "4 objects of more than 16777216 bytes"),
+        ("list", b"[" * (PAGE_BYTES + 1), "an answer of more than 33554432 bytes"),
         ("watch", b" " * (LINE_BYTES + 1), "a line of more than 8388608 bytes"),
     ],
 )
@@ -319,8 +319,16 @@ async def test_an_answer_beyond_all_measure_is_a_reason(
     bench.api.trouble[api_server.PODS, verb] = Response(body)
     async with bench.following() as following:
         await until(lambda: bool(bench.changes("pods") and not bench.changes("pods")[-1].works))
-        with pytest.raises(errors.SourceError, match=message):
+        with pytest.raises(errors.SourceError, match=f"cannot {verb} pods: {message}"):
             await said(following)
+
+
+async def test_a_page_that_is_too_large_is_followed_by_a_short_one(bench: Bench) -> None:
+    bench.api.trouble[api_server.PODS, "list"] = Response(b" " * (PAGE_BYTES + 1))
+    async with bench.following():
+        await until(lambda: bool(bench.changes("pods")))
+    limits = [each.query["limit"] for each in bench.api.of(api_server.PODS, watches=False)]
+    assert limits[:2] == ["100", "5"]
 
 
 async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> None:
@@ -331,7 +339,7 @@ async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> N
     following = asyncio.create_task(followed.run())
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await followed.tried.wait()
+            await followed.tried()
     finally:
         following.cancel()
         await asyncio.wait({following})

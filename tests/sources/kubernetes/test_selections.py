@@ -143,7 +143,7 @@ async def test_who_looks_at_the_pods_has_it_read_again(bench: Bench) -> None:
             FORBIDDEN,
             r"cannot get models.example.com/scale \(models.example.com/bert in ml\): HTTP 403",
         ),
-        (JSONResponse([]), "an answer of another shape: ValidationError"),
+        (JSONResponse([]), "an answer of another shape: Expected `object`, got `array`"),
     ],
     ids=["empty", "garbage", "forbidden", "shape"],
 )
@@ -161,11 +161,14 @@ async def test_a_selector_that_was_never_known_is_a_reason(
     assert not lost.works
 
 
-async def test_a_selector_that_takes_long_is_not_waited_for(bench: Bench) -> None:
-    bench.api.held = {SCALE}
+async def test_a_selector_that_takes_long_is_neither_waited_for_nor_trouble(bench: Bench) -> None:
+    bench.api.objects[api_server.SCALED_OBJECTS].append(_scaled("slow-scaler", "slow"))
+    bench.api.held = {SCALE.replace("bert", "slow")}
     async with bench.watching() as following:
         with pytest.raises(errors.SourceRefusedError, match="its selector was not read yet"):
-            await following.target(BERT, 0.1)
+            await following.target(ScaledObject("ml", "slow-scaler"), 0.1)
+        await following.target(BERT, PATIENCE_SECONDS)
+    assert [fact.works for fact in bench.changes("models.example.com/scale")] == [True]
 
 
 async def test_a_selector_that_was_known_is_believed_for_a_minute(bench: Bench) -> None:
