@@ -15,8 +15,7 @@ import msgspec
 from lightkube.config import client_adapter
 from lightkube.config.kubeconfig import SingleConfig
 from lightkube.core.exceptions import ConfigError
-from msgspec import Raw, Struct
-from msgspec.json import Decoder
+from msgspec import Raw, Struct, json
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.sources.kubernetes.objects import Item, Resource, Scale
@@ -59,13 +58,17 @@ _REFUSALS: Mapping[int, type[errors.SourceRefusedError]] = {
 }
 
 
-class Page(NamedTuple):
+class _ListMetadata(Struct):
+    version: str = msgspec.field(name="resourceVersion")
+    following: str | None = msgspec.field(default=None, name="continue")
+    """The token for the next part of a list; the last part has none."""
+
+
+class Page(Struct):
     """A part of a list."""
 
-    items: list[Item]
-    version: str
-    following: str
-    """The `continue` token for the next part; empty for the last one."""
+    metadata: _ListMetadata
+    items: list[Item] | None
 
 
 class Change(NamedTuple):
@@ -75,16 +78,6 @@ class Change(NamedTuple):
     item: Item | None = None
     """The object, in its last state if it was deleted; None: only the version is new."""
     is_deleted: bool = False
-
-
-class _ListMetadata(Struct):
-    version: str = msgspec.field(name="resourceVersion")
-    following: str | None = msgspec.field(default=None, name="continue")
-
-
-class _List(Struct):
-    metadata: _ListMetadata
-    items: list[Item] | None
 
 
 class _Bookmark(Struct):
@@ -109,10 +102,6 @@ class _ScaleStatus(Struct):
 
 class _Scale(Struct):
     status: _ScaleStatus
-
-
-_ITEM, _LIST, _LINE, _SCALE = Decoder(Item), Decoder(_List), Decoder(_Line), Decoder(_Scale)
-_STATUS, _BOOKMARK = Decoder(_Status), Decoder(_Bookmark)
 
 
 def configuration_text(error: Exception) -> str:
@@ -148,12 +137,12 @@ class Api:
         )
         try:
             # Without a default, a missing configuration is an error and not None.
-            found = configuration or cast("SingleConfig", lightkube.KubeConfig.from_env().get())
-            self._client = client_adapter.AsyncClient(found, connection)
+            server = configuration or cast("SingleConfig", lightkube.KubeConfig.from_env().get())
+            self._client = client_adapter.AsyncClient(server, connection)
         except Exception as error:  # lightkube raises the errors of several libraries
             raise ValueError(f"no cluster to ask: {configuration_text(error)}") from error
 
-    async def page(self, resource: Resource, following: str) -> Page:
+    async def page(self, resource: Resource, following: str = "") -> Page:
         """Return a part of the list of all objects: the first one, or the one at `following`."""
         most, few = PAGE_OBJECTS
         try:
@@ -165,9 +154,7 @@ class Api:
         query = {"limit": str(count)} | ({"continue": following} if following else {})
         accept = _METADATA.format("List") if resource.metadata_only else _JSON
         async with self._answer(f"list {resource}", resource.path(), query, accept) as answer:
-            body = await _body(answer)
-            listed = await asyncio.to_thread(_LIST.decode, body)
-        return Page(listed.items or [], listed.metadata.version, listed.metadata.following or "")
+            return json.decode(await _body(answer), type=Page)
 
     async def watch(self, resource: Resource, version: str) -> AsyncGenerator[Change]:
         """Yield the changes after a version, until the API server ends the watch.
@@ -185,13 +172,13 @@ class Api:
         doing, path = f"watch {resource}", resource.path()
         async with self._answer(doing, path, query, accept, seconds=None) as answer:
             async for line in _lines(answer):
-                yield _change(_LINE.decode(line))
+                yield _change(json.decode(line, type=_Line))
 
     async def selector(self, scale: Scale) -> str:
         """Return the label selector of a scale target as text; empty: it has none."""
         doing = f"get {scale.resource}/scale ({scale})"
         async with self._answer(doing, scale.path) as answer:
-            return _SCALE.decode(await _body(answer)).status.selector or ""
+            return json.decode(await _body(answer), type=_Scale).status.selector or ""
 
     async def body(self, path: str, what: str) -> bytearray:
         """Return the JSON of one object.
@@ -271,18 +258,18 @@ async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
 
 def _change(line: _Line) -> Change:
     if line.type == "ERROR":
-        status = _STATUS.decode(line.object)
+        status = json.decode(line.object, type=_Status)
         raise _refusal(status.code, status.message)
     if line.type == "BOOKMARK":
-        return Change(_BOOKMARK.decode(line.object).metadata.version)
-    item = _ITEM.decode(line.object)
+        return Change(json.decode(line.object, type=_Bookmark).metadata.version)
+    item = json.decode(line.object, type=Item)
     return Change(item.metadata.resource_version, item, is_deleted=line.type == "DELETED")
 
 
 def _message(body: bytearray) -> str:
     """Return the API server's own words; a proxy in front of it writes something else."""
     try:
-        return _STATUS.decode(body).message
+        return json.decode(body, type=_Status).message
     except _MALFORMED:
         return _NO_REASON
 

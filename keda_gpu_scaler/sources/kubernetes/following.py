@@ -17,7 +17,7 @@ from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodKey, 
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.kubernetes import objects
 from keda_gpu_scaler.sources.kubernetes.api import Api
-from keda_gpu_scaler.sources.kubernetes.objects import Controller, Pod, Resource, Scale
+from keda_gpu_scaler.sources.kubernetes.objects import Pod, Resource, Scale
 from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
 from keda_gpu_scaler.sources.kubernetes.selections import Selections
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -37,7 +37,7 @@ def create(observe: facts.Observer, claims_without_gpus: Collection[str] = ()) -
     """Return the watches of the API server that the service account or KUBECONFIG names.
 
     Args:
-        observe: is told when a watch is lost and when it works.
+        observe: receives a fact when a watch is lost and when it works.
         claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
 
     Raises:
@@ -66,7 +66,7 @@ class Following:
 
         Args:
             api: the API server; `close` closes its connections.
-            observe: is told when a watch is lost and when it works.
+            observe: receives a fact when a watch is lost and when it works.
             clock: seconds that never go back.
             claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
         """
@@ -74,14 +74,15 @@ class Following:
         pod = functools.partial(objects.pod, claims_without_gpus=claims_without_gpus)
         self._pods = Reflector(api, PODS, pod, observe, clock)
         self._replica_sets = Reflector(api, REPLICA_SETS, objects.controller, observe, clock)
-        self._jobs = Reflector(api, JOBS, objects.controller, observe, clock)
+        jobs = Reflector(api, JOBS, objects.controller, observe, clock)
+        self._controllers = {"ReplicaSet": self._replica_sets, "Job": jobs}
         self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)
         self._selections = Selections(api, observe, clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to list and to watch."""
-        followed: list[Reflector[Any]] = [self._pods, self._replica_sets, self._jobs, self._targets]
+        followed: list[Reflector[Any]] = [self._pods, *self._controllers.values(), self._targets]
         for each in followed:
             self._tasks.append(asyncio.create_task(each.run(), name="kubernetes-watch"))
 
@@ -128,11 +129,11 @@ class Following:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
                 await self._learn(scaled_object)
-        found = self._known(scaled_object)
-        if isinstance(found, str):
-            message = f"it is not known which pods {scaled_object} scales: {found}"
+        pods = self._known(scaled_object)
+        if isinstance(pods, str):
+            message = f"it is not known which pods {scaled_object} scales: {pods}"
             raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
-        return found
+        return pods
 
     async def _learn(self, scaled_object: ScaledObject) -> None:
         """Wait for a ScaledObject that KEDA knows already, unless the watch has failed."""
@@ -163,17 +164,14 @@ class Following:
 
     def _statement(self, namespace: str, pod: Pod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""
-        more = set(self._selections.selecting(namespace, pod.labels))
-        for owner in pod.statement.owners:
-            controller = self._controller(namespace, owner)
-            if controller is not None:
-                more.add(controller.owner)
         statement = pod.statement
+        more = set(self._selections.selecting(namespace, pod.labels))
+        for owner in statement.owners:
+            followed = self._controllers.get(owner.kind)
+            known = followed.listing.last((namespace, owner.name)) if followed else None
+            if known is not None:
+                more.add(known.owner)
         return replace(statement, owners=statement.owners | more) if more else statement
-
-    def _controller(self, namespace: str, owner: Owner) -> Controller | None:
-        followed = {"ReplicaSet": self._replica_sets, "Job": self._jobs}.get(owner.kind)
-        return None if followed is None else followed.listing.last((namespace, owner.name))
 
     def _wanted(self, namespaces: Collection[str]) -> dict[tuple[str, Owner], int]:
         """Return how many replicas the owners of ReplicaSets ask for; {}: it may be out of date."""

@@ -245,14 +245,14 @@ def target(item: Item) -> workload.Workload | Scale | str:
     kind = kinds.of_target(group, word)
     if kind is not None:
         return workload.Workload(kind, namespace, reference.name)
-    found = item.status.target or _TargetResource()
-    if (found.group, found.kind) != (group, word):
+    resolved = item.status.target or _TargetResource()
+    if (resolved.group, resolved.kind) != (group, word):
         shown = f"{word}.{group}" if group else word
         return f"its scaleTargetRef is a {shown}, and its status does not say yet what KEDA found"
     # These names become part of a URL.
-    if not all(map(workload.is_name, (found.version, found.resource, group or "core"))):
+    if not all(map(workload.is_name, (resolved.version, resolved.resource, group or "core"))):
         return "its status.scaleTargetGVKR names no resource"
-    return Scale(namespace, Resource(group, found.version, found.resource), reference.name)
+    return Scale(namespace, Resource(group, resolved.version, resolved.resource), reference.name)
 
 
 def _asks_gpu(spec: _Spec, claims_without_gpus: Collection[str]) -> bool:

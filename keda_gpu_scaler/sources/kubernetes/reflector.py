@@ -154,21 +154,21 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> str:
         """List all objects; return the resourceVersion of the list."""
-        began, following, listed = self._clock(), "", dict[PodKey, T]()
+        began, listed = self._clock(), dict[PodKey, T]()
+        page = await self._api.page(self._resource)
         while True:
-            page = await self._api.page(self._resource, following)
-            listed |= {item.key: self._read(item) for item in page.items}
+            listed |= {item.key: self._read(item) for item in page.items or ()}
             if len(listed) > self._resource.most:
                 message = f"more than {self._resource.most:,} {self._resource}"
                 raise errors.SourceMalformedError(message)
-            following = page.following
-            if not following:
+            if not page.metadata.following:
                 break
+            page = await self._api.page(self._resource, page.metadata.following)
         self.listing.replace(listed)
         self._heard_at = began
         self._tell(None)
         await self._wake()
-        return page.version
+        return page.metadata.version
 
     async def _watch(self, version: str) -> str:
         """Follow the changes until the API server ends the watch; return the last version."""

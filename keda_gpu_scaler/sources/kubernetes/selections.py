@@ -33,11 +33,11 @@ READ_AT_ONCE = 10
 class _Known:
     """The selector of one scale target, and how reading it went."""
 
-    asked_at: float
+    used_at: float = float("-inf")
     selector: labels.Selector | None = None
     """The last selector that could be read."""
     trusted_at: float = float("-inf")
-    """When the last read began, if it succeeded, and before it the last one that did."""
+    """When the last successful read began; -inf: its selector is none that can be trusted."""
     tried_at: float = float("-inf")
     trouble: str | None = None
     """Why the last read failed; None: it succeeded, or is the first one."""
@@ -67,8 +67,8 @@ class Selections:
         """Read a selector; wait for it unless a trusted one is known."""
         self._forget()
         if scale in self._known or len(self._known) < LIMIT:
-            known = self._known.setdefault(scale, _Known(0.0))
-            known.asked_at = self._clock()
+            known = self._known.setdefault(scale, _Known())
+            known.used_at = self._clock()
             self._read_again(scale, known)
             if known.reading is not None and not self._is_trusted(known):
                 await asyncio.wait({known.reading})
@@ -119,7 +119,7 @@ class Selections:
     def _left_out(self, pods: Mapping[PodKey, PodStatement]) -> dict[tuple[str, Owner], str]:
         """Return the scale targets that leave out a pod with a GPU, each with such a pod.
 
-        It has the same owner as a selected one, or that owner is called like a selected one: the
+        It has the same owner as a selected pod, or its owner has the name of a selected pod: the
         workers of a LeaderWorkerSet's group are in a StatefulSet with the name of their leader.
         """
         targets = {(scale.namespace, scale.pods.selected_by) for scale in self._known}
@@ -127,9 +127,9 @@ class Selections:
             return {}
         selecting = defaultdict[tuple[str, Owner], set[Owner]](set)
         for (namespace, name), pod in pods.items():
-            found = {owner for owner in pod.owners if (namespace, owner) in targets}
-            for owner in {*pod.owners, Owner("StatefulSet", name)} if found else ():
-                selecting[namespace, owner] |= found
+            selected_by = {owner for owner in pod.owners if (namespace, owner) in targets}
+            for owner in {*pod.owners, Owner("StatefulSet", name)} if selected_by else ():
+                selecting[namespace, owner] |= selected_by
         return {
             (namespace, target): name
             for (namespace, name), pod in pods.items()
@@ -153,7 +153,7 @@ class Selections:
         """Drop the selectors that no call asks about any more."""
         since = self._clock() - FORGET_SECONDS
         for scale, known in list(self._known.items()):
-            if known.reading is None and known.asked_at < since:
+            if known.reading is None and known.used_at < since:
                 del self._known[scale]
                 self._report()
 

@@ -376,7 +376,7 @@ async def test_a_server_that_hangs_is_given_up(bench: Bench) -> None:
     hasty = Api(silence_seconds=0.2)
     try:
         with pytest.raises(errors.SourceTimeoutError, match="cannot list pods: no answer in time"):
-            await hasty.page(PODS, "")
+            await hasty.page(PODS)
     finally:
         await hasty.close()
 
@@ -389,7 +389,7 @@ async def test_a_token_that_is_not_there_is_a_reason(
     lost = Api()
     try:
         with pytest.raises(errors.SourceRefusedError, match=r"cannot list pods: Token file .* not"):
-            await lost.page(PODS, "")
+            await lost.page(PODS)
     finally:
         await lost.close()
 
