@@ -215,36 +215,40 @@ def test_a_target_of_the_core_has_no_group() -> None:
     assert str(scale.pods) == "replicationcontrollers/bert"
 
 
-@pytest.mark.parametrize("stale", [{"kind": "OtherModel"}, {"group": "example.org"}])
-def test_what_was_found_for_another_target_is_not_taken(stale: dict[str, str]) -> None:
-    """Its status follows its spec a moment later."""
-    shown = (
-        "its scaleTargetRef is a Model.example.com, and its status does not say yet what KEDA found"
-    )
-    assert _found(MODEL, **FOUND | stale) == shown
+NO_NAME = "no object can be called what its scaleTargetRef names"
+NO_RESOURCE = "its status.scaleTargetGVKR names no resource"
+NOT_YET = (
+    "its scaleTargetRef is a Model.example.com, and its status does not say yet what KEDA found"
+)
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [{"resource": "../../pods"}, {"version": "v1/x"}, {"version": ""}, {"resource": "Pods"}],
+    ("reference", "found", "reason"),
+    [
+        (MODEL, {"kind": "OtherModel"}, NOT_YET),
+        (MODEL, {"group": "example.org"}, NOT_YET),
+        (MODEL, {"resource": "../../pods"}, NO_RESOURCE),
+        (MODEL, {"resource": "Pods"}, NO_RESOURCE),
+        (MODEL, {"version": "v1/x"}, NO_RESOURCE),
+        (MODEL, {"version": ""}, NO_RESOURCE),
+        (MODEL | {"name": "../../secrets/x"}, {}, NO_NAME),
+        ({"name": "../../secrets/x"}, {}, NO_NAME),
+        ({"name": "Bert"}, {}, NO_NAME),
+        ({"name": ""}, {}, NO_NAME),
+        ({"name": "a/b"}, {}, NO_NAME),
+    ],
 )
-def test_words_that_are_none_do_not_become_part_of_a_url(bad: dict[str, str]) -> None:
-    assert _found(MODEL, **FOUND | bad) == "its status.scaleTargetGVKR names no resource"
-
-
-@pytest.mark.parametrize("name", ["../../secrets/x", "Bert", "", "a/b"])
-@pytest.mark.parametrize("reference", [MODEL, {}])
-def test_a_name_that_no_object_can_have_is_a_reason_and_breaks_nothing(
-    reference: dict[str, str], name: str
+def test_words_that_name_no_target_are_a_reason_and_no_part_of_a_url(
+    reference: dict[str, str], found: dict[str, str], reason: str
 ) -> None:
-    said = _found({**reference, "name": name}, **FOUND)
-    assert said == "no object can be called what its scaleTargetRef names"
+    """The status of a ScaledObject follows its spec a moment later."""
+    assert _found(reference, **FOUND | found) == reason
 
 
-@pytest.mark.parametrize("spec", [None, {}], ids=["no reference", "no name"])
-def test_a_scaled_object_without_a_target_hides_no_other(spec: dict[str, str] | None) -> None:
-    scaled = {"metadata": api_server.metadata("scaler"), "spec": {"scaleTargetRef": spec}}
-    assert objects.target(_read(scaled)) == "no object can be called what its scaleTargetRef names"
+@pytest.mark.parametrize("reference", [None, {}], ids=["no reference", "no name"])
+def test_a_scaled_object_without_a_target_hides_no_other(reference: dict[str, str] | None) -> None:
+    scaled = {"metadata": api_server.metadata("scaler"), "spec": {"scaleTargetRef": reference}}
+    assert objects.target(_read(scaled)) == NO_NAME
 
 
 @pytest.mark.parametrize(
