@@ -101,8 +101,7 @@ class Following:
             errors.SourceError: the known pods may be out of date.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_LIST_SECONDS):
-                await self._pods.tried()
+            await asyncio.wait_for(self._pods.tried(), FIRST_LIST_SECONDS)
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
         self._selections.renew(namespaces)
@@ -128,30 +127,20 @@ class Following:
             return known
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
-                await self._learn(scaled_object)
-        pods = self._known(scaled_object)
+                known = await self._targets.listed(scaled_object)
+                if isinstance(known, Scale):
+                    await self._selections.learn(known)
+        pods: PodSelector | str
+        if known is None:
+            pods = self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
+        elif isinstance(known, Scale):
+            pods = self._selections.pods(known)
+        else:
+            pods = known
         if isinstance(pods, str):
             message = f"it is not known which pods {scaled_object} scales: {pods}"
             raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
         return pods
-
-    async def _learn(self, scaled_object: ScaledObject) -> None:
-        """Wait for a ScaledObject that KEDA knows already, unless the watch has failed."""
-        targets = self._targets
-
-        def is_enough() -> bool:
-            return targets.trouble is not None or targets.listing.get(scaled_object) is not None
-
-        await targets.tried(is_enough)
-        known = targets.listing.get(scaled_object)
-        if isinstance(known, Scale):
-            await self._selections.learn(known)
-
-    def _known(self, scaled_object: ScaledObject) -> PodSelector | str:
-        known = self._targets.listing.get(scaled_object)
-        if known is None:
-            return self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
-        return self._selections.pods(known) if isinstance(known, Scale) else known
 
     def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, PodStatement]]:
         """Yield a statement about each existing pod, and each pod deleted recently."""

@@ -129,10 +129,19 @@ class Reflector(Generic[T]):
         """The time since the listing was last known to match the API server's."""
         return self._clock() - self._heard_at
 
-    async def tried(self, is_enough: Callable[[], bool] = lambda: True) -> None:
-        """Wait until the first list succeeded or failed, and what is there is enough."""
+    async def tried(self) -> None:
+        """Wait until the first list succeeded or failed."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._was_tried and is_enough())
+            await self._changed.wait_for(lambda: self._was_tried)
+
+    async def listed(self, key: PodKey) -> T | None:
+        """Wait until an object is listed and return it; None: the resource cannot be followed."""
+        await self.tried()
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.listing.get(key) is not None or self.trouble is not None
+            )
+        return self.listing.get(key)
 
     async def run(self) -> None:
         """Follow the resource until this is cancelled."""
@@ -147,8 +156,7 @@ class Reflector(Generic[T]):
                 pass  # a client gets this after minutes without changes
             except Exception as error:  # noqa: BLE001 - whatever it was: nothing is sure until the next list
                 expected = isinstance(error, errors.SourceError)
-                self._tell(str(error) if expected else f"{type(error).__name__}: {error}")
-                await self._wake()
+                await self._tell(str(error) if expected else f"{type(error).__name__}: {error}")
             await asyncio.sleep(PAUSES_SECONDS[min(failures, len(PAUSES_SECONDS) - 1)])
             failures += 1
 
@@ -166,8 +174,7 @@ class Reflector(Generic[T]):
             page = await self._api.page(self._resource, page.metadata.following)
         self.listing.replace(listed)
         self._heard_at = began
-        self._tell(None)
-        await self._wake()
+        await self._tell(None)
         return page.metadata.version
 
     async def _watch(self, version: str) -> str:
@@ -182,7 +189,7 @@ class Reflector(Generic[T]):
         self._heard_at = self._clock()
         return version
 
-    def _tell(self, trouble: str | None) -> None:
+    async def _tell(self, trouble: str | None) -> None:
         """Report whether the resource is followed, if that has changed or is the first news."""
         works = trouble is None
         is_news = not self._was_tried or works is not (self._trouble is None)
@@ -190,6 +197,7 @@ class Reflector(Generic[T]):
         if is_news:
             reason = trouble or "it is listed"
             self._observe(facts.WatchChanged(str(self._resource), works=works, reason=reason))
+        await self._wake()
 
     async def _wake(self) -> None:
         async with self._changed:
