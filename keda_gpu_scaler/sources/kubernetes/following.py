@@ -101,7 +101,8 @@ class Following:
             errors.SourceError: the known pods may be out of date.
         """
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._pods.tried(), FIRST_LIST_SECONDS)
+            async with asyncio.timeout(FIRST_LIST_SECONDS):
+                await self._pods.tried()
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
         self._selections.renew(namespaces)

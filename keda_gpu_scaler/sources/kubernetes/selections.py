@@ -65,7 +65,8 @@ class Selections:
 
     async def learn(self, scale: Scale) -> None:
         """Read a selector; wait for it unless a trusted one is known."""
-        self._forget()
+        if scale not in self._known:
+            self._forget()
         if scale in self._known or len(self._known) < LIMIT:
             known = self._known.setdefault(scale, _Known())
             known.used_at = self._clock()
@@ -155,7 +156,7 @@ class Selections:
         for scale, known in list(self._known.items()):
             if known.reading is None and known.used_at < since:
                 del self._known[scale]
-                self._report()
+        self._report()
 
     def _read_again(self, scale: Scale, known: _Known) -> None:
         now = self._clock()
