@@ -219,8 +219,8 @@ def test_workloads_of_the_core_group_have_another_path(tmp_path: Path) -> None:
         pytest.param(SCALED_OBJECT, (200, b"{}"), "missing required field", id="another shape"),
         pytest.param(
             SCALED_OBJECT,
-            (200, b'{"x": "' + b"x" * 17 * 2**20 + b'"}'),
-            "more than 16777216 bytes",
+            (200, b'{"x": "' + b"x" * 33 * 2**20 + b'"}'),
+            "more than 33554432 bytes",
             id="too large",
         ),
     ],

@@ -60,6 +60,17 @@ def pod(name: str, owner: tuple[str, str] | None = None, *, ready: bool = True) 
     }
 
 
+def status(code: int, message: str) -> Json:
+    """Return the object that the API server writes about a failure, also as a line of a watch."""
+    written = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return written | {"message": message, "code": code}
+
+
+def failure(code: int, message: str) -> Response:
+    """Return the answer to a request that fails."""
+    return JSONResponse(status(code, message), code)
+
+
 BEGUN, CHANGED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:30Z"
 NOON = 1767268800.0
 

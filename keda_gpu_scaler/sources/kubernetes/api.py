@@ -1,12 +1,12 @@
 """An API server over HTTP: lists in pages, watches line by line, and errors in words.
 
 lightkube finds the API server and authenticates. Its own lists and watches are not used: they
-cannot request metadata alone or bookmarks, and wait forever for a connection that has died.
+cannot request metadata only or bookmarks, and wait forever for a connection that has died.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import NamedTuple, cast
 
 import httpx2
@@ -15,13 +15,29 @@ import msgspec
 from lightkube.config import client_adapter
 from lightkube.config.kubeconfig import SingleConfig
 from lightkube.core.exceptions import ConfigError
-from msgspec.json import Decoder
+from msgspec import Raw, Struct, json
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.sources.kubernetes.objects import Item, Scale
+from keda_gpu_scaler.sources.kubernetes.objects import Item, Resource, Scale
 from keda_gpu_scaler.transport import client
 
-_MESSAGE_CHARACTERS = 256
+PAGE_OBJECTS = (100, 5)
+"""How many objects a page has, and how many if so many are too large. Five always fit: an object
+has 1.5 MiB at most in etcd, and up to three times as much as JSON."""
+PAGE_BYTES = 32 * 2**20
+LINE_BYTES = 8 * 2**20
+"""The limit of one object in a watch, with room."""
+PAGE_SECONDS = 30.0
+WATCH_SECONDS = 15
+"""The API server ends a watch after this time and sends a bookmark before. So the client hears from
+it at least as often, with four requests a minute."""
+SILENCE_SECONDS = WATCH_SECONDS + 5.0
+"""After this time without data a watch is dead: it should have ended before."""
+_CONNECT_SECONDS = 5.0
+_JSON = "application/json"
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
+_MALFORMED = (msgspec.MsgspecError, RecursionError, ValueError)
+_NO_REASON = "no reason given"
 
 
 class ExpiredError(errors.SourceRefusedError):
@@ -32,24 +48,60 @@ class AbsentError(errors.SourceRefusedError):
     """There is no such object."""
 
 
+class _TooLargeError(errors.SourceMalformedError):
+    """An answer is larger than pages may be."""
+
+
 _REFUSALS: Mapping[int, type[errors.SourceRefusedError]] = {
     httpx2.codes.GONE: ExpiredError,
     httpx2.codes.NOT_FOUND: AbsentError,
 }
 
 
-def refusal_of(code: int, body: bytes) -> errors.SourceRefusedError:
-    """Return the error for a failed request, with the API server's own words if there are any."""
-    try:
-        said = _ITEM.decode(body)["message"]
-    except _MALFORMED:
-        said = "no reason given"
-    return _refused(code, said)
+class _ListMetadata(Struct):
+    version: str = msgspec.field(name="resourceVersion")
+    following: str | None = msgspec.field(default=None, name="continue")
+    """The token for the next part of a list; the last part has none."""
 
 
-def _refused(code: int, said: str) -> errors.SourceRefusedError:
-    kind = _REFUSALS.get(code, errors.SourceRefusedError)
-    return kind(f"HTTP {code}, {said[:_MESSAGE_CHARACTERS]}")
+class Page(Struct):
+    """A part of a list."""
+
+    metadata: _ListMetadata
+    items: list[Item] | None
+
+
+class Change(NamedTuple):
+    """One line of a watch."""
+
+    version: str
+    item: Item | None = None
+    """The object, in its last state if it was deleted; None: only the version is new."""
+    is_deleted: bool = False
+
+
+class _Bookmark(Struct):
+    metadata: _ListMetadata
+
+
+class _Status(Struct):
+    """The answer to a request that failed, and the last line of a watch that fails."""
+
+    code: int = 0
+    message: str = _NO_REASON
+
+
+class _Line(Struct):
+    type: str
+    object: Raw
+
+
+class _ScaleStatus(Struct):
+    selector: str | None = None
+
+
+class _Scale(Struct):
+    status: _ScaleStatus
 
 
 def configuration_text(error: Exception) -> str:
@@ -59,121 +111,11 @@ def configuration_text(error: Exception) -> str:
     return client.error_text(error)
 
 
-@contextlib.contextmanager
-def refusals_in_words(doing: str) -> Iterator[None]:
-    """Turn the libraries' exceptions into errors that name the failed request."""
-    try:
-        yield
-    except (errors.SourceRefusedError, errors.SourceMalformedError) as error:
-        raise type(error)(f"cannot {doing}: {error}") from error
-    except (TimeoutError, httpx2.TimeoutException) as error:
-        raise errors.SourceTimeoutError(f"cannot {doing}: no answer in time") from error
-    except (httpx2.HTTPError, OSError) as error:
-        raise errors.SourceUnreachableError(
-            f"cannot {doing}: {client.error_text(error)}"
-        ) from error
-    except ConfigError as error:
-        raise errors.SourceRefusedError(f"cannot {doing}: {error}") from error
-    except _MALFORMED as error:
-        message = f"cannot {doing}: an answer of another shape: {type(error).__name__}"
-        raise errors.SourceMalformedError(message) from error
-
-
-PAGES = (500, 100, 20, 4)
-"""How many objects are asked for at a time. 500 pods usually have a few MB, and four always fit: an
-object has 1.5 MiB at most in etcd, and up to three times as much as JSON."""
-PAGE_BYTES = 16 * 2**20
-LINE_BYTES = 8 * 2**20
-"""The limit of one object in a watch, with room."""
-OBJECTS = 150_000
-"""As many pods as Kubernetes is made for; each takes 1.3 KiB."""
-PAGE_SECONDS = 30.0
-WATCH_SECONDS = 15
-"""The API server ends a watch after this time and sends a bookmark before. So the client hears from
-it at least as often, with four requests a minute."""
-SILENCE_SECONDS = WATCH_SECONDS + 5.0
-"""After this time without data a watch is dead: it should have ended before."""
-_CONNECT_SECONDS = 5.0
-_JSON = "application/json"
-_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
-
-
-class Resource(NamedTuple):
-    """One kind of object, as URLs name it."""
-
-    group: str
-    version: str
-    plural: str
-    metadata_only: bool = False
-    most: int = OBJECTS
-    """A list of more is an error."""
-
-    def __str__(self) -> str:
-        """Return the name as in kubectl: pods, replicasets.apps."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def path(self) -> str:
-        """The URL path of all objects, in all namespaces."""
-        start = f"/apis/{self.group}" if self.group else "/api"
-        return f"{start}/{self.version}/{self.plural}"
-
-    def accept(self, form: str = "") -> str:
-        """Return the media type of one object, or of a List."""
-        return _METADATA.format(form) if self.metadata_only else _JSON
-
-
-class Page(NamedTuple):
-    """A part of a list."""
-
-    items: list[Item]
-    version: str
-    following: str
-    """The `continue` token for the next part; empty for the last one."""
-
-
-class Change(NamedTuple):
-    """One line of a watch."""
-
-    kind: str
-    """ADDED, MODIFIED, DELETED or BOOKMARK."""
-    item: Item
-    version: str
-
-
-class _Continued(msgspec.Struct):
-    version: str = msgspec.field(name="resourceVersion")
-    following: str | None = msgspec.field(default=None, name="continue")
-
-
-class _List(msgspec.Struct):
-    metadata: _Continued
-    items: list[Item] | None
-
-
-class _Line(msgspec.Struct):
-    type: str
-    object: Item
-
-
-class _ScaleStatus(msgspec.Struct):
-    selector: str | None = None
-
-
-class _Scale(msgspec.Struct):
-    status: _ScaleStatus
-
-
-_ITEM, _LIST, _LINE, _SCALE = Decoder(Item), Decoder(_List), Decoder(_Line), Decoder(_Scale)
-_MALFORMED = (msgspec.DecodeError, RecursionError, ValueError, LookupError, TypeError)
-
-
-class _TooLargeError(errors.SourceMalformedError):
-    """A page that is larger than pages may be; a shorter one is asked for."""
-
-
 class Api:
-    """One API server, found by the service account or by KUBECONFIG."""
+    """One API server, found by the service account or by KUBECONFIG.
+
+    Each error is an `errors.SourceError`, and its message names the verb and the resource.
+    """
 
     def __init__(
         self, silence_seconds: float = SILENCE_SECONDS, configuration: SingleConfig | None = None
@@ -195,40 +137,30 @@ class Api:
         )
         try:
             # Without a default, a missing configuration is an error and not None.
-            found = configuration or cast("SingleConfig", lightkube.KubeConfig.from_env().get())
-            self._client = client_adapter.AsyncClient(found, connection)
+            server = configuration or cast("SingleConfig", lightkube.KubeConfig.from_env().get())
+            self._client = client_adapter.AsyncClient(server, connection)
         except Exception as error:  # lightkube raises the errors of several libraries
             raise ValueError(f"no cluster to ask: {configuration_text(error)}") from error
 
-    async def page(self, resource: Resource, following: str) -> Page:
-        """Return a part of the list of all objects: the first one, or the one at `following`.
+    async def page(self, resource: Resource, following: str = "") -> Page:
+        """Return a part of the list of all objects: the first one, or the one at `following`."""
+        most, few = PAGE_OBJECTS
+        try:
+            return await self._page(resource, following, most)
+        except _TooLargeError:
+            return await self._page(resource, following, few)
 
-        Raises:
-            errors.SourceError: the request failed; the message names verb and resource.
-        """
-        with refusals_in_words(f"list {resource}"):
-            for count in PAGES:
-                query = {"limit": str(count), **({"continue": following} if following else {})}
-                with contextlib.suppress(_TooLargeError):
-                    return await self._page(resource, query)
-            raise errors.SourceMalformedError(
-                f"{PAGES[-1]} objects of more than {PAGE_BYTES} bytes"
-            )
-
-    async def _page(self, resource: Resource, query: dict[str, str]) -> Page:
-        async with (
-            asyncio.timeout(PAGE_SECONDS),
-            self._opened(resource.path, resource.accept("List"), query) as got,
-        ):
-            body = await _body(got)
-        found = await asyncio.to_thread(_LIST.decode, body)
-        return Page(found.items or [], found.metadata.version, found.metadata.following or "")
+    async def _page(self, resource: Resource, following: str, count: int) -> Page:
+        query = {"limit": str(count)} | ({"continue": following} if following else {})
+        accept = _METADATA.format("List") if resource.metadata_only else _JSON
+        async with self._answer(f"list {resource}", resource.path(), query, accept) as answer:
+            return json.decode(await _body(answer), type=Page)
 
     async def watch(self, resource: Resource, version: str) -> AsyncGenerator[Change]:
         """Yield the changes after a version, until the API server ends the watch.
 
         Raises:
-            errors.SourceError: the watch failed; the message names verb and resource.
+            ExpiredError: the API server no longer has this version.
         """
         query = {
             "watch": "true",
@@ -236,22 +168,19 @@ class Api:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        with refusals_in_words(f"watch {resource}"):
-            async with self._opened(resource.path, resource.accept(), query) as answer:
-                async for line in _lines(answer):
-                    yield _change(_LINE.decode(line))
+        accept = _METADATA.format("") if resource.metadata_only else _JSON
+        doing, path = f"watch {resource}", resource.path()
+        async with self._answer(doing, path, query, accept, seconds=None) as answer:
+            async for line in _lines(answer):
+                yield _change(json.decode(line, type=_Line))
 
     async def selector(self, scale: Scale) -> str:
-        """Return the label selector of a scale target as text; empty: it has none.
+        """Return the label selector of a scale target as text; empty: it has none."""
+        doing = f"get {scale.resource}/scale ({scale})"
+        async with self._answer(doing, scale.path) as answer:
+            return json.decode(await _body(answer), type=_Scale).status.selector or ""
 
-        Raises:
-            errors.SourceError: the request failed; the message names verb and resource.
-        """
-        with refusals_in_words(f"get {scale.resource}/scale ({scale})"):
-            async with asyncio.timeout(PAGE_SECONDS), self._opened(scale.path, _JSON, {}) as got:
-                return _SCALE.decode(await _body(got)).status.selector or ""
-
-    async def body(self, path: str, what: str) -> bytes:
+    async def body(self, path: str, what: str) -> bytearray:
         """Return the JSON of one object.
 
         Args:
@@ -260,55 +189,91 @@ class Api:
 
         Raises:
             AbsentError: there is none.
-            errors.SourceError: the request failed; the message names verb and resource.
         """
-        with refusals_in_words(f"get {what}"):
-            async with asyncio.timeout(PAGE_SECONDS), self._opened(path, _JSON, {}) as got:
-                return await _body(got)
+        async with self._answer(f"get {what}", path) as answer:
+            return await _body(answer)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
     @contextlib.asynccontextmanager
-    async def _opened(
-        self, path: str, accept: str, query: dict[str, str]
+    async def _answer(
+        self,
+        doing: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        accept: str = _JSON,
+        seconds: float | None = PAGE_SECONDS,
     ) -> AsyncIterator[httpx2.Response]:
-        """Yield an answer with a status of success; its body may still fail."""
+        """Yield the answer to a request; every error until it is read gets its words here.
+
+        `doing` has the verb and the resource; `seconds` is the time until the answer is read.
+        """
         headers = {"Accept": accept}
-        async with self._client.stream("GET", path, params=query, headers=headers) as answer:
-            if answer.is_error:
-                raise refusal_of(answer.status_code, await _body(answer))
-            yield answer
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream("GET", path, params=query, headers=headers) as answer,
+            ):
+                if answer.is_error:
+                    raise _refusal(answer.status_code, _message(await _body(answer)))
+                yield answer
+        except errors.SourceError as error:
+            raise type(error)(f"cannot {doing}: {error}") from error
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            raise errors.SourceTimeoutError(f"cannot {doing}: no answer in time") from error
+        except (httpx2.HTTPError, OSError) as error:
+            message = f"cannot {doing}: {client.error_text(error)}"
+            raise errors.SourceUnreachableError(message) from error
+        except ConfigError as error:
+            raise errors.SourceRefusedError(f"cannot {doing}: {error}") from error
+        except _MALFORMED as error:
+            message = f"cannot {doing}: an answer of another shape: {client.error_text(error)}"
+            raise errors.SourceMalformedError(message) from error
 
 
-async def _body(answer: httpx2.Response) -> bytes:
+async def _body(answer: httpx2.Response) -> bytearray:
     """Return the body of an answer, if it is not larger than pages may be."""
     body = bytearray()
     async for chunk in answer.aiter_bytes():
         body += chunk
         if len(body) > PAGE_BYTES:
             raise _TooLargeError(f"an answer of more than {PAGE_BYTES} bytes")
-    return bytes(body)
+    return body
 
 
 async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield the text between line feeds; other line breaks can be part of a value."""
-    rest = bytearray()
+    rest = b""
     async for chunk in answer.aiter_bytes():
-        first, *others = chunk.split(b"\n")
-        rest += first
-        for begun in others:
-            yield bytes(rest)
-            rest = bytearray(begun)
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
         if len(rest) > LINE_BYTES:
             raise errors.SourceMalformedError(f"a line of more than {LINE_BYTES} bytes")
     if rest:
-        yield bytes(rest)
+        yield rest
 
 
 def _change(line: _Line) -> Change:
-    item = line.object
     if line.type == "ERROR":
-        raise _refused(item.get("code", 0), item.get("message", "no reason given"))
-    return Change(line.type, item, item["metadata"]["resourceVersion"])
+        status = json.decode(line.object, type=_Status)
+        raise _refusal(status.code, status.message)
+    if line.type == "BOOKMARK":
+        return Change(json.decode(line.object, type=_Bookmark).metadata.version)
+    item = json.decode(line.object, type=Item)
+    return Change(item.metadata.resource_version, item, is_deleted=line.type == "DELETED")
+
+
+def _message(body: bytearray) -> str:
+    """Return the API server's own words; a proxy in front of it writes something else."""
+    try:
+        return json.decode(body, type=_Status).message
+    except _MALFORMED:
+        return _NO_REASON
+
+
+def _refusal(code: int, message: str) -> errors.SourceRefusedError:
+    kind = _REFUSALS.get(code, errors.SourceRefusedError)
+    return kind(f"HTTP {code}, {client.printable(message)}")

@@ -16,8 +16,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.kubernetes import objects
-from keda_gpu_scaler.sources.kubernetes.api import Api, Resource
-from keda_gpu_scaler.sources.kubernetes.objects import Pod, Scale
+from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes.objects import Pod, Resource, Scale
 from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
 from keda_gpu_scaler.sources.kubernetes.selections import Selections
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -37,7 +37,7 @@ def create(observe: facts.Observer, claims_without_gpus: Collection[str] = ()) -
     """Return the watches of the API server that the service account or KUBECONFIG names.
 
     Args:
-        observe: is told when a watch is lost and when it works.
+        observe: receives a fact when a watch is lost and when it works.
         claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
 
     Raises:
@@ -66,22 +66,23 @@ class Following:
 
         Args:
             api: the API server; `close` closes its connections.
-            observe: is told when a watch is lost and when it works.
+            observe: receives a fact when a watch is lost and when it works.
             clock: seconds that never go back.
             claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
         """
         self._api = api
         pod = functools.partial(objects.pod, claims_without_gpus=claims_without_gpus)
         self._pods = Reflector(api, PODS, pod, observe, clock)
-        self._replica_sets = Reflector(api, REPLICA_SETS, objects.replica_set, observe, clock)
-        self._jobs = Reflector(api, JOBS, objects.above, observe, clock)
+        self._replica_sets = Reflector(api, REPLICA_SETS, objects.controller, observe, clock)
+        jobs = Reflector(api, JOBS, objects.controller, observe, clock)
+        self._controllers = {"ReplicaSet": self._replica_sets, "Job": jobs}
         self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)
         self._selections = Selections(api, observe, clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to list and to watch."""
-        followed: list[Reflector[Any]] = [self._pods, self._replica_sets, self._jobs, self._targets]
+        followed: list[Reflector[Any]] = [self._pods, *self._controllers.values(), self._targets]
         for each in followed:
             self._tasks.append(asyncio.create_task(each.run(), name="kubernetes-watch"))
 
@@ -101,7 +102,7 @@ class Following:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):
-                await self._pods.tried.wait()
+                await self._pods.tried()
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
         self._selections.renew(namespaces)
@@ -127,51 +128,40 @@ class Following:
             return known
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
-                await self._learn(scaled_object)
-        found = self._known(scaled_object)
-        if isinstance(found, str):
-            message = f"it is not known which pods {scaled_object} scales: {found}"
+                known = await self._targets.listed(scaled_object)
+                if isinstance(known, Scale):
+                    await self._selections.learn(known)
+        pods: PodSelector | str
+        if known is None:
+            pods = self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
+        elif isinstance(known, Scale):
+            pods = self._selections.pods(known)
+        else:
+            pods = known
+        if isinstance(pods, str):
+            message = f"it is not known which pods {scaled_object} scales: {pods}"
             raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
-        return found
-
-    async def _learn(self, scaled_object: ScaledObject) -> None:
-        """Wait for a ScaledObject that KEDA knows already, unless the watch has failed."""
-        await self._targets.tried.wait()
-        while (found := self._targets.listing.get(scaled_object)) is None:
-            if self._targets.trouble is not None:
-                return
-            await self._targets.listing.changed.wait()
-        if isinstance(found, Scale):
-            await self._selections.learn(found)
-
-    def _known(self, scaled_object: ScaledObject) -> PodSelector | str:
-        found = self._targets.listing.get(scaled_object)
-        if found is None:
-            return self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
-        return self._selections.pods(found) if isinstance(found, Scale) else found
+        return pods
 
     def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, PodStatement]]:
         """Yield a statement about each existing pod, and each pod deleted recently."""
         for namespace in namespaces:
             for name, pod in self._pods.listing.of(namespace).items():
-                yield (namespace, name), self._owned(namespace, pod)
-        for key, pod in self._pods.listing.gone():
-            if key[0] in namespaces:
-                yield key, replace(self._owned(key[0], pod), ended=True)
+                yield (namespace, name), self._statement(namespace, pod)
+        for (namespace, name), pod in self._pods.listing.gone():
+            if namespace in namespaces:
+                yield (namespace, name), replace(self._statement(namespace, pod), ended=True)
 
-    def _owned(self, namespace: str, pod: Pod) -> PodStatement:
+    def _statement(self, namespace: str, pod: Pod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""
-        above = [self._above(namespace, owner) for owner in pod.said.owners]
-        known = {owner for owner in above if owner is not None}
-        more = known | self._selections.selecting(namespace, pod.labels)
-        return replace(pod.said, owners=pod.said.owners | more) if more else pod.said
-
-    def _above(self, namespace: str, owner: Owner) -> Owner | None:
-        key = namespace, owner.name
-        if owner.kind == "Job":
-            return self._jobs.listing.last(key)
-        known = self._replica_sets.listing.last(key) if owner.kind == "ReplicaSet" else None
-        return None if known is None else known.owner
+        statement = pod.statement
+        more = set(self._selections.selecting(namespace, pod.labels))
+        for owner in statement.owners:
+            followed = self._controllers.get(owner.kind)
+            known = followed.listing.last((namespace, owner.name)) if followed else None
+            if known is not None:
+                more.add(known.owner)
+        return replace(statement, owners=statement.owners | more) if more else statement
 
     def _wanted(self, namespaces: Collection[str]) -> dict[tuple[str, Owner], int]:
         """Return how many replicas the owners of ReplicaSets ask for; {}: it may be out of date."""

@@ -5,124 +5,139 @@ those of the API server; they have to agree with the clocks of the samples withi
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
-from typing import Any, NamedTuple, TypedDict
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
-import msgspec
-from msgspec.json import Decoder
+from msgspec import Struct, field
 
 from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, PodStatement
 from keda_gpu_scaler.spec import kinds, workload
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 
-Json = Mapping[str, Any]
-Amounts = dict[str, str | float] | None
+Amounts = dict[str, str | float]
 """Resources with their amounts."""
-LABEL_BYTES = 16 * 1024
-"""The text of a pod's labels, which can be hundreds of times as long as usual ones."""
+LABELS = 200
+"""The most labels of a pod; usual pods have ten. A key and its value have up to 380 characters."""
+OBJECTS = 150_000
+"""As many pods as Kubernetes is made for; each takes 1.3 KiB."""
+FIRST_STATUS = timedelta(seconds=10)
+"""A kubelet's first status says both that a pod started and that it is not Ready. A change to not
+Ready that comes later than this was a change from Ready."""
+_INT32_DIGITS = 10
+_ENDED = frozenset({"Succeeded", "Failed"})
 
 
-class OwnerReference(TypedDict, total=False):
-    """An owner of an object."""
-
+class _OwnerReference(Struct):
     kind: str
     name: str
-    controller: bool | None
+    controller: bool | None = None
 
 
-Annotations = TypedDict(
-    "Annotations",
-    {
-        "deployment.kubernetes.io/desired-replicas": str,
-        "deployment.kubernetes.io/revision": str,
-        "rollout.argoproj.io/desired-replicas": str,
-        "rollout.argoproj.io/revision": str,
-    },
-    total=False,
-)
-"""What the controllers of Deployments and Rollouts note about their ReplicaSets."""
+class _Annotations(Struct):
+    """What the controllers of Deployments and Rollouts note about their ReplicaSets."""
+
+    deployment_replicas: str = field(default="", name="deployment.kubernetes.io/desired-replicas")
+    deployment_revision: str = field(default="", name="deployment.kubernetes.io/revision")
+    rollout_replicas: str = field(default="", name="rollout.argoproj.io/desired-replicas")
+    rollout_revision: str = field(default="", name="rollout.argoproj.io/revision")
 
 
-class Metadata(TypedDict, total=False):
-    """The metadata of an object."""
-
+class _Metadata(Struct, rename="camel"):
     namespace: str
     name: str
-    resourceVersion: str
-    labels: msgspec.Raw
-    annotations: Annotations | None
-    ownerReferences: list[OwnerReference] | None
-    creationTimestamp: str | None
-    deletionTimestamp: str | None
+    resource_version: str
+    labels: dict[str, str] | None = None
+    annotations: _Annotations | None = None
+    owner_references: list[_OwnerReference] | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
 
 
-class Resources(TypedDict, total=False):
-    """The resources of a container."""
-
-    requests: Amounts
-    limits: Amounts
+class _Resources(Struct, frozen=True):
+    requests: Amounts | None = None
+    limits: Amounts | None = None
 
 
-class Container(TypedDict, total=False):
-    """A container of a pod."""
-
-    resources: Resources | None
+class _Container(Struct):
+    resources: _Resources | None = None
 
 
-class Claim(TypedDict, total=False):
-    """A ResourceClaim of a pod, by its names: which device it is for is in another object."""
+class _Claim(Struct, rename="camel"):
+    """A ResourceClaim of a pod; which device it is for is in another object."""
 
-    name: str
-    resourceClaimName: str | None
-    resourceClaimTemplateName: str | None
-
-
-class Spec(TypedDict, total=False):
-    """The spec of a pod or of a ScaledObject."""
-
-    containers: list[Container] | None
-    initContainers: list[Container] | None
-    resourceClaims: list[Claim] | None
-    scaleTargetRef: dict[str, str | None]
+    name: str | None = None
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
-class Condition(TypedDict, total=False):
-    """A condition of a pod."""
+class _TargetReference(Struct, rename="camel"):
+    """What a ScaledObject scales."""
 
+    name: str = ""
+    api_version: str | None = None
+    kind: str | None = None
+
+
+class _Spec(Struct, frozen=True, rename="camel"):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    resource_claims: list[_Claim] | None = None
+    scale_target_ref: _TargetReference | None = None
+
+
+class _Condition(Struct, frozen=True, rename="camel"):
     type: str
     status: str
-    lastTransitionTime: str | None
+    last_transition_time: datetime | None = None
 
 
-class Status(TypedDict, total=False):
-    """The status of a pod or of a ScaledObject."""
+class _TargetResource(Struct, frozen=True):
+    """The resource that KEDA found for the kind of a scale target."""
 
-    phase: str | None
-    startTime: str | None
-    conditions: list[Condition] | None
-    scaleTargetGVKR: dict[str, str | None] | None
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    resource: str = ""
 
 
-class Item(TypedDict, total=False):
-    """An object, or what the API server says in place of one in a watch that fails."""
+class _Status(Struct, frozen=True, rename="camel"):
+    phase: str | None = None
+    start_time: datetime | None = None
+    conditions: list[_Condition] | None = None
+    target: _TargetResource | None = field(default=None, name="scaleTargetGVKR")
 
-    metadata: Metadata
-    spec: Spec | None
-    status: Status | None
-    code: int
-    message: str
+
+class Item(Struct):
+    """An object: a pod, a ScaledObject, or the metadata of any."""
+
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def key(self) -> PodKey:
+        """The namespace and the name."""
+        return self.metadata.namespace, self.metadata.name
+
+    @property
+    def owner(self) -> Owner:
+        """The owner that controls the object; `NO_OWNER`: there is none."""
+        for reference in self.metadata.owner_references or ():
+            if reference.controller:
+                return Owner(reference.kind, reference.name)
+        return NO_OWNER
 
 
 class Pod(NamedTuple):
     """The data kept of a pod."""
 
-    said: PodStatement
+    statement: PodStatement
     labels: Mapping[str, str]
 
 
-class ReplicaSet(NamedTuple):
-    """The data kept of a ReplicaSet."""
+class Controller(NamedTuple):
+    """The data kept of a ReplicaSet or a Job, which controls pods."""
 
     owner: Owner
     """`NO_OWNER`: it has none."""
@@ -132,13 +147,31 @@ class ReplicaSet(NamedTuple):
     """How many replicas its owner asks for; None: it does not say."""
 
 
-class Scale(NamedTuple):
-    """The scale subresource of one object, as URLs name it."""
+class Resource(NamedTuple):
+    """One kind of object, as URLs name it."""
 
-    namespace: str
     group: str
     version: str
     plural: str
+    metadata_only: bool = False
+    most: int = OBJECTS
+    """A list of more is an error."""
+
+    def __str__(self) -> str:
+        """Return the name as in kubectl: pods, replicasets.apps."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, place: str = "") -> str:
+        """Return the URL path of all objects, or of those in a place such as namespaces/ml."""
+        start = f"/apis/{self.group}" if self.group else "/api"
+        return "/".join(filter(None, (start, self.version, place, self.plural)))
+
+
+class Scale(NamedTuple):
+    """The scale subresource of one object."""
+
+    namespace: str
+    resource: Resource
     name: str
 
     def __str__(self) -> str:
@@ -146,153 +179,95 @@ class Scale(NamedTuple):
         return f"{self.resource}/{self.name} in {self.namespace}"
 
     @property
-    def resource(self) -> str:
-        """The kind of object as in kubectl: models.example.com."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
     def path(self) -> str:
         """Its URL path."""
-        start = f"/apis/{self.group}" if self.group else "/api"
-        place = f"{self.version}/namespaces/{self.namespace}"
-        return f"{start}/{place}/{self.plural}/{self.name}/scale"
+        return f"{self.resource.path(f'namespaces/{self.namespace}')}/{self.name}/scale"
 
     @property
     def pods(self) -> Selected:
         """The pods that the object selects."""
-        return Selected(self.namespace, self.resource, self.name)
+        return Selected(self.namespace, str(self.resource), self.name)
 
 
-FIRST_STATUS_SECONDS = 10.0
-"""A kubelet's first status says both that a pod started and that it is not Ready. A change to not
-Ready that comes later than this was a change from Ready."""
-_NO_LABELS = msgspec.Raw(b"null")
-_LABELS = Decoder(dict[str, str] | None)
-_REVISIONED = ("deployment.kubernetes.io", "rollout.argoproj.io")
-"""Whose annotations a ReplicaSet of a Deployment and of a Rollout has."""
-_DIGITS = 10
-"""The longest number of 32 bits."""
-_ENDED = frozenset({"Succeeded", "Failed"})
-_CONTAINERS = ("containers", "initContainers")
-_AMOUNTS = ("requests", "limits")
-
-
-def key(item: Json) -> PodKey:
-    """Return the namespace and the name of an object."""
-    metadata = item["metadata"]
-    return str(metadata["namespace"]), str(metadata["name"])
-
-
-def controller(item: Json) -> Owner | None:
-    """Return the owner that controls an object; None: there is none."""
-    for owner in item["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return Owner(str(owner["kind"]), str(owner["name"]))
-    return None
-
-
-def above(item: Json) -> Owner:
-    """Return the owner of an object that owns pods itself; `NO_OWNER`: there is none."""
-    return controller(item) or NO_OWNER
-
-
-def replica_set(item: Json) -> ReplicaSet:
-    """Return the data kept of a ReplicaSet, of which only metadata is known.
+def controller(item: Item) -> Controller:
+    """Return the data kept of a ReplicaSet or a Job, of which only metadata is known.
 
     The controllers of Deployments and Rollouts note there how many replicas these ask for.
     """
-    annotations = item["metadata"].get("annotations") or {}
-    for prefix in _REVISIONED:
-        wanted = _count(annotations.get(f"{prefix}/desired-replicas"))
+    notes = item.metadata.annotations or _Annotations()
+    for replicas, revision in (
+        (notes.deployment_replicas, notes.deployment_revision),
+        (notes.rollout_replicas, notes.rollout_revision),
+    ):
+        wanted = _count(replicas)
         if wanted is not None:
-            revision = _count(annotations.get(f"{prefix}/revision")) or 0
-            return ReplicaSet(above(item), revision, wanted)
-    return ReplicaSet(above(item))
+            return Controller(item.owner, _count(revision) or 0, wanted)
+    return Controller(item.owner)
 
 
-def pod(item: Json, claims_without_gpus: Collection[str] = ()) -> Pod:
-    """Return the data kept of a pod object; `statement` has the arguments."""
-    said = statement(item, claims_without_gpus)
-    return Pod(said, _labels(item["metadata"].get("labels", _NO_LABELS)))
-
-
-def statement(pod: Json, claims_without_gpus: Collection[str] = ()) -> PodStatement:
-    """Return the statement that a pod object makes about the pod.
+def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
+    """Return the data kept of a pod.
 
     Args:
-        pod: the object.
+        item: the object.
         claims_without_gpus: ResourceClaims, their templates and DeviceClasses that are known to be
             for no GPU, by their names.
     """
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    owner, condition = controller(pod), _ready(status)
-    ready, since = condition.get("status") == "True", _time(condition.get("lastTransitionTime"))
-    return PodStatement(
-        owners=frozenset() if owner is None else frozenset({owner}),
-        created_at=_time(metadata.get("creationTimestamp")),
+    metadata, status, labels = item.metadata, item.status, item.metadata.labels or {}
+    # A pod not yet on a node has no condition, and is not Ready.
+    conditions = [each for each in status.conditions or () if each.type == "Ready"]
+    condition = conditions[0] if conditions else _Condition("Ready", "False")
+    ready, since = condition.status == "True", condition.last_transition_time
+    created, started = metadata.creation_timestamp, status.start_time
+    statement = PodStatement(
+        owners=frozenset({item.owner} - {NO_OWNER}),
+        created_at=created.timestamp() if created else None,
         ready=ready,
-        ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
-        was_ready=not ready and _was_ready(since, _time(status.get("startTime"))),
-        ended=status.get("phase") in _ENDED or bool(metadata.get("deletionTimestamp")),
-        asks_gpu=_asks_gpu(pod.get("spec") or {}, claims_without_gpus),
+        ready_at=since.timestamp() + TIME_STEP_SECONDS if ready and since else None,
+        was_ready=bool(not ready and since and started and since - started > FIRST_STATUS),
+        ended=status.phase in _ENDED or metadata.deletion_timestamp is not None,
+        asks_gpu=_asks_gpu(item.spec, claims_without_gpus),
     )
+    return Pod(statement, labels if len(labels) <= LABELS else {})
 
 
-def target(scaled_object: Json) -> workload.Workload | Scale | str:
+def target(item: Item) -> workload.Workload | Scale | str:
     """Return the scale target of a ScaledObject, or why there is none; the defaults are KEDA's.
 
     For a kind without a rule for its pods it is the scale subresource. The resource of such a kind
     is the one that KEDA wrote to the status, if that is about the same kind.
     """
-    namespace, _ = key(scaled_object)
-    reference = scaled_object["spec"]["scaleTargetRef"]
-    group, _, _ = str(reference.get("apiVersion") or "apps/v1").rpartition("/")
-    word, name = str(reference.get("kind") or "Deployment"), str(reference["name"])
-    if not workload.is_name(name):
+    reference, namespace = item.spec.scale_target_ref, item.metadata.namespace
+    if reference is None or not workload.is_name(reference.name):
         return "no object can be called what its scaleTargetRef names"
+    group, _, _ = (reference.api_version or "apps/v1").rpartition("/")
+    word = reference.kind or "Deployment"
     kind = kinds.of_target(group, word)
     if kind is not None:
-        return workload.Workload(kind, namespace, name)
-    found = (scaled_object.get("status") or {}).get("scaleTargetGVKR") or {}
-    if (found.get("group") or "", found.get("kind")) != (group, word):
+        return workload.Workload(kind, namespace, reference.name)
+    resolved = item.status.target or _TargetResource()
+    if (resolved.group, resolved.kind) != (group, word):
         shown = f"{word}.{group}" if group else word
         return f"its scaleTargetRef is a {shown}, and its status does not say yet what KEDA found"
-    return _scale(namespace, found, name)
-
-
-def _scale(namespace: str, found: Json, name: str) -> Scale | str:
-    """Return the scale subresource; checked, because these names become part of a URL."""
-    version, plural = str(found.get("version")), str(found.get("resource"))
-    group = str(found.get("group") or "")
-    if not all(map(workload.is_name, (version, plural, group or "core"))):
+    # These names become part of a URL.
+    if not all(map(workload.is_name, (resolved.version, resolved.resource, group or "core"))):
         return "its status.scaleTargetGVKR names no resource"
-    return Scale(namespace, group, version, plural, name)
+    return Scale(namespace, Resource(group, resolved.version, resolved.resource), reference.name)
 
 
-def _ready(status: Json) -> Json:
-    """Return the condition Ready; empty: a pod not yet on a node has none, and is not Ready."""
-    conditions: list[Json] = status.get("conditions") or []
-    return next((one for one in conditions if one.get("type") == "Ready"), {})
-
-
-def _was_ready(unready_since: float | None, started_at: float | None) -> bool:
-    if unready_since is None or started_at is None:
-        return False
-    return unready_since - started_at > FIRST_STATUS_SECONDS
-
-
-def _asks_gpu(spec: Json, claims_without_gpus: Collection[str]) -> bool:
+def _asks_gpu(spec: _Spec, claims_without_gpus: Collection[str]) -> bool:
     """Tell whether a pod asks for a GPU, or for a device that is not known to be none.
 
     A pod does not show which device a ResourceClaim is for. It counts as one for a GPU: a pod whose
     GPU is overlooked takes its load with it, and one that has none only holds the replicas.
     """
+    for claim in spec.resource_claims or ():
+        names = claim.name, claim.resource_claim_name, claim.resource_claim_template_name
+        if not any(name in claims_without_gpus for name in names):
+            return True
     return any(
-        not any(name in claims_without_gpus for name in claim.values())
-        for claim in spec.get("resourceClaims") or ()
-    ) or any(
-        _is_gpu(name, claims_without_gpus) and str(amount) != "0"
-        for name, amount in _resources(spec)
+        _is_gpu(resource, claims_without_gpus) and str(amount) != "0"
+        for resource, amount in _amounts(spec)
     )
 
 
@@ -302,25 +277,14 @@ def _is_gpu(resource: str, claims_without_gpus: Collection[str]) -> bool:
     return resource.startswith(GPU_RESOURCES)
 
 
-def _resources(spec: Json) -> Iterator[tuple[str, object]]:
-    for kind in _CONTAINERS:
-        for container in spec.get(kind) or ():
-            for amounts in _AMOUNTS:
-                yield from ((container.get("resources") or {}).get(amounts) or {}).items()
+def _amounts(spec: _Spec) -> Iterator[tuple[str, str | float]]:
+    for container in [*(spec.containers or ()), *(spec.init_containers or ())]:
+        resources = container.resources or _Resources()
+        yield from (resources.requests or {}).items()
+        yield from (resources.limits or {}).items()
 
 
-def _labels(text: msgspec.Raw) -> Mapping[str, str]:
-    """Return labels; none where there are more than any usual pod has."""
-    if memoryview(text).nbytes > LABEL_BYTES:
-        return {}
-    return _LABELS.decode(text) or {}
-
-
-def _count(text: object) -> int | None:
+def _count(text: str) -> int | None:
     """Return a whole number; None: it is none, or longer than one that Kubernetes writes."""
-    known = isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-    return int(str(text)) if known else None
-
-
-def _time(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text).timestamp()
+    known = text.isascii() and text.isdecimal() and len(text) <= _INT32_DIGITS
+    return int(text) if known else None

@@ -7,108 +7,22 @@ a while, so that a recent instant can still be explained.
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from cachetools import TTLCache
+
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import PodKey
-from keda_gpu_scaler.sources.kubernetes import objects
-from keda_gpu_scaler.sources.kubernetes.api import Api, Change, ExpiredError, Resource
+from keda_gpu_scaler.sources.kubernetes.api import Api, ExpiredError
+from keda_gpu_scaler.sources.kubernetes.objects import Item, Resource
 from keda_gpu_scaler.telemetry import facts
 
 GONE_SECONDS = 60.0
 """An exporter may show a deleted pod for one more scrape, while another pod takes its place."""
 GONE_LIMIT = 10_000
-"""More deletions than in that time in a cluster of thousands of nodes; the oldest are dropped."""
-
-Listed = TypeVar("Listed")
-
-
-class Listing(Generic[Listed]):
-    """The known objects of one resource."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Start with an empty listing.
-
-        Args:
-            clock: seconds that never go back.
-        """
-        self._clock = clock
-        self._there: dict[str, dict[str, Listed]] = {}
-        self._gone: dict[PodKey, tuple[float, Listed]] = {}
-        self.changed = asyncio.Event()
-        """Set at the next change, and then replaced by a new event."""
-
-    def replace(self, found: Mapping[PodKey, Listed]) -> None:
-        """Replace all known objects by these."""
-        for key, known in list(self.items()):
-            if key not in found:
-                self._went(key, known)
-        self._there = {}
-        for key, known in found.items():
-            self._put(key, known)
-        self._tell()
-
-    def put(self, key: PodKey, known: Listed) -> None:
-        """Add or update an object."""
-        self._put(key, known)
-        self._tell()
-
-    def drop(self, key: PodKey, known: Listed) -> None:
-        """Remove a deleted object; `known` is its last state."""
-        there = self._there.get(key[0], {})
-        there.pop(key[1], None)
-        if not there:
-            self._there.pop(key[0], None)
-        self._went(key, known)
-        self._tell()
-
-    def get(self, key: PodKey) -> Listed | None:
-        """Return an object, if it exists."""
-        return self._there.get(key[0], {}).get(key[1])
-
-    def last(self, key: PodKey) -> Listed | None:
-        """Return an object, or its last state if it was deleted recently."""
-        _, went = self._gone.get(key, (0.0, None))
-        there = self.get(key)
-        return went if there is None else there
-
-    def of(self, namespace: str) -> Mapping[str, Listed]:
-        """Return the objects of one namespace by name."""
-        return self._there.get(namespace, {})
-
-    def gone(self) -> Iterator[tuple[PodKey, Listed]]:
-        """Yield the objects deleted recently, unless a new one has the same name."""
-        since = self._clock() - GONE_SECONDS
-        for key, (went_at, known) in self._gone.items():
-            if went_at >= since and self.get(key) is None:
-                yield key, known
-
-    def items(self) -> Iterator[tuple[PodKey, Listed]]:
-        """Yield all existing objects."""
-        for namespace, there in self._there.items():
-            for name, known in there.items():
-                yield (namespace, name), known
-
-    def _put(self, key: PodKey, known: Listed) -> None:
-        self._there.setdefault(key[0], {})[key[1]] = known
-
-    def _went(self, key: PodKey, known: Listed) -> None:
-        now = self._clock()
-        self._gone.pop(key, None)
-        self._gone[key] = now, known
-        while len(self._gone) > GONE_LIMIT or self._oldest() < now - GONE_SECONDS:
-            del self._gone[next(iter(self._gone))]
-
-    def _oldest(self) -> float:
-        went_at, _ = next(iter(self._gone.values()))
-        return went_at
-
-    def _tell(self) -> None:
-        told, self.changed = self.changed, asyncio.Event()
-        told.set()
-
-
+"""More deletions than in that time in a cluster of thousands of nodes."""
 BELIEVED_SECONDS = 30.0
 """A listing is not trusted after this time without news. A working watch brings news every 15
 seconds, and a dead one is noticed after 20."""
@@ -118,6 +32,63 @@ PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 T = TypeVar("T")
 
 
+class Listing(Generic[T]):
+    """The known objects of one resource."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Start with an empty listing.
+
+        Args:
+            clock: seconds that never go back.
+        """
+        self._existing = defaultdict[str, dict[str, T]](dict)
+        self._gone: TTLCache[PodKey, T] = TTLCache(GONE_LIMIT, GONE_SECONDS, clock)
+
+    def replace(self, listed: Mapping[PodKey, T]) -> None:
+        """Replace all known objects by these."""
+        before, self._existing = self._existing, defaultdict(dict)
+        for key, known in listed.items():
+            self.put(key, known)
+        for namespace, objects in before.items():
+            for name, known in objects.items():
+                if (namespace, name) not in listed:
+                    self._gone[namespace, name] = known
+
+    def put(self, key: PodKey, known: T) -> None:
+        """Add or update an object."""
+        namespace, name = key
+        self._existing[namespace][name] = known
+
+    def drop(self, key: PodKey, known: T) -> None:
+        """Remove a deleted object; `known` is its last state."""
+        namespace, name = key
+        self._existing[namespace].pop(name, None)
+        if not self._existing[namespace]:
+            del self._existing[namespace]
+        self._gone[key] = known
+
+    def get(self, key: PodKey) -> T | None:
+        """Return an object, if it exists."""
+        namespace, name = key
+        return self.of(namespace).get(name)
+
+    def last(self, key: PodKey) -> T | None:
+        """Return an object, or its last state if it was deleted recently."""
+        existing = self.get(key)
+        return self._gone.get(key) if existing is None else existing
+
+    def of(self, namespace: str) -> Mapping[str, T]:
+        """Return the objects of one namespace by name."""
+        return self._existing.get(namespace, {})
+
+    def gone(self) -> Iterator[tuple[PodKey, T]]:
+        """Yield the objects deleted recently, unless a new one has the same name."""
+        for key in self._gone:
+            known = self._gone.get(key)
+            if known is not None and self.get(key) is None:
+                yield key, known
+
+
 class Reflector(Generic[T]):
     """Follows one resource of the API server."""
 
@@ -125,7 +96,7 @@ class Reflector(Generic[T]):
         self,
         api: Api,
         resource: Resource,
-        read: Callable[[objects.Json], T],
+        read: Callable[[Item], T],
         observe: facts.Observer,
         clock: Callable[[], float],
     ) -> None:
@@ -135,14 +106,14 @@ class Reflector(Generic[T]):
             api: the API server.
             resource: the resource to follow.
             read: returns the needed data of an object.
-            observe: is told when the watch is lost and when it works.
+            observe: receives a fact when the watch is lost and when it works.
             clock: seconds that never go back.
         """
         self.listing = Listing[T](clock)
-        self.tried = asyncio.Event()
-        """Set once the first list has succeeded or failed."""
         self._api, self._resource, self._read = api, resource, read
         self._observe, self._clock = observe, clock
+        self._changed = asyncio.Condition()
+        self._was_tried = False
         self._heard_at = float("-inf")
         self._trouble: str | None = "nothing was listed yet"
 
@@ -158,6 +129,20 @@ class Reflector(Generic[T]):
         """The time since the listing was last known to match the API server's."""
         return self._clock() - self._heard_at
 
+    async def tried(self) -> None:
+        """Wait until the first list succeeded or failed."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._was_tried)
+
+    async def listed(self, key: PodKey) -> T | None:
+        """Wait until an object is listed and return it; None: the resource cannot be followed."""
+        await self.tried()
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.listing.get(key) is not None or self.trouble is not None
+            )
+        return self.listing.get(key)
+
     async def run(self) -> None:
         """Follow the resource until this is cancelled."""
         failures = 0
@@ -170,58 +155,50 @@ class Reflector(Generic[T]):
             except ExpiredError:
                 pass  # a client gets this after minutes without changes
             except Exception as error:  # noqa: BLE001 - whatever it was: nothing is sure until the next list
-                self._lost(error)
+                expected = isinstance(error, errors.SourceError)
+                await self._tell(str(error) if expected else f"{type(error).__name__}: {error}")
             await asyncio.sleep(PAUSES_SECONDS[min(failures, len(PAUSES_SECONDS) - 1)])
             failures += 1
 
     async def _list(self) -> str:
         """List all objects; return the resourceVersion of the list."""
-        began, following, found = self._clock(), "", dict[PodKey, T]()
+        began, listed = self._clock(), dict[PodKey, T]()
+        page = await self._api.page(self._resource)
         while True:
-            page = await self._api.page(self._resource, following)
-            found |= self._known(page.items)
-            if len(found) > self._resource.most:
+            listed |= {item.key: self._read(item) for item in page.items or ()}
+            if len(listed) > self._resource.most:
                 message = f"more than {self._resource.most:,} {self._resource}"
                 raise errors.SourceMalformedError(message)
-            following = page.following
-            if not following:
-                self.listing.replace(found)
-                self._works(began)
-                return page.version
-
-    def _known(self, items: list[objects.Item]) -> Mapping[PodKey, T]:
-        return {objects.key(item): self._read(item) for item in items}
+            if not page.metadata.following:
+                break
+            page = await self._api.page(self._resource, page.metadata.following)
+        self.listing.replace(listed)
+        self._heard_at = began
+        await self._tell(None)
+        return page.metadata.version
 
     async def _watch(self, version: str) -> str:
         """Follow the changes until the API server ends the watch; return the last version."""
         async with contextlib.aclosing(self._api.watch(self._resource, version)) as changes:
             async for change in changes:
-                self._take(change)
-                version, self._heard_at = change.version, self._clock()
+                version, item, self._heard_at = change.version, change.item, self._clock()
+                if item is not None:
+                    update = self.listing.drop if change.is_deleted else self.listing.put
+                    update(item.key, self._read(item))
+                    await self._wake()
         self._heard_at = self._clock()
         return version
 
-    def _take(self, change: Change) -> None:
-        if change.kind == "BOOKMARK":
-            return
-        key, known = objects.key(change.item), self._read(change.item)
-        if change.kind == "DELETED":
-            self.listing.drop(key, known)
-        else:
-            self.listing.put(key, known)
-
-    def _works(self, since: float) -> None:
-        was_lost, self._trouble, self._heard_at = self._trouble is not None, None, since
-        self.tried.set()
-        if was_lost:
-            fact = facts.WatchChanged(str(self._resource), works=True, reason="it is listed")
-            self._observe(fact)
-
-    def _lost(self, error: Exception) -> None:
-        expected = isinstance(error, errors.SourceError)
-        reason = str(error) if expected else f"{type(error).__name__}: {error}"
-        is_news = self._trouble is None or not self.tried.is_set()
-        self._trouble = reason
-        self.tried.set()
+    async def _tell(self, trouble: str | None) -> None:
+        """Report whether the resource is followed, if that has changed or is the first news."""
+        works = trouble is None
+        is_news = not self._was_tried or works is not (self._trouble is None)
+        self._was_tried, self._trouble = True, trouble
         if is_news:
-            self._observe(facts.WatchChanged(str(self._resource), works=False, reason=reason))
+            reason = trouble or "it is listed"
+            self._observe(facts.WatchChanged(str(self._resource), works=works, reason=reason))
+        await self._wake()
+
+    async def _wake(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

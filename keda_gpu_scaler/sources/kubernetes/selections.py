@@ -7,7 +7,7 @@ one that is made for the HPA alone: it selects one pod of each replica, to count
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
@@ -20,7 +20,7 @@ from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 from keda_gpu_scaler.telemetry import facts
 
 READ_SECONDS = 15.0
-"""The HPA controller reads the selector of every target as often."""
+"""The HPA controller reads the selector of every target at the same interval."""
 BELIEVED_SECONDS = 60.0
 """A selector that could not be read for longer may have changed."""
 LIMIT = 500
@@ -33,13 +33,14 @@ READ_AT_ONCE = 10
 class _Known:
     """The selector of one scale target, and how reading it went."""
 
-    asked_at: float
+    used_at: float = float("-inf")
     selector: labels.Selector | None = None
     """The last selector that could be read."""
-    read_at: float = float("-inf")
+    trusted_at: float = float("-inf")
+    """When the last successful read began; -inf: its selector is none that can be trusted."""
     tried_at: float = float("-inf")
-    trouble: str | None = "its selector was not read yet"
-    """Why the last read failed; None: it succeeded."""
+    trouble: str | None = None
+    """Why the last read failed; None: it succeeded, or is the first one."""
     left_out: str | None = None
     """A pod with a GPU that belongs to the selected ones, and is not selected."""
     reading: asyncio.Task[None] | None = None
@@ -53,8 +54,8 @@ class Selections:
 
         Args:
             api: the API server.
-            observe: is told when not all selectors of one kind of target can be read, and when all
-                can be read again.
+            observe: receives a fact when not all selectors of one kind of target can be read, and
+                when all can be read again.
             clock: seconds that never go back.
         """
         self._api, self._observe, self._clock = api, observe, clock
@@ -64,14 +65,13 @@ class Selections:
 
     async def learn(self, scale: Scale) -> None:
         """Read a selector; wait for it unless a trusted one is known."""
-        now = self._clock()
         if scale not in self._known:
-            self._forget(now)
+            self._forget()
         if scale in self._known or len(self._known) < LIMIT:
-            known = self._known.setdefault(scale, _Known(now))
-            known.asked_at = now
+            known = self._known.setdefault(scale, _Known())
+            known.used_at = self._clock()
             self._read_again(scale, known)
-            if known.reading is not None and not self._is_believed(known):
+            if known.reading is not None and not self._is_trusted(known):
                 await asyncio.wait({known.reading})
 
     def pods(self, scale: Scale) -> Selected | str:
@@ -79,13 +79,13 @@ class Selections:
         known = self._known.get(scale)
         if known is None:
             return f"{LIMIT} other selectors are read already"
-        if known.selector is None and known.trouble is not None:
-            return known.trouble
+        if known.selector is None:
+            return known.trouble or "its selector was not read yet"
         return scale.pods
 
     def renew(self, namespaces: Collection[str]) -> None:
         """Begin to read the selectors again that are in use and were read too long ago."""
-        self._forget(self._clock())
+        self._forget()
         for scale, known in self._known.items():
             if scale.namespace in namespaces:
                 self._read_again(scale, known)
@@ -94,8 +94,8 @@ class Selections:
         """Return the scale targets that select a pod with these labels, by their last selectors."""
         return frozenset(
             scale.pods.selected_by
-            for scale, selector in self._selectors()
-            if scale.namespace == namespace and selector.selects(pod)
+            for scale, known in self._known.items()
+            if scale.namespace == namespace and known.selector and known.selector.selects(pod)
         )
 
     def sure(
@@ -110,18 +110,17 @@ class Selections:
         left_out, sure = self._left_out(pods), set[tuple[str, Owner]]()
         for scale, known in self._known.items():
             if scale.namespace in namespaces:
-                target, before = (scale.namespace, scale.pods.selected_by), known.left_out
+                target = scale.namespace, scale.pods.selected_by
                 known.left_out = left_out.get(target)
-                if known.left_out != before:
-                    self._state(scale.resource)
-                if self._is_believed(known) and known.left_out is None:
+                if self._is_trusted(known) and known.left_out is None:
                     sure.add(target)
+        self._report()
         return frozenset(sure)
 
     def _left_out(self, pods: Mapping[PodKey, PodStatement]) -> dict[tuple[str, Owner], str]:
         """Return the scale targets that leave out a pod with a GPU, each with such a pod.
 
-        It has the same owner as a selected one, or that owner is called like a selected one: the
+        It has the same owner as a selected pod, or its owner has the name of a selected pod: the
         workers of a LeaderWorkerSet's group are in a StatefulSet with the name of their leader.
         """
         targets = {(scale.namespace, scale.pods.selected_by) for scale in self._known}
@@ -129,9 +128,9 @@ class Selections:
             return {}
         selecting = defaultdict[tuple[str, Owner], set[Owner]](set)
         for (namespace, name), pod in pods.items():
-            found = {owner for owner in pod.owners if (namespace, owner) in targets}
-            for owner in {*pod.owners, Owner("StatefulSet", name)} if found else ():
-                selecting[namespace, owner] |= found
+            selected_by = {owner for owner in pod.owners if (namespace, owner) in targets}
+            for owner in {*pod.owners, Owner("StatefulSet", name)} if selected_by else ():
+                selecting[namespace, owner] |= selected_by
         return {
             (namespace, target): name
             for (namespace, name), pod in pods.items()
@@ -148,19 +147,16 @@ class Selections:
             task.cancel()
         await asyncio.gather(*reading, return_exceptions=True)
 
-    def _selectors(self) -> Iterator[tuple[Scale, labels.Selector]]:
-        for scale, known in self._known.items():
-            if known.selector is not None:
-                yield scale, known.selector
+    def _is_trusted(self, known: _Known) -> bool:
+        return self._clock() - known.trusted_at <= BELIEVED_SECONDS
 
-    def _is_believed(self, known: _Known) -> bool:
-        return self._clock() - known.read_at <= BELIEVED_SECONDS
-
-    def _forget(self, now: float) -> None:
+    def _forget(self) -> None:
+        """Drop the selectors that no call asks about any more."""
+        since = self._clock() - FORGET_SECONDS
         for scale, known in list(self._known.items()):
-            if known.reading is None and now - known.asked_at > FORGET_SECONDS:
+            if known.reading is None and known.used_at < since:
                 del self._known[scale]
-                self._state(scale.resource)
+        self._report()
 
     def _read_again(self, scale: Scale, known: _Known) -> None:
         now = self._clock()
@@ -173,26 +169,32 @@ class Selections:
             async with self._turns:
                 text = await self._api.selector(scale)
             known.selector = labels.parse(text)
-            known.read_at, known.trouble = known.tried_at, None
+            known.trusted_at, known.trouble = known.tried_at, None
         except errors.SourceError as error:
             known.trouble = str(error)
         except ValueError as error:
-            known.read_at, known.trouble = float("-inf"), f"the selector of {scale}: {error}"
+            known.trusted_at, known.trouble = float("-inf"), f"the selector of {scale}: {error}"
         finally:
             known.reading = None
-        self._state(scale.resource)
+        self._report()
 
-    def _state(self, resource: str) -> None:
-        """Report for one kind of target whether all selectors can be read, if that has changed."""
-        troubles = defaultdict[str, list[str]](list)
+    def _report(self) -> None:
+        """Report for each kind of target whether all its selectors can be read, if that changed."""
+        troubles: dict[str, str | None] = dict.fromkeys(self._works)
         for scale, known in self._known.items():
-            if known.left_out is not None:
-                beside = f"{known.left_out}, which belongs to selected pods"
-                troubles[scale.resource].append(f"the selector of {scale} leaves out {beside}")
-            elif known.trouble is not None and known.tried_at > float("-inf"):
-                troubles[scale.resource].append(known.trouble)
-        works = not troubles[resource]
-        if self._works.get(resource) is not works:
-            self._works[resource] = works
-            reason = "all that are asked for can be read" if works else troubles[resource][0]
-            self._observe(facts.WatchChanged(f"{resource}/scale", works=works, reason=reason))
+            if known.selector is not None or known.trouble is not None:
+                kind = str(scale.resource)
+                troubles[kind] = troubles.get(kind) or _trouble(scale, known)
+        for kind, trouble in troubles.items():
+            works = trouble is None
+            if self._works.get(kind) is not works:
+                self._works[kind] = works
+                reason = trouble or "all that are asked for can be read"
+                self._observe(facts.WatchChanged(f"{kind}/scale", works=works, reason=reason))
+
+
+def _trouble(scale: Scale, known: _Known) -> str | None:
+    if known.left_out is None:
+        return known.trouble
+    beside = f"{known.left_out}, which belongs to selected pods"
+    return f"the selector of {scale} leaves out {beside}"

@@ -8,7 +8,7 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.sources.kubernetes import objects
-from keda_gpu_scaler.sources.kubernetes.objects import ReplicaSet, Scale
+from keda_gpu_scaler.sources.kubernetes.objects import Controller, Resource, Scale
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.workload import Owner, Workload
@@ -27,15 +27,19 @@ NO_GPUS = frozenset({"nic", "rdma.example.com"})
 CLASS = "deviceclass.resource.kubernetes.io/"
 
 
-def _pod(**parts: dict[str, Any]) -> dict[str, Any]:
-    """Return a Ready pod of a ReplicaSet with these fields of its parts changed."""
-    pod = api_server.pod("bert-5d4f8-aaaaa", ("ReplicaSet", "bert-5d4f8"))
-    return pod | {part: pod[part] | fields for part, fields in parts.items()}
-
-
 def _read(item: dict[str, Any]) -> objects.Item:
     """Return an object as it is read from the API server."""
     return msgspec.json.decode(json.dumps(item), type=objects.Item)
+
+
+def _pod(**parts: dict[str, Any]) -> objects.Item:
+    """Return a Ready pod of a ReplicaSet with these fields of its parts changed."""
+    pod = api_server.pod("bert-5d4f8-aaaaa", ("ReplicaSet", "bert-5d4f8"))
+    return _read(pod | {part: pod[part] | fields for part, fields in parts.items()})
+
+
+def _statement(item: objects.Item) -> PodStatement:
+    return objects.pod(item).statement
 
 
 def _conditions(status: str, changed: str) -> list[dict[str, str]]:
@@ -44,8 +48,8 @@ def _conditions(status: str, changed: str) -> list[dict[str, str]]:
 
 
 def test_a_ready_pod_says_since_when_and_whose_it_is() -> None:
-    assert objects.statement(_pod()) == READY
-    assert objects.key(_pod()) == ("ml", "bert-5d4f8-aaaaa")
+    assert _statement(_pod()) == READY
+    assert _pod().key == ("ml", "bert-5d4f8-aaaaa")
 
 
 @pytest.mark.parametrize(
@@ -58,14 +62,14 @@ def test_a_ready_pod_says_since_when_and_whose_it_is() -> None:
     ids=["terminating", "succeeded", "failed"],
 )
 def test_what_cannot_be_undone_is_an_end(parts: dict[str, dict[str, Any]]) -> None:
-    assert objects.statement(_pod(**parts)).ended
-    assert not objects.statement(_pod()).ended
+    assert _statement(_pod(**parts)).ended
+    assert not _statement(_pod()).ended
 
 
 def test_a_pod_without_a_node_or_an_owner_says_little() -> None:
-    bare = {"metadata": {"namespace": "ml", "name": "bert"}}
-    assert objects.statement(bare) == PodStatement(ready=False)
-    assert not objects.statement(_pod(status={"conditions": None})).was_ready
+    bare = {"metadata": api_server.metadata("bert")}
+    assert _statement(_read(bare)) == PodStatement(ready=False)
+    assert not _statement(_pod(status={"conditions": None})).was_ready
 
 
 @pytest.mark.parametrize(
@@ -83,8 +87,8 @@ def test_a_pod_not_ready_any_more_was_ready_once(
 ) -> None:
     """It changed to not Ready long after it started, so it was Ready before."""
     pod = _pod(status={"conditions": _conditions("False", changed), "startTime": started})
-    said = objects.statement(pod)
-    assert (said.ready, said.ready_at, said.was_ready) == (False, None, once)
+    statement = _statement(pod)
+    assert (statement.ready, statement.ready_at, statement.was_ready) == (False, None, once)
 
 
 @pytest.mark.parametrize(
@@ -110,15 +114,14 @@ def test_a_pod_not_ready_any_more_was_ready_once(
 )  # fmt: skip
 def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(spec: dict[str, Any], *, asks: bool) -> None:
     pod = api_server.pod("bert") | {"spec": spec}
-    assert objects.statement(_read(pod), NO_GPUS).asks_gpu is asks
+    assert objects.pod(_read(pod), NO_GPUS).statement.asks_gpu is asks
 
 
 def test_every_claim_counts_as_one_for_a_gpu_unless_it_is_said_to_be_for_none() -> None:
     network = {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "nic"}]}
     pod = _read(api_server.pod("bert") | {"spec": network})
-    assert objects.statement(pod).asks_gpu
-    assert objects.pod(pod).said.asks_gpu
-    assert not objects.pod(pod, NO_GPUS).said.asks_gpu
+    assert objects.pod(pod).statement.asks_gpu
+    assert not objects.pod(pod, NO_GPUS).statement.asks_gpu
 
 
 @pytest.mark.parametrize("prefix", ["deployment.kubernetes.io", "rollout.argoproj.io"])
@@ -126,24 +129,23 @@ def test_a_replica_set_says_how_many_replicas_its_owner_asks_for(prefix: str) ->
     notes = {f"{prefix}/desired-replicas": "12", f"{prefix}/revision": "7"}
     owned = api_server.metadata("bert-5d4f8", ("Deployment", "bert"), annotations=notes)
     owner = Owner("Deployment", "bert")
-    assert objects.replica_set(_read({"metadata": owned})) == ReplicaSet(owner, 7, 12)
+    assert objects.controller(_read({"metadata": owned})) == Controller(owner, 7, 12)
     del notes[f"{prefix}/revision"]
-    assert objects.replica_set(_read({"metadata": owned})) == ReplicaSet(owner, 0, 12)
+    assert objects.controller(_read({"metadata": owned})) == Controller(owner, 0, 12)
 
 
-@pytest.mark.parametrize("text", [None, 12, "", "-1", "1.5", "1e9", "²", "1" * 11])
-def test_what_is_no_count_of_replicas_says_nothing(text: object) -> None:
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "1e9", "²", "1" * 11])
+def test_what_is_no_count_of_replicas_says_nothing(text: str) -> None:
     notes = {"deployment.kubernetes.io/desired-replicas": text}
     alone = api_server.metadata("bert-5d4f8", annotations=notes)
-    assert objects.replica_set({"metadata": alone}) == ReplicaSet(workload.NO_OWNER)
+    assert objects.controller(_read({"metadata": alone})) == Controller(workload.NO_OWNER)
 
 
 def test_the_controller_is_one_of_the_owners() -> None:
-    owned = {"metadata": api_server.metadata("bert-5d4f8", ("Deployment", "bert"))}
-    assert objects.controller(owned) == Owner("Deployment", "bert")
-    assert objects.above(owned) == Owner("Deployment", "bert")
-    assert objects.controller({"metadata": api_server.metadata("bert")}) is None
-    assert objects.above({"metadata": api_server.metadata("bert")}) == workload.NO_OWNER
+    owned = _read({"metadata": api_server.metadata("bert-5d4f8", ("Deployment", "bert"))})
+    assert objects.controller(owned).owner == Owner("Deployment", "bert")
+    alone = _read({"metadata": api_server.metadata("bert")})
+    assert objects.controller(alone).owner == workload.NO_OWNER
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_a_scale_target_is_a_workload_by_its_group_and_kind(
     reference: dict[str, str], kind: Kind
 ) -> None:
     scaled = api_server.scaled_object("scaler", name="bert", **reference)
-    assert objects.target(scaled) == Workload(kind, "ml", "bert")
+    assert objects.target(_read(scaled)) == Workload(kind, "ml", "bert")
 
 
 @pytest.mark.parametrize(
@@ -182,9 +184,9 @@ def test_a_scale_target_is_a_workload_by_its_group_and_kind(
 def test_a_scale_target_of_another_kind_is_said_to_be_one(
     reference: dict[str, str], shown: str
 ) -> None:
-    found = objects.target(api_server.scaled_object("scaler", name="bert", **reference))
-    assert isinstance(found, str)
-    assert shown in found
+    target = objects.target(_read(api_server.scaled_object("scaler", name="bert", **reference)))
+    assert isinstance(target, str)
+    assert shown in target
 
 
 MODEL = {"apiVersion": "example.com/v1", "kind": "Model"}
@@ -194,12 +196,12 @@ FOUND = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "
 def _found(reference: dict[str, str], **found: str) -> Workload | Scale | str:
     """Return the target of a ScaledObject with the scale target that KEDA resolved."""
     scaled = api_server.scaled_object("scaler", **{"name": "bert", **reference})
-    return objects.target(scaled | {"status": {"scaleTargetGVKR": found}})
+    return objects.target(_read(scaled | {"status": {"scaleTargetGVKR": found}}))
 
 
 def test_a_target_of_another_kind_is_the_scale_of_what_keda_has_found() -> None:
     scale = _found(MODEL, **FOUND)
-    assert scale == Scale("ml", "example.com", "v1", "models", "bert")
+    assert scale == Scale("ml", Resource("example.com", "v1", "models"), "bert")
     assert scale.path == "/apis/example.com/v1/namespaces/ml/models/bert/scale"
     assert str(scale.pods) == "models.example.com/bert"
 
@@ -213,47 +215,59 @@ def test_a_target_of_the_core_has_no_group() -> None:
     assert str(scale.pods) == "replicationcontrollers/bert"
 
 
-@pytest.mark.parametrize("stale", [{"kind": "OtherModel"}, {"group": "example.org"}])
-def test_what_was_found_for_another_target_is_not_taken(stale: dict[str, str]) -> None:
-    """Its status follows its spec a moment later."""
-    shown = (
-        "its scaleTargetRef is a Model.example.com, and its status does not say yet what KEDA found"
-    )
-    assert _found(MODEL, **FOUND | stale) == shown
+NO_NAME = "no object can be called what its scaleTargetRef names"
+NO_RESOURCE = "its status.scaleTargetGVKR names no resource"
+NOT_YET = (
+    "its scaleTargetRef is a Model.example.com, and its status does not say yet what KEDA found"
+)
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [{"resource": "../../pods"}, {"version": "v1/x"}, {"version": ""}, {"resource": "Pods"}],
+    ("reference", "found", "reason"),
+    [
+        (MODEL, {"kind": "OtherModel"}, NOT_YET),
+        (MODEL, {"group": "example.org"}, NOT_YET),
+        (MODEL, {"resource": "../../pods"}, NO_RESOURCE),
+        (MODEL, {"resource": "Pods"}, NO_RESOURCE),
+        (MODEL, {"version": "v1/x"}, NO_RESOURCE),
+        (MODEL, {"version": ""}, NO_RESOURCE),
+        (MODEL | {"name": "../../secrets/x"}, {}, NO_NAME),
+        ({"name": "../../secrets/x"}, {}, NO_NAME),
+        ({"name": "Bert"}, {}, NO_NAME),
+        ({"name": ""}, {}, NO_NAME),
+        ({"name": "a/b"}, {}, NO_NAME),
+    ],
 )
-def test_words_that_are_none_do_not_become_part_of_a_url(bad: dict[str, str]) -> None:
-    assert _found(MODEL, **FOUND | bad) == "its status.scaleTargetGVKR names no resource"
-
-
-@pytest.mark.parametrize("name", ["../../secrets/x", "Bert", "", "a/b"])
-@pytest.mark.parametrize("reference", [MODEL, {}])
-def test_a_name_that_no_object_can_have_is_a_reason_and_breaks_nothing(
-    reference: dict[str, str], name: str
+def test_words_that_name_no_target_are_a_reason_and_no_part_of_a_url(
+    reference: dict[str, str], found: dict[str, str], reason: str
 ) -> None:
-    said = _found({**reference, "name": name}, **FOUND)
-    assert said == "no object can be called what its scaleTargetRef names"
+    """The status of a ScaledObject follows its spec a moment later."""
+    assert _found(reference, **FOUND | found) == reason
 
 
-def test_the_labels_of_a_pod_are_kept_with_what_is_said_of_it() -> None:
-    labelled = _pod(metadata={"labels": {"app": "bert"}})
-    assert objects.pod(_read(labelled)) == objects.Pod(READY, {"app": "bert"})
-    assert objects.pod(_read(_pod())) == objects.Pod(READY, {})
-    assert objects.pod(_read(_pod(metadata={"labels": None}))) == objects.Pod(READY, {})
+@pytest.mark.parametrize("reference", [None, {}], ids=["no reference", "no name"])
+def test_a_scaled_object_without_a_target_hides_no_other(reference: dict[str, str] | None) -> None:
+    scaled = {"metadata": api_server.metadata("scaler"), "spec": {"scaleTargetRef": reference}}
+    assert objects.target(_read(scaled)) == NO_NAME
 
 
-def test_more_labels_than_any_usual_pod_has_are_not_kept() -> None:
-    many = {f"label-{number}": "x" * 63 for number in range(300)}
-    assert objects.pod(_read(_pod(metadata={"labels": many}))) == objects.Pod(READY, {})
+@pytest.mark.parametrize(
+    ("labels", "kept"),
+    [
+        ({"app": "bert"}, {"app": "bert"}),
+        (None, {}),
+        ({f"label-{number}": "x" for number in range(objects.LABELS + 1)}, {}),
+    ],
+    ids=["usual", "none", "more than any usual pod has"],
+)
+def test_the_labels_of_a_pod_are_kept_with_its_statement(
+    labels: dict[str, str] | None, kept: dict[str, str]
+) -> None:
+    assert objects.pod(_pod(metadata={"labels": labels})) == objects.Pod(READY, kept)
 
 
-def test_nothing_of_an_object_is_read_but_what_is_needed() -> None:
+def test_only_what_is_needed_of_an_object_is_read() -> None:
     noted = [{"manager": "kubelet", "fieldsV1": {"f:status": {f"f:{n}": {} for n in range(99)}}}]
-    item = _read(_pod(metadata={"managedFields": noted, "annotations": {"a": "b"}}))
+    item = _pod(metadata={"managedFields": noted, "annotations": {"a": "b"}})
     assert "managedFields" not in str(item)
-    assert item["metadata"].get("annotations") == {}
-    assert objects.statement(item) == READY
+    assert _statement(item) == READY

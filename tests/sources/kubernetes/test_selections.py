@@ -20,9 +20,9 @@ from tests.sources.kubernetes.test_following import (
     FORBIDDEN,
     PATIENCE_SECONDS,
     Bench,
-    said,
+    evidence,
     until,
-    until_said,
+    until_evidence,
 )
 from tests.support import api_server
 from tests.support.api_server import ApiServer
@@ -83,9 +83,9 @@ async def _read_again(bench: Bench, following: Following) -> None:
 
 async def test_the_pods_of_a_target_without_rules_are_those_it_selects(bench: Bench) -> None:
     async with bench.watching() as following:
-        assert not (await said(following)).selected, "nobody asked"
+        assert not (await evidence(following)).selected, "nobody asked"
         assert await following.target(BERT, PATIENCE_SECONDS) == PODS
-        found, elsewhere = await said(following), await said(following, {"web"})
+        found, elsewhere = await evidence(following), await evidence(following, {"web"})
     assert _ours(found) == {"a", "b"}
     assert found.selected == {("ml", OWNER)}
     assert not elsewhere.selected
@@ -95,11 +95,11 @@ async def test_pods_come_and_go_with_their_labels(bench: Bench) -> None:
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
-        await until_said(following, lambda found: _ours(found) == {"a", "b", "c"})
+        await until_evidence(following, lambda found: _ours(found) == {"a", "b", "c"})
         bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="bert", role="head"))
-        await until_said(following, lambda found: _ours(found) == {"a", "b"})
+        await until_evidence(following, lambda found: _ours(found) == {"a", "b"})
         bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
-        found = await until_said(following, lambda found: found.pods["ml", "b"].ended)
+        found = await until_evidence(following, lambda found: found.pods["ml", "b"].ended)
         assert _ours(found) == {"a", "b"}
 
 
@@ -112,7 +112,7 @@ async def test_one_of_another_namespace_selects_nobody_here(bench: Bench) -> Non
     async with bench.watching() as following:
         target = await following.target(ScaledObject("web", "bert-scaler"), PATIENCE_SECONDS)
         assert target == replace(PODS, namespace="web")
-        assert not _ours(await said(following, {"ml", "web"}))
+        assert not _ours(await evidence(following, {"ml", "web"}))
 
 
 async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
@@ -122,15 +122,15 @@ async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
         assert _reads(bench) == 1
         bench.api.selectors[SCALE] = "!app"
         await _read_again(bench, following)
-        await until_said(following, lambda found: _ours(found) == {"bert"})
+        await until_evidence(following, lambda found: _ours(found) == {"bert"})
 
 
-async def test_who_looks_at_the_pods_has_it_read_again(bench: Bench) -> None:
+async def test_evidence_has_a_selector_read_again(bench: Bench) -> None:
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         bench.clock.seconds += selections.READ_SECONDS
-        await said(following, {"web"})
-        await said(following)
+        await evidence(following, {"web"})
+        await evidence(following)
         await until(lambda: _reads(bench) == 2)
 
 
@@ -143,7 +143,7 @@ async def test_who_looks_at_the_pods_has_it_read_again(bench: Bench) -> None:
             FORBIDDEN,
             r"cannot get models.example.com/scale \(models.example.com/bert in ml\): HTTP 403",
         ),
-        (JSONResponse([]), "an answer of another shape: ValidationError"),
+        (JSONResponse([]), "an answer of another shape: Expected `object`, got `array`"),
     ],
     ids=["empty", "garbage", "forbidden", "shape"],
 )
@@ -154,50 +154,53 @@ async def test_a_selector_that_was_never_known_is_a_reason(
     async with bench.watching() as following:
         with pytest.raises(errors.SourceRefusedError, match=message):
             await following.target(BERT, PATIENCE_SECONDS)
-        found = await said(following)
+        found = await evidence(following)
         assert not found.selected
         assert not _ours(found)
     (lost,) = bench.changes("models.example.com/scale")
     assert not lost.works
 
 
-async def test_a_selector_that_takes_long_is_not_waited_for(bench: Bench) -> None:
-    bench.api.held = {SCALE}
+async def test_a_selector_that_takes_long_is_neither_waited_for_nor_trouble(bench: Bench) -> None:
+    bench.api.objects[api_server.SCALED_OBJECTS].append(_scaled("slow-scaler", "slow"))
+    bench.api.held = {SCALE.replace("bert", "slow")}
     async with bench.watching() as following:
         with pytest.raises(errors.SourceRefusedError, match="its selector was not read yet"):
-            await following.target(BERT, 0.1)
+            await following.target(ScaledObject("ml", "slow-scaler"), 0.1)
+        await following.target(BERT, PATIENCE_SECONDS)
+    assert [fact.works for fact in bench.changes("models.example.com/scale")] == [True]
 
 
-async def test_a_selector_that_was_known_is_believed_for_a_minute(bench: Bench) -> None:
+async def test_a_selector_that_was_known_is_trusted_for_a_minute(bench: Bench) -> None:
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         bench.api.selectors[SCALE] = FORBIDDEN
         for _ in range(4):
             await _read_again(bench, following)
-            assert _sure(await until_said(following, bool))
+            assert _sure(await until_evidence(following, bool))
         await _read_again(bench, following)
-        found = await until_said(following, lambda found: not _sure(found))
+        found = await until_evidence(following, lambda found: not _sure(found))
         assert _ours(found) == {"a", "b"}, "what was known of them stays"
         assert await following.target(BERT, PATIENCE_SECONDS) == PODS
         del bench.api.selectors[SCALE]
         bench.api.selectors[SCALE] = "app=bert"
         await _read_again(bench, following)
-        await until_said(following, _sure)
+        await until_evidence(following, _sure)
     stated = bench.changes("models.example.com/scale")
     assert [fact.works for fact in stated] == [True, False, True]
     assert "HTTP 403, x is forbidden: User y" in stated[1].reason
 
 
-async def test_a_selector_that_became_empty_is_not_believed_for_a_moment(bench: Bench) -> None:
+async def test_a_selector_that_became_empty_is_not_trusted_for_a_moment(bench: Bench) -> None:
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         bench.api.selectors[SCALE] = ""
         await _read_again(bench, following)
-        found = await until_said(following, lambda found: not _sure(found))
+        found = await until_evidence(following, lambda found: not _sure(found))
         assert _ours(found) == {"a", "b"}
 
 
-async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
+async def test_what_nobody_uses_any_more_is_forgotten(bench: Bench) -> None:
     bench.api.selectors[SCALE] = FORBIDDEN
     async with bench.watching() as following:
         with pytest.raises(errors.SourceRefusedError):
@@ -205,7 +208,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
         bench.clock.seconds += FORGET_SECONDS + 1
         for path in api_server.PATHS:
             bench.api.end(path)
-        await until_said(following, bool)
+        await until_evidence(following, bool)
     assert _reads(bench) == 1
     assert [fact.works for fact in bench.changes("models.example.com/scale")] == [False, True]
 
@@ -253,9 +256,9 @@ async def test_a_selector_that_leaves_out_pods_of_a_replica_is_not_trusted(
     ]
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
-        assert not _sure(await said(following))
+        assert not _sure(await evidence(following))
         (last,) = bench.changes("models.example.com/scale")[-1:]
         assert "leaves out bert-0-1, which belongs to selected pods" in str(last)
         bench.api.tell(api_server.PODS, "DELETED", shown("bert-0-1", left_out))
-        assert _ours(await until_said(following, _sure)) == {"bert-0"}
+        assert _ours(await until_evidence(following, _sure)) == {"bert-0"}
         assert bench.changes("models.example.com/scale")[-1] != last
