@@ -8,7 +8,7 @@ arrive. A replica may have another version: unknown fields are ignored.
 
 import asyncio
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -54,12 +54,12 @@ _DECODER = msgspec.json.Decoder(_Records)
 
 def written_records(records: Iterable[AlertRecord]) -> bytes:
     """Return records as a replica sends them: JSON, in which `NEVER` is null."""
-    times = operator.attrgetter("began_at", "heard_at", "ended_at", "told_at")
-    written = [
-        _Record(*record.key.scaled_object, record.key.alert, record.name, *times(record))
+    times_of = operator.attrgetter("began_at", "heard_at", "ended_at", "told_at")
+    alerts = [
+        _Record(*record.key.scaled_object, record.key.alert, record.name, *times_of(record))
         for record in records
     ]
-    return msgspec.json.encode(_Records(written))
+    return msgspec.json.encode(_Records(alerts))
 
 
 def read_records(body: bytes | bytearray) -> list[AlertRecord]:
@@ -69,13 +69,13 @@ def read_records(body: bytes | bytearray) -> list[AlertRecord]:
         errors.RequestError: they are not what a replica sends.
     """
     try:
-        return [_read(record) for record in _DECODER.decode(body).alerts]
+        return [_alert_record(record) for record in _DECODER.decode(body).alerts]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"expected the alerts that another replica knows of: {error}"
         raise errors.RequestError(message) from error
 
 
-def _read(record: _Record) -> AlertRecord:
+def _alert_record(record: _Record) -> AlertRecord:
     if not (workload.is_namespace(record.namespace) and workload.is_name(record.scaled_object)):
         raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
     if record.heard_at is None and record.told_at is None:
@@ -85,7 +85,6 @@ def _read(record: _Record) -> AlertRecord:
     return AlertRecord(key, record.name, *(NEVER if at is None else at for at in times))
 
 
-PATH = "/alerts"
 EXCHANGE_SECONDS = 30.0
 """After this time a replica knows what it missed."""
 
@@ -101,37 +100,30 @@ class Peers:
         *,
         exchange_seconds: float = EXCHANGE_SECONDS,
     ) -> None:
-        """Take the replicas; `start` asks them for the first time.
-
-        Args:
-            replicas: the other replicas; the caller closes them after the exchange.
-            alerts: the store to share.
-            observe: is called when a replica becomes reachable or unreachable.
-            exchange_seconds: how often the others are asked.
-        """
+        """Take the replicas, which the caller closes; `start` asks them for the first time."""
         self._replicas, self._alerts, self._observe = replicas, alerts, observe
         self._exchange_seconds = exchange_seconds
         self._troubles: Mapping[str, str | None] = {}
-        self._untold: list[AlertRecord] = []
-        self._telling = asyncio.Lock()
-        self._upkeep: asyncio.Task[None] | None = None
+        self._unsent: list[AlertRecord] = []
+        self._sending = asyncio.Lock()
+        self._exchanges: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Ask all replicas once, within a time limit, and then again at each interval."""
         await self._exchange()
-        self._upkeep = asyncio.create_task(self._keep(), name="alerts")
+        self._exchanges = asyncio.create_task(self._exchange_repeatedly(), name="alerts")
 
     async def ended(self) -> BaseException | None:
         """Wait until the exchange has ended, and return the error that ended it, if any."""
-        if self._upkeep is None:
+        if self._exchanges is None:
             return None
-        await asyncio.wait({self._upkeep})
-        return None if self._upkeep.cancelled() else self._upkeep.exception()
+        await asyncio.wait({self._exchanges})
+        return None if self._exchanges.cancelled() else self._exchanges.exception()
 
     async def close(self) -> None:
         """Stop the exchange."""
-        if self._upkeep is not None:
-            self._upkeep.cancel()
+        if self._exchanges is not None:
+            self._exchanges.cancel()
             await self.ended()
 
     async def broadcast(self, records: Sequence[AlertRecord]) -> None:
@@ -140,14 +132,14 @@ class Peers:
         Records that come while a round runs are sent together in the next one: a hundred messages
         at once take two rounds.
         """
-        self._untold += records
-        async with self._telling:
-            told, self._untold = self._untold, []
-            if told and self._replicas.targets:
-                body = written_records(told)
-                self._note((await self._replicas.ask(PATH, LONGEST_BYTES, body)).troubles)
+        self._unsent += records
+        async with self._sending:
+            batch, self._unsent = self._unsent, []
+            if batch and self._replicas.targets:
+                replies = await self._replicas.ask(LONGEST_BYTES, written_records(batch))
+                self._report(replies.troubles)
 
-    async def _keep(self) -> None:
+    async def _exchange_repeatedly(self) -> None:
         while True:
             await asyncio.sleep(self._exchange_seconds)
             self._alerts.expire()
@@ -157,22 +149,20 @@ class Peers:
         if not self._replicas.targets:
             return
         self._replicas.trust_anew()
-        replies = await self._replicas.ask(PATH, LONGEST_BYTES)
-        self._note({**replies.troubles, **dict(self._learnt(replies.bodies))})
-
-    def _learnt(self, bodies: Mapping[str, bytes | bytearray]) -> Iterator[tuple[str, str]]:
-        """Take what replicas know; yield those whose answer is of another kind."""
-        for peer, body in bodies.items():
+        replies = await self._replicas.ask(LONGEST_BYTES)
+        troubles = dict(replies.troubles)
+        for peer, body in replies.bodies.items():
             try:
                 self._alerts.merge(read_records(body))
             except errors.RequestError as error:
-                yield peer, f"an answer of another kind: {error}"
+                troubles[peer] = f"an answer of another kind: {error}"
+        self._report(troubles)
 
-    def _note(self, troubles: Mapping[str, str | None]) -> None:
+    def _report(self, troubles: Mapping[str, str | None]) -> None:
         # A name that is found again counts as back. An address that a name no longer has is not
         # reported.
-        found = dict.fromkeys(set(self._replicas.targets) & self._troubles.keys())
-        for peer, trouble in {**found, **troubles}.items():
+        resolved_names = dict.fromkeys(set(self._replicas.targets) & self._troubles.keys())
+        for peer, trouble in {**resolved_names, **troubles}.items():
             if (trouble is None) != (self._troubles.get(peer) is None):
                 reason = "it is there" if trouble is None else trouble
                 self._observe(facts.PeerChanged(peer, reachable=trouble is None, reason=reason))

@@ -17,6 +17,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.client import Bearer, Client, printable
 
+_PATH = "/alerts"
 REQUEST_SECONDS = 2.0
 LOOKUP_SECONDS = 1.0
 """Asking all others takes at most the sum of these two, even if some do not answer: the sender of
@@ -73,32 +74,31 @@ class Replicas:
             with contextlib.suppress(OSError):  # it may be half written; it is read again later
                 self._trust.load_verify_locations(self._ca_file)
 
-    async def ask(self, path: str, limit_bytes: int, body: bytes | None = None) -> Replies:
+    async def ask(self, limit_bytes: int, body: bytes | None = None) -> Replies:
         """Send all replicas the same request at the same time.
 
         Args:
-            path: the path to ask for.
             limit_bytes: the limit of each answer.
-            body: JSON to post; None: get the path.
+            body: JSON to post; None: get what they have.
         """
-        resolving = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
+        lookups = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
         troubles, names = dict[str, str | None](), dict[str, str]()
-        for target, found in zip(self.targets, await asyncio.gather(*resolving), strict=True):
-            urls = found
+        for target, result in zip(self.targets, await asyncio.gather(*lookups), strict=True):
+            urls = result
             if isinstance(urls, str):
                 troubles[target] = urls
                 urls = self._resolver.last_known(target)
             # Certificates are for the name, not for its addresses.
             name = httpx.URL(target.removeprefix(resolver.DNS_PREFIX)).host
             names |= dict.fromkeys(urls, name)
-        peers = sorted(names)
-        requests = (self._reply(peer + path, names[peer], limit_bytes, body) for peer in peers)
+        replicas = sorted(names)
+        requests = (self._request(url, names[url], limit_bytes, body) for url in replicas)
         bodies = dict[str, bytes | bytearray]()
-        for peer, reply in zip(peers, await asyncio.gather(*requests), strict=True):
+        for url, reply in zip(replicas, await asyncio.gather(*requests), strict=True):
             if isinstance(reply, str):
-                troubles[peer] = reply
+                troubles[url] = reply
             else:
-                troubles[peer], bodies[peer] = None, reply
+                troubles[url], bodies[url] = None, reply
         return Replies(bodies, troubles)
 
     async def close(self) -> None:
@@ -106,16 +106,17 @@ class Replicas:
         await self._resolver.close()
         await self._client.close()
 
-    async def _reply(
-        self, url: str, name: str, limit_bytes: int, body: bytes | None
+    async def _request(
+        self, replica_url: str, server_name: str, limit_bytes: int, body: bytes | None
     ) -> bytes | bytearray | str:
         """Return what a replica answers, or why it could not be reached."""
+        url = replica_url + _PATH
         try:
             if body is None:
-                answer = await self._client.get(url, name, limit_bytes)
+                answer = await self._client.get(url, server_name, limit_bytes)
             else:
                 headers = {"content-type": "application/json"}
-                answer = await self._client.post(url, body, headers, name, limit_bytes)
+                answer = await self._client.post(url, body, headers, server_name, limit_bytes)
         except errors.SourceError as error:
             return str(error)
         if httpx.codes.is_success(answer.status):
