@@ -40,8 +40,7 @@ def admit(request: Request, token: Callable[[], str], name: str) -> None:
         expected = token()
     except errors.SettingsError as error:
         raise HTTPException(503, str(error)) from error
-    offered = offered_by(request)
-    if not hmac.compare_digest(offered, expected.encode()):
+    if not hmac.compare_digest(offered_by(request), expected.encode()):
         message = f"expected {name}: Authorization: Bearer …, or as a Basic password"
         raise HTTPException(401, message, headers=_CHALLENGE)
 
@@ -62,10 +61,12 @@ def offered_by(request: Request) -> bytes:
 
 
 class Bodies:
-    """Reads the bodies of requests; together they are bounded until their requests are answered."""
+    """Reads the bodies of requests; together they are bounded until their requests are answered.
+
+    `seconds` is the longest time for one body.
+    """
 
     def __init__(self, seconds: float = BODY_SECONDS) -> None:
-        """Take the longest time for one body."""
         self._seconds, self._open_bytes = seconds, 0
 
     @contextlib.asynccontextmanager
@@ -114,33 +115,30 @@ def decoded(body: bytearray) -> object:
 
 
 class Guard:
-    """Passes requests with the token to an application, and refuses all others."""
+    """Passes requests with the token to an application, and refuses all others.
+
+    `token` returns the current token, or raises SettingsError. `confined` has what other tokens
+    show; None: there are no others.
+    """
 
     def __init__(
         self, app: ASGIApp, token: Callable[[], str], confined: "Confined | None" = None
     ) -> None:
-        """Protect an application with a token.
-
-        Args:
-            app: the application.
-            token: returns the current token, or raises SettingsError.
-            confined: what other tokens show; None: there are no others.
-        """
         self._app, self._token, self._confined = app, token, confined
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it before anything else of it is read."""
-        answer, request = self._app, Request(scope)
+        app, request = self._app, Request(scope)
         try:
             admit(request, self._token, "the HTTP port's token")
         except HTTPException as error:
-            answer = PlainTextResponse(error.detail, error.status_code, error.headers)
+            app = PlainTextResponse(error.detail, error.status_code, error.headers)
             if self._confined is not None:
                 namespaces = self._confined.allowed(offered_by(request))
                 if namespaces:
                     scope[NAMESPACES] = namespaces
-                    answer = self._confined.app
-        await answer(scope, receive, send)
+                    app = self._confined.app
+        await app(scope, receive, send)
 
 
 NAMESPACES = "keda_gpu_scaler.namespaces"

@@ -84,19 +84,19 @@ def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Cert
         ValueError: it cannot be used; the message names the file and what it is not.
     """
     with named(cert):
-        own = chain(cert)
+        certificates = chain(cert)
     with named(key):
-        private = private_key(key, own[0])
+        key_content = private_key(key, certificates[0])
     authorities = []
     if client_ca is not None:
         with named(client_ca):
             authorities = chain(client_ca)
     return Certificate(
-        chain=_pem(own),
-        key=private,
+        chain=_pem(certificates),
+        key=key_content,
         client_ca=_pem(authorities) or None,
-        begins_at=max(each.not_valid_before_utc for each in own).timestamp(),
-        expires_at=_first_end(own),
+        begins_at=max(each.not_valid_before_utc for each in certificates).timestamp(),
+        expires_at=_first_end(certificates),
         client_ca_expires_at=_first_end(authorities) if authorities else None,
     )
 
@@ -126,14 +126,14 @@ def chain(file: PemFile) -> list[x509.Certificate]:
     """
     content = _content(file)
     try:
-        found = x509.load_pem_x509_certificates(content)
+        certificates = x509.load_pem_x509_certificates(content)
     except (ValueError, x509.InvalidVersion):
         raise ValueError("a PEM file with certificates") from None
     # The parser skips what it cannot read, such as a certificate that is cut off. Each one has a
     # first and a last line.
-    if content.count(b"CERTIFICATE-----") != 2 * len(found):
+    if content.count(b"CERTIFICATE-----") != 2 * len(certificates):
         raise ValueError("a PEM file with certificates, each of them whole")
-    return found
+    return certificates
 
 
 def private_key(file: PemFile, certificate: x509.Certificate) -> bytes:
@@ -187,13 +187,14 @@ def _try_grpc(certificate: Certificate) -> None:
     """
     import grpc  # noqa: PLC0415 - it loads much that those without TLS need not
 
-    pair = (certificate.key, certificate.chain)
-    shown = grpc.ssl_server_credentials(
-        [pair], certificate.client_ca, require_client_auth=certificate.client_ca is not None
+    credentials = grpc.ssl_server_credentials(
+        [(certificate.key, certificate.chain)],
+        certificate.client_ca,
+        require_client_auth=certificate.client_ca is not None,
     )
     server = grpc.server(ThreadPoolExecutor(1))
     try:
-        server.add_secure_port(f"unix-abstract:{secrets.token_hex(16)}", shown)
+        server.add_secure_port(f"unix-abstract:{secrets.token_hex(16)}", credentials)
         server.start()
     except RuntimeError:
         expected = "such as RSA of 2048 bits or ECDSA on P-256"

@@ -40,10 +40,12 @@ def printable(text: str, limit: int = WORDS_SHOWN) -> str:
 
 
 class Bearer(httpx.Auth):
-    """Sends a token that is read for every request, because tokens rotate."""
+    """Sends a token that is read for every request, because tokens rotate.
+
+    `token` returns the current token, or raises SettingsError.
+    """
 
     def __init__(self, token: Callable[[], str]) -> None:
-        """Send what `token` returns; without one it raises SettingsError."""
         self._token = token
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
@@ -92,7 +94,7 @@ class Client:
         timeout_seconds: float,
         max_response_bytes: int = LIMIT_BYTES,
         headers: Mapping[str, str] | None = None,
-        **given: Any,  # noqa: ANN401 - httpx's
+        **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> None:
         """Prepare connections; `close` closes them.
 
@@ -100,13 +102,13 @@ class Client:
             timeout_seconds: limit of a request, from its start to the last byte of its answer.
             max_response_bytes: limit of an answer, after decompression.
             headers: headers of every request.
-            given: more arguments for httpx, which takes nothing from the environment.
+            httpx_arguments: more arguments for httpx, which takes nothing from the environment.
         """
         self._client = httpx.AsyncClient(
             headers={"User-Agent": USER_AGENT, **(headers or {})},
             timeout=timeout_seconds,
             trust_env=False,
-            **given,
+            **httpx_arguments,
         )
         self._large = asyncio.Lock()
         self._timeout_seconds, self._max_response_bytes = timeout_seconds, max_response_bytes
@@ -118,13 +120,13 @@ class Client:
         An answer and what is made of it take up to a hundred MiB. The rest of an answer that turns
         out to be large is read when its turn comes, within the time of the request.
         """
-        held = list[asyncio.Lock]()
-        before = _turn.set(held)
+        held_locks = list[asyncio.Lock]()
+        previous_turn = _turn.set(held_locks)
         try:
             yield
         finally:
-            _turn.reset(before)
-            for lock in held:
+            _turn.reset(previous_turn)
+            for lock in held_locks:
                 lock.release()
 
     async def get(
@@ -133,17 +135,14 @@ class Client:
         server_name: str | None = None,
         limit_bytes: int | None = None,
     ) -> Answer:
-        """Get `url`.
+        """Get `url`, or raise SourceError if there is no whole answer.
 
         Args:
             url: the whole URL.
             server_name: the name that the server's certificate has to be for; None: the URL's.
             limit_bytes: limit of this answer, below that of all.
-
-        Raises:
-            errors.SourceError: there is no whole answer.
         """
-        return await self._answer("GET", url, server_name, limit_bytes)
+        return await self._request("GET", url, server_name, limit_bytes)
 
     async def post(
         self,
@@ -157,27 +156,31 @@ class Client:
 
         The other arguments, and the errors, are those of `get`.
         """
-        given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
-        return await self._answer("POST", url, server_name, limit_bytes, headers=headers, **given)
+        content: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
+        return await self._request(
+            "POST", url, server_name, limit_bytes, headers=headers, **content
+        )
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
-    async def _answer(
+    async def _request(
         self,
         method: str,
         url: str,
         server_name: str | None,
         limit_bytes: int | None,
-        **given: Any,  # noqa: ANN401 - httpx's
+        **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> Answer:
-        expected_name = {} if server_name is None else {"sni_hostname": server_name}
+        extensions = {} if server_name is None else {"sni_hostname": server_name}
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                request = self._client.build_request(method, url, extensions=expected_name, **given)
+                request = self._client.build_request(
+                    method, url, extensions=extensions, **httpx_arguments
+                )
                 request.headers["Accept-Encoding"] = "gzip"
-                return await self._sent(request, limit_bytes or self._max_response_bytes)
+                return await self._send(request, limit_bytes or self._max_response_bytes)
         except (TimeoutError, httpx.TimeoutException) as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
@@ -196,15 +199,15 @@ class Client:
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             raise errors.SourceUnreachableError(error_text(error)) from error
 
-    async def _sent(self, request: httpx.Request, limit_bytes: int) -> Answer:
+    async def _send(self, request: httpx.Request, limit_bytes: int) -> Answer:
         response = await self._client.send(request, stream=True)
         body, size, turn = bytearray(), 0, _turn.get()
         try:
             gzip = _decompressor(response.headers.get("content-encoding", "identity"))
             async for piece in response.aiter_raw():
-                left = piece
-                while left:
-                    part, left = _unpacked(left, gzip)
+                rest = piece
+                while rest:
+                    part, rest = _unpack(rest, gzip)
                     size += len(part)
                     if size > limit_bytes:
                         message = f"an answer of more than {limit_bytes} bytes"
@@ -248,11 +251,7 @@ def of_one_server(
 
 
 def _decompressor(encoding: str) -> "zlib._Decompress | None":
-    """Return what unpacks a body with this Content-Encoding; None: it is not compressed.
-
-    Raises:
-        errors.SourceMalformedError: it is not what was asked for.
-    """
+    """Return what unpacks a body with this Content-Encoding; None: it is not compressed."""
     if encoding.lower() == "identity":
         return None
     if encoding.lower() == "gzip":
@@ -261,14 +260,10 @@ def _decompressor(encoding: str) -> "zlib._Decompress | None":
     raise errors.SourceMalformedError(message)
 
 
-def _unpacked(piece: bytes, gzip: "zlib._Decompress | None") -> tuple[bytes, bytes]:
-    """Return the next part of a piece of a body, perhaps empty, and what is left of the piece.
+def _unpack(piece: bytes, gzip: "zlib._Decompress | None") -> tuple[bytes, bytes]:
+    """Return the next part of a piece of a body, perhaps empty, and the rest of the piece.
 
     Parts are small, because a few compressed bytes can become gigabytes.
-
-    Raises:
-        zlib.error: it is not compressed as it claims.
-        errors.SourceMalformedError: something follows the end of what was compressed.
     """
     if gzip is None:
         return piece[:PART_BYTES], piece[PART_BYTES:]

@@ -20,7 +20,6 @@ import httpx
 
 DNS_PREFIX = "dns+"
 
-
 LookUp = Callable[[httpx.URL], Awaitable[frozenset[str]]]
 Result = TypeVar("Result")
 
@@ -51,17 +50,16 @@ async def look_up(url: httpx.URL) -> frozenset[str]:
         OSError: the name has no address, or DNS cannot be reached now.
         UnicodeError: the name is not valid.
     """
-    found = await in_daemon_thread(
+    addresses = await in_daemon_thread(
         functools.partial(socket.getaddrinfo, url.host, url.port, type=socket.SOCK_STREAM)
     )
-    return frozenset(str(url.copy_with(host=str(address[0]))) for *_, address in found)
+    return frozenset(str(url.copy_with(host=str(address[0]))) for *_, address in addresses)
 
 
 class Resolver:
     """Looks names up, with one lookup at a time for each name."""
 
     def __init__(self, look_up: LookUp = look_up) -> None:
-        """Use `look_up` to look up one name."""
         self._look_up = look_up
         self._lookups: dict[str, asyncio.Task[frozenset[str] | str]] = {}
         self._known: dict[str, frozenset[str]] = {}
@@ -75,7 +73,7 @@ class Resolver:
             return frozenset((target,))
         lookup = self._lookups.get(target)
         if lookup is None:
-            lookup = self._lookups[target] = asyncio.create_task(self._looked_up(target))
+            lookup = self._lookups[target] = asyncio.create_task(self._resolve(target))
         done, _ = await asyncio.wait({lookup}, timeout=timeout_seconds)
         if not done:
             return f"the name was not resolved within {timeout_seconds:g} s"
@@ -92,9 +90,9 @@ class Resolver:
             lookup.cancel()
         await asyncio.gather(*lookups, return_exceptions=True)
 
-    async def _looked_up(self, target: str) -> frozenset[str] | str:
+    async def _resolve(self, target: str) -> frozenset[str] | str:
         try:
-            found = await self._look_up(httpx.URL(target.removeprefix(DNS_PREFIX)))
+            urls = await self._look_up(httpx.URL(target.removeprefix(DNS_PREFIX)))
         except (OSError, UnicodeError, httpx.InvalidURL) as error:
             # Without an answer of DNS nothing is known about the name: its last URLs stay.
             if getattr(error, "errno", None) != socket.EAI_AGAIN:
@@ -102,5 +100,5 @@ class Resolver:
             return str(error)
         finally:
             del self._lookups[target]
-        self._known[target] = found
-        return found
+        self._known[target] = urls
+        return urls

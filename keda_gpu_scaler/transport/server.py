@@ -37,7 +37,10 @@ class Bounds(NamedTuple):
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its own signal handlers, and with limits on connections."""
+    """Uvicorn without its own signal handlers, and with limits on connections.
+
+    `certificate` returns the current certificate and is called at each handshake; None: no TLS.
+    """
 
     def __init__(
         self,
@@ -45,13 +48,6 @@ class Server(uvicorn.Server):
         bounds: Bounds,
         certificate: "Callable[[], Certificate] | None" = None,
     ) -> None:
-        """Prepare the server; it listens on the sockets that `serve` gets.
-
-        Args:
-            app: the application to serve.
-            bounds: the limits of clients.
-            certificate: returns the current certificate, called at each handshake; None: no TLS.
-        """
         config = uvicorn.Config(
             app,
             http="h11",
@@ -61,7 +57,9 @@ class Server(uvicorn.Server):
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=bounds.shutdown_seconds,
-            ssl_context_factory=None if certificate is None else lambda *_: _following(certificate),
+            ssl_context_factory=None
+            if certificate is None
+            else lambda *_: _tls_context(certificate),
         )
         super().__init__(config)
         self._bounds = bounds
@@ -79,8 +77,8 @@ class Server(uvicorn.Server):
         self._since = {request: self._since.get(request, now) for request in requests}
         requests.sort(key=lambda request: (request[1] is not None, self._since[request]))
         too_many = max(0, len(requests) - self._bounds.connections)
-        for place, request in enumerate(requests):
-            if place < too_many or now - self._since[request] > self._bounds.request_seconds:
+        for index, request in enumerate(requests):
+            if index < too_many or now - self._since[request] > self._bounds.request_seconds:
                 connection, _ = request
                 connection.transport.abort()
         return await super().on_tick(counter)
@@ -91,7 +89,7 @@ class Server(uvicorn.Server):
         yield
 
 
-def _following(certificate: "Callable[[], Certificate]") -> ssl.SSLContext:
+def _tls_context(certificate: "Callable[[], Certificate]") -> ssl.SSLContext:
     """Return a context that shows the current certificate in each handshake."""
 
     @functools.lru_cache(maxsize=1)
@@ -139,7 +137,7 @@ class HttpServer:
             errors.SettingsError: nothing can listen on this address.
         """
         try:
-            self._listener = _Listener(fileno=_listening(self._host, self._port).detach())
+            self._listener = _Listener(fileno=_listening_socket(self._host, self._port).detach())
         except OSError as error:
             where = f"port {self._port} of {self._host or 'any address'}"
             reason = error.strerror or error
@@ -184,9 +182,9 @@ class _Listener(socket.socket):
             raise
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening_socket(host: str, port: int) -> socket.socket:
     if not host and socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)  # noqa: S104
-    family, *_, address = found[0]
+    addresses = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)  # noqa: S104
+    family, *_, address = addresses[0]
     return socket.create_server(address[:2], family=family)
