@@ -33,7 +33,7 @@ SMALLER = "group_by in Alertmanager's route makes messages smaller"
 SENTENCES = 10
 """How many refused alerts are shown; a rule makes the same mistake in all of them."""
 
-_CALLED: Mapping[type, str] = {list: "a list", dict: "an object"}
+_KINDS: Mapping[type, str] = {list: "a list", dict: "an object"}
 
 
 class Sender(StrEnum):
@@ -62,41 +62,29 @@ class Notification:
 
 
 def read_labels(value: object) -> Mapping[str, str]:
-    """Read labels: names and values must be text.
-
-    Raises:
-        errors.RequestError: they are not text.
-    """
+    """Return labels, or raise RequestError if they are not text."""
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise errors.RequestError("expected labels that are an object of texts")
     return value
 
 
-def labelled_scaled_object(found: Mapping[str, str]) -> ScaledObject:
-    """Return the ScaledObject that labels name.
-
-    Raises:
-        errors.RequestError: they name none, or more than one.
-    """
-    names = {found[label] for label in OBJECT_LABELS if label in found}
+def labelled_scaled_object(labels: Mapping[str, str]) -> ScaledObject:
+    """Return the ScaledObject that labels name, or raise RequestError if it is not exactly one."""
+    names = {labels[label] for label in OBJECT_LABELS if label in labels}
     if len(names) > 1:
         raise errors.RequestError(f"expected one ScaledObject, found {shown(str(sorted(names)))}")
-    named = {"namespace": "namespace" in found, "scaled_object": bool(names)}
-    missing = [label for label, is_there in named.items() if not is_there]
+    is_given = {"namespace": "namespace" in labels, "scaled_object": bool(names)}
+    missing = [label for label, given in is_given.items() if not given]
     if missing:
         raise errors.RequestError(
             f"no label {' and no label '.join(missing)}; add namespace and scaled_object, the "
             "ScaledObject's, to the labels of the rule, or send to /webhook/NAMESPACE/NAME"
         )
-    return scaled_object(found["namespace"], names.pop())
+    return scaled_object(labels["namespace"], names.pop())
 
 
 def scaled_object(namespace: str, name: str) -> ScaledObject:
-    """Return the ScaledObject of this name.
-
-    Raises:
-        errors.RequestError: it is not a valid name.
-    """
+    """Return the ScaledObject of this name, or raise RequestError if it is not a valid name."""
     if not (workload.is_namespace(namespace) and workload.is_name(name)):
         raise errors.RequestError(
             f"expected the names of a namespace and of a ScaledObject, found "
@@ -106,11 +94,7 @@ def scaled_object(namespace: str, name: str) -> ScaledObject:
 
 
 def read_time(value: object, field: str) -> float | None:
-    """Read an RFC 3339 time; Go's year 1, which means no time, becomes None.
-
-    Raises:
-        errors.RequestError: it is not a time.
-    """
+    """Read an RFC 3339 time; Go's year 1, which means no time, becomes None."""
     if value is None:
         return None
     try:
@@ -122,9 +106,9 @@ def read_time(value: object, field: str) -> float | None:
     return None if at.year == 1 else at.timestamp()
 
 
-def mark(found: object) -> str:
+def mark(value: object) -> str:
     """Return a short hash of a value, independent of the order of its names."""
-    return hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
 def shown(value: object) -> str:
@@ -132,7 +116,7 @@ def shown(value: object) -> str:
 
     Lists and objects are only named as such: they can be nested too deeply to be written.
     """
-    text = _CALLED.get(type(value)) or str(value)
+    text = _KINDS.get(type(value)) or str(value)
     safe = "".join(char if char.isprintable() else "?" for char in text)
     return safe if len(safe) <= NAME_CHARACTERS else f"{safe[:NAME_CHARACTERS]}…"
 
@@ -144,44 +128,43 @@ _FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
 
 
 def read_alertmanager(payload: Json, scaled_object: ScaledObject | None) -> Notification:
-    """Return what a message with a list of alerts says.
-
-    Raises:
-        errors.RequestError: it has more of them than a store keeps.
-    """
+    """Return what a message with a list of alerts says; of more than a store keeps, nothing."""
     alerts = payload["alerts"]
     if len(alerts) > LIMIT:
         message = f"expected at most {LIMIT} alerts, found {len(alerts)}; {SMALLER}"
         raise errors.RequestError(message)
-    said, refused = list[AlertUpdate](), list[str]()
+    valid_updates, refused = list[AlertUpdate](), list[str]()
     for number, alert in enumerate(alerts):
         try:
-            said.append(_update(alert, scaled_object))
+            valid_updates.append(_parse_alert(alert, scaled_object))
         except errors.RequestError as error:
             if len(refused) < SENTENCES:
-                refused.append(f"alerts[{number}]{_called(alert)}: {error}")
-    updates = tuple(update for update in said if update.name not in UNKNOWN_ALERTS)
+                refused.append(f"alerts[{number}]{_name_in_brackets(alert)}: {error}")
+    updates = tuple(update for update in valid_updates if update.name not in UNKNOWN_ALERTS)
     truncated = payload.get("truncatedAlerts")
     return Notification(
         # Only Grafana has organisations.
         sender=Sender.GRAFANA if "orgId" in payload else Sender.ALERTMANAGER,
         updates=updates,
-        passed_over=len(said) - len(updates),
+        passed_over=len(valid_updates) - len(updates),
         refused=tuple(refused),
-        more_refused=len(alerts) - len(said) - len(refused),
+        more_refused=len(alerts) - len(valid_updates) - len(refused),
         truncated=truncated if isinstance(truncated, int) else 0,
     )
 
 
-def _update(alert: object, scaled_object: ScaledObject | None) -> AlertUpdate:
+def _parse_alert(alert: object, scaled_object: ScaledObject | None) -> AlertUpdate:
     if not isinstance(alert, dict):
         raise errors.RequestError("expected an object")
     labels, status = read_labels(alert.get("labels")), alert.get("status")
     if status not in ("firing", "resolved"):
         message = f"expected the status firing or resolved, found {shown(status)}"
         raise errors.RequestError(message)
+    fingerprint = alert.get("fingerprint")
+    if not (isinstance(fingerprint, str) and _FINGERPRINT.fullmatch(fingerprint)):
+        fingerprint = mark(labels)
     return AlertUpdate(
-        Key(scaled_object or labelled_scaled_object(labels), _mark(alert, labels)),
+        Key(scaled_object or labelled_scaled_object(labels), fingerprint),
         shown(labels.get("alertname", "an alert without a name")),
         fires=status == "firing",
         starts_at=read_time(alert.get("startsAt"), "startsAt"),
@@ -189,16 +172,7 @@ def _update(alert: object, scaled_object: ScaledObject | None) -> AlertUpdate:
     )
 
 
-def _mark(alert: Json, labels: Mapping[str, str]) -> str:
-    """Return what identifies an alert: the sender's fingerprint, or a hash of its labels."""
-    fingerprint = alert.get("fingerprint")
-    if isinstance(fingerprint, str) and _FINGERPRINT.fullmatch(fingerprint):
-        return fingerprint
-    return mark(labels)
-
-
-def _called(alert: object) -> str:
-    """Return the name of an alert in brackets, if it has one."""
+def _name_in_brackets(alert: object) -> str:
     labels = alert.get("labels") if isinstance(alert, dict) else None
     name = labels.get("alertname") if isinstance(labels, dict) else None
     return "" if name is None else f" ({shown(name)})"
@@ -216,11 +190,7 @@ STATES = {
 
 
 def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notification:
-    """Return what a message about one rule says.
-
-    Raises:
-        errors.RequestError: it has no state that Grafana knows.
-    """
+    """Return what a message about one rule says."""
     state = payload["state"]
     if not isinstance(state, str) or state not in STATES:
         raise errors.RequestError(
@@ -231,15 +201,15 @@ def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notificat
         return Notification(Sender.GRAFANA_DASHBOARD, (), passed_over=1)
     name = shown(payload.get("ruleName") or "a rule without a name")
     try:
-        whose = scaled_object or labelled_scaled_object(read_labels(payload.get("tags") or {}))
+        target = scaled_object or labelled_scaled_object(read_labels(payload.get("tags") or {}))
     except errors.RequestError as error:
         return Notification(Sender.GRAFANA_DASHBOARD, (), refused=(f"{name}: {error}",))
-    update = AlertUpdate(Key(whose, mark(_rule(payload))), name, fires)
+    update = AlertUpdate(Key(target, mark(_rule_identity(payload))), name, fires)
     return Notification(Sender.GRAFANA_DASHBOARD, (update,))
 
 
-def _rule(payload: Json) -> list[str]:
-    """Return what identifies a rule: its number, with the Grafana that assigned it.
+def _rule_identity(payload: Json) -> list[str]:
+    """Return the number of a rule and the Grafana that assigned it.
 
     The name is not part of it: a rule that is renamed while it fires must still end.
     """
@@ -251,20 +221,17 @@ def _rule(payload: Json) -> list[str]:
     return [number, grafana._replace(path="", query="", fragment="").geturl()]
 
 
-def read_notification(payload: object, whose: ScaledObject | None) -> Notification:
-    """Return what a message says.
+def read_notification(payload: object, scaled_object: ScaledObject | None) -> Notification:
+    """Return what a message says, or raise RequestError if it is none of a known sender.
 
     Args:
         payload: the message, decoded.
-        whose: the ScaledObject of all its alerts; None: their labels name it.
-
-    Raises:
-        errors.RequestError: it is not a message of a known sender.
+        scaled_object: the ScaledObject of all its alerts; None: their labels name it.
     """
     if isinstance(payload, dict) and isinstance(payload.get("alerts"), list):
-        return read_alertmanager(payload, whose)
+        return read_alertmanager(payload, scaled_object)
     if isinstance(payload, dict) and "state" in payload:
-        return read_grafana(payload, whose)
+        return read_grafana(payload, scaled_object)
     raise errors.RequestError(
         "expected a message of Alertmanager or of Grafana: a JSON object with `alerts`, a list, or "
         "with `state`"

@@ -74,38 +74,31 @@ class AlertRecord:
         return max(self.heard_at, self.told_at)
 
 
-def noted(update: AlertUpdate, known: AlertRecord | None, now: float) -> AlertRecord:
-    """Return the record of an alert after a sender's update.
-
-    Args:
-        update: what the sender says.
-        known: the record before.
-        now: the time of the update.
-    """
+def updated(known: AlertRecord | None, update: AlertUpdate, now: float) -> AlertRecord:
+    """Return the record of an alert after a sender's update; None: it had no record before."""
     at = now if known is None else max(now, known.newest_at + TICK_SECONDS)
     starts_at = at if update.starts_at is None else update.starts_at
-    said = AlertRecord(update.key, update.name)
     if update.fires:
-        said = replace(said, began_at=starts_at, heard_at=at)
+        record = AlertRecord(update.key, update.name, began_at=starts_at, heard_at=at)
     else:
         # An end never comes before its beginning, even if clocks differ.
         ended_at = max(at if update.ends_at is None else update.ends_at, update.starts_at or NEVER)
-        said = replace(said, ended_at=ended_at, told_at=at)
-    return said if known is None else merged(known, said)
+        record = AlertRecord(update.key, update.name, ended_at=ended_at, told_at=at)
+    return record if known is None else merged(known, record)
 
 
-def merged(one: AlertRecord, other: AlertRecord) -> AlertRecord:
+def merged(first: AlertRecord, second: AlertRecord) -> AlertRecord:
     """Return what two replicas together know of an alert.
 
     The result does not depend on the order, the number or the grouping of merges.
     """
     # An end that is told again also ends what a late message has revived.
-    ended_at, told_at = max((one.ended_at, one.told_at), (other.ended_at, other.told_at))
+    ended_at, told_at = max((first.ended_at, first.told_at), (second.ended_at, second.told_at))
     return AlertRecord(
-        one.key,
-        max(one.name, other.name),
-        began_at=max(one.began_at, other.began_at),
-        heard_at=max(one.heard_at, other.heard_at),
+        first.key,
+        max(first.name, second.name),
+        began_at=max(first.began_at, second.began_at),
+        heard_at=max(first.heard_at, second.heard_at),
         ended_at=ended_at,
         told_at=told_at,
     )
@@ -151,7 +144,7 @@ class Alerts:
         """Return the name of the alert that has fired longest for an object; None: none fires."""
         since = self._clock() - self.lifetime_seconds
         alerts = self._firing.get(scaled_object, {}).values()
-        names = [(each.began_at, each.name) for each in alerts if each.heard_at > since]
+        names = [(alert.began_at, alert.name) for alert in alerts if alert.heard_at > since]
         return min(names)[1] if names else None
 
     @contextmanager
@@ -173,9 +166,9 @@ class Alerts:
         """
         self.expire()
         now = self._clock()
-        said = [noted(update, self._records.get(update.key), now) for update in updates]
-        learnt = [record for record in said if self._learn(record, now, "a message")]
-        return [self._records[record.key] for record in learnt]
+        records = [updated(self._records.get(update.key), update, now) for update in updates]
+        stored = [record for record in records if self._add(record, now, "a message")]
+        return [self._records[record.key] for record in stored]
 
     def merge(self, records: Iterable[AlertRecord]) -> None:
         """Take what another replica knows; ignore records from the future."""
@@ -183,7 +176,7 @@ class Alerts:
         now = self._clock()
         for record in records:
             if record.newest_at <= now + AHEAD_SECONDS:
-                self._learn(record, now, "another replica")
+                self._add(record, now, "another replica")
 
     def records(self) -> list[AlertRecord]:
         """Return all records, for other replicas."""
@@ -192,27 +185,29 @@ class Alerts:
     def expire(self) -> None:
         """Forget alerts that were not mentioned for their lifetime; call it from time to time."""
         since = self._clock() - self.lifetime_seconds
-        for record in [each for each in self._records.values() if each.newest_at <= since]:
-            self._forget(record)
+        for record in self.records():
+            if record.newest_at <= since:
+                self._forget(record)
 
-    def _learn(self, record: AlertRecord, now: float, speaker: str) -> bool:
-        """Merge a record with what is known; tell whether it is in the store now."""
+    def _add(self, record: AlertRecord, now: float, source: str) -> bool:
+        """Merge a record with what is known; return whether it is in the store now."""
         known = self._records.get(record.key)
         if record.began_at > now + SENDER_AHEAD_SECONDS:
             record = replace(record, began_at=record.heard_at)
-        if record.newest_at <= now - self.lifetime_seconds or not (known or self._has_room()):
+        if record.newest_at <= now - self.lifetime_seconds:
             return False
-        self._put(record if known is None else merged(known, record), speaker)
+        if known is not None:
+            record = merged(known, record)
+        elif len(self._records) >= self.limit:
+            if not self._ended:
+                return False
+            self._forget(self._records[next(iter(self._ended))])
+        self._put(record, source)
         return True
 
-    def _has_room(self) -> bool:
-        if len(self._records) >= self.limit and self._ended:
-            self._forget(self._records[next(iter(self._ended))])
-        return len(self._records) < self.limit
-
-    def _put(self, record: AlertRecord, speaker: str) -> None:
+    def _put(self, record: AlertRecord, source: str) -> None:
         firing = self._firing.get(record.key.scaled_object, {})
-        fired = record.key in firing
+        fired_before = record.key in firing
         self._records[record.key] = record
         if record.fires:
             self._firing.setdefault(record.key.scaled_object, firing)[record.key] = record
@@ -220,27 +215,27 @@ class Alerts:
         else:
             self._drop_firing(record)
             self._ended.setdefault(record.key)
-        if record.fires != fired:
+        if record.fires != fired_before:
             state = "it fires" if record.fires else "it is resolved"
-            self._tell(record, f"{speaker} says that {state}", fires=record.fires)
+            self._notify(record, f"{source} says that {state}", fires=record.fires)
 
     def _forget(self, record: AlertRecord) -> None:
         del self._records[record.key]
         self._ended.pop(record.key, None)
         if self._drop_firing(record):
             lifetime = durations.text(self.lifetime_seconds)
-            self._tell(record, f"no message has said for {lifetime} that it fires", fires=False)
+            self._notify(record, f"no message has said for {lifetime} that it fires", fires=False)
 
     def _drop_firing(self, record: AlertRecord) -> bool:
-        """Remove an alert from the firing ones; tell whether it was one of them."""
+        """Remove an alert from the firing ones; return whether it was one of them."""
         firing = self._firing.get(record.key.scaled_object, {})
-        fired = firing.pop(record.key, None) is not None
+        was_firing = firing.pop(record.key, None) is not None
         if not firing:
             self._firing.pop(record.key.scaled_object, None)
-        return fired
+        return was_firing
 
-    def _tell(self, record: AlertRecord, reason: str, *, fires: bool) -> None:
-        name = record.key.scaled_object
-        self._observe(facts.AlertChanged(name, record.name, fires, reason))
-        for call in tuple(self._listening.get(name, ())):
+    def _notify(self, record: AlertRecord, reason: str, *, fires: bool) -> None:
+        scaled_object = record.key.scaled_object
+        self._observe(facts.AlertChanged(scaled_object, record.name, fires, reason))
+        for call in tuple(self._listening.get(scaled_object, ())):
             call()
