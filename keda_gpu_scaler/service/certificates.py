@@ -40,7 +40,7 @@ class CertificateFiles:
         observe: facts.Observer,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Read the files for the first time.
+        """Read the files, or raise SettingsError if they hold no usable certificate.
 
         Args:
             server: the server that shows the certificate.
@@ -49,36 +49,35 @@ class CertificateFiles:
             client_ca: PEM file with the CAs of clients; None: clients need no certificate.
             observe: gets each certificate, and each reason why one cannot be used.
             clock: Unix seconds.
-
-        Raises:
-            errors.SettingsError: the files hold no usable certificate.
         """
         self._server, self._observe, self._clock = server, observe, clock
         self._paths = tuple(path for path in (cert, key or cert, client_ca) if path is not None)
         self._lock = threading.Lock()
-        self._lapses: set[str] = set()
-        self._seen = self._read()
+        self._reported_problems: set[str] = set()
+        self._files = self._read()
         try:
-            self._latest = self._judged(self._seen)
+            self._certificate = self._parse(self._files)
         except ValueError as error:
             raise errors.SettingsError(f"no certificate to serve with: {error}") from error
-        self._loaded()
+        self._observe(facts.CertificateLoaded(server, self._certificate.expires_at))
+        self._report_dates()
 
     def current(self) -> Certificate:
         """Return the certificate in the files, or the last one that could be used."""
         with self._lock:
-            found = self._read()
-            if found != self._seen:
-                self._seen = found
+            files = self._read()
+            if files != self._files:
+                self._files = files
                 try:
-                    self._latest = self._judged(found)
+                    self._certificate = self._parse(files)
                 except ValueError as error:
                     self._observe(facts.CertificateRefused(self._server, str(error)))
                 else:
-                    self._lapses.clear()
-                    self._loaded()
-            self._notice_dates()
-            return self._latest
+                    self._reported_problems.clear()
+                    expires_at = self._certificate.expires_at
+                    self._observe(facts.CertificateLoaded(self._server, expires_at))
+            self._report_dates()
+            return self._certificate
 
     def expiries(self) -> Mapping[str, float]:
         """Return when the certificates in use expire, in Unix seconds.
@@ -86,42 +85,38 @@ class CertificateFiles:
         `server` is the certificate that clients see. `client_ca` is the first of the clients' CAs
         to expire, if clients need a certificate.
         """
-        current = self.current()
-        found = {"server": current.expires_at}
-        if current.client_ca_expires_at is not None:
-            found["client_ca"] = current.client_ca_expires_at
-        return found
+        certificate = self.current()
+        expiries = {"server": certificate.expires_at}
+        if certificate.client_ca_expires_at is not None:
+            expiries["client_ca"] = certificate.client_ca_expires_at
+        return expiries
 
     def _read(self) -> tuple[PemFile, ...]:
         return tuple(read_pem(path) for path in self._paths)
 
-    def _judged(self, found: tuple[PemFile, ...]) -> Certificate:
-        certificate = judge(*found)
-        with named(found[0]):
+    def _parse(self, files: tuple[PemFile, ...]) -> Certificate:
+        certificate = judge(*files)
+        with named(files[0]):
             require_served(self._server, certificate)
         return certificate
 
-    def _loaded(self) -> None:
-        self._observe(facts.CertificateLoaded(self._server, self._latest.expires_at))
-        self._notice_dates()
-
-    def _notice_dates(self) -> None:
+    def _report_dates(self) -> None:
         """Report once that connections fail because a certificate in use is out of its dates."""
-        for reason in _lapses(self._latest, self._clock()):
-            if reason not in self._lapses:
-                self._lapses.add(reason)
-                self._observe(facts.CertificateLapsed(self._server, reason))
+        for problem in _date_problems(self._certificate, self._clock()):
+            if problem not in self._reported_problems:
+                self._reported_problems.add(problem)
+                self._observe(facts.CertificateLapsed(self._server, problem))
 
 
-def _lapses(certificate: Certificate, now: float) -> Iterator[str]:
+def _date_problems(certificate: Certificate, now: float) -> Iterator[str]:
     if now >= certificate.expires_at:
-        yield f"expired at {_written(certificate.expires_at)}"
+        yield f"expired at {_iso_time(certificate.expires_at)}"
     elif now < certificate.begins_at:
-        yield f"not valid before {_written(certificate.begins_at)}"
-    authority_ends = certificate.client_ca_expires_at
-    if authority_ends is not None and now >= authority_ends:
-        yield f"a CA of its clients expired at {_written(authority_ends)}"
+        yield f"not valid before {_iso_time(certificate.begins_at)}"
+    ca_expires_at = certificate.client_ca_expires_at
+    if ca_expires_at is not None and now >= ca_expires_at:
+        yield f"a CA of its clients expired at {_iso_time(ca_expires_at)}"
 
 
-def _written(seconds: float) -> str:
+def _iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()

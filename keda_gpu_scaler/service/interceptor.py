@@ -28,7 +28,15 @@ from keda_gpu_scaler.telemetry import facts
 MAX_MESSAGE_BYTES = 4096
 INTERNAL_TEXT = "internal error of the scaler; its log has the details"
 DEADLINE_TEXT = "the caller's deadline passed before the load was known"
+OTHER_STREAMS = 100
+"""Watches of the health and streams of reflection, which KEDA does not open; each takes 25 KiB."""
+MAX_OPEN_REQUEST_BYTES = 16 * 2**20
+"""Of all open calls together: a stream keeps its request for as long as it lasts."""
+# The deadline passes at the caller earlier than here, by the time the request was on its way.
+_LATENCY_SECONDS = 0.1
 _ELLIPSIS = "…"
+
+log = structlog.get_logger()
 
 CODES = {
     errors.SpecError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -81,16 +89,6 @@ def _wire_bytes(text: str) -> int:
     return len(data) + 2 * sum(byte > ord("~") or byte == ord("%") for byte in data)
 
 
-OTHER_STREAMS = 100
-"""Watches of the health and streams of reflection, which KEDA does not open; each takes 25 KiB."""
-MAX_OPEN_REQUEST_BYTES = 16 * 2**20
-"""Of all open calls together: a stream keeps its request for as long as it lasts."""
-
-log = structlog.get_logger()
-
-# The deadline passes at the caller earlier than here, by the time the request was on its way.
-_LATENCY_SECONDS = 0.1
-
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Behaviour = Callable[[Any, Context], Awaitable[Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
@@ -126,15 +124,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             handler = await continuation(handler_call_details)
             if handler is None:
                 return None
-            self._handlers[path] = self._around(handler, path)
+            if path.startswith(self._prefix):
+                handler = self._rpc_handler(handler, path.removeprefix(self._prefix))
+            elif handler.response_streaming:
+                handler = self._other_stream_handler(handler)
+            self._handlers[path] = handler
         return self._handlers[path]
 
-    def _around(self, handler: Any, path: str) -> Handler:  # noqa: ANN401 - as below
-        if path.startswith(self._prefix):
-            return self._guarded(handler, path.removeprefix(self._prefix))
-        return self._counted(handler) if handler.response_streaming else handler
-
-    def _counted(self, handler: Any) -> Handler:  # noqa: ANN401 - as below
+    def _other_stream_handler(self, handler: Any) -> Handler:  # noqa: ANN401 - as below
         """Return the handler of another service's stream, of which there may be a few."""
         behaviour = handler.stream_stream or handler.unary_stream
         make = (
@@ -155,7 +152,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
 
         return make(answers, handler.request_deserializer, handler.response_serializer)
 
-    def _guarded(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpc types behaviours as synchronous
+    def _rpc_handler(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpc types behaviours as synchronous
         behaviour: Behaviour = handler.unary_unary or handler.unary_stream
         make = (
             grpc.unary_stream_rpc_method_handler
@@ -165,26 +162,26 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
 
         # One coroutine for all of it: each further one is a frame more in every call.
         async def call(data: bytes, context: Context) -> object:
-            started, outcome, asked = time.monotonic(), _OK, None
+            started, outcome, reference = time.monotonic(), _OK, None
             self._open_bytes += len(data)
             try:
-                request, asked = self._admitted(handler.request_deserializer, data)
-                self._observe(_began(method, asked, context))
+                request, reference = self._admit(handler.request_deserializer, data)
+                self._observe(_call_began(method, reference, context))
                 return await behaviour(request, context)
             except _BusyError:
                 outcome = BUSY
             except (asyncio.CancelledError, grpc.aio.InternalError) as error:
                 if _is_abandoned(error):
-                    outcome = _abandoned(context)
+                    outcome = _abandoned_status(context)
                     raise asyncio.CancelledError from None
-                outcome = _failed(method, error)
+                outcome = _failure_status(method, error)
             except (KeyboardInterrupt, SystemExit, GeneratorExit):
                 raise
             except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
-                outcome = _failed(method, error)
+                outcome = _failure_status(method, error)
             finally:
-                if asked is not None:
-                    self._places.give_back(asked.namespace)
+                if reference is not None:
+                    self._places.give_back(reference.namespace)
                 self._open_bytes -= len(data)
                 code = "OK" if outcome is _OK else outcome.code.name
                 self._observe(facts.Called(method, code, time.monotonic() - started))
@@ -192,15 +189,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
 
         return make(call, None, handler.response_serializer)
 
-    def _admitted(
+    def _admit(
         self, deserializer: Callable[[bytes], Any], data: bytes
     ) -> tuple[object, pb.ScaledObjectRef]:
-        """Return the request of a call that has taken its place, and what it is about.
-
-        Raises:
-            _BusyError: there is no place for it.
-            errors.RequestError: it is no request.
-        """
+        """Return the request of a call that has taken its place, and what it is about."""
         if self._open_bytes > MAX_OPEN_REQUEST_BYTES:
             raise _BusyError
         try:
@@ -211,20 +203,20 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
                 "of another type, or not UTF-8"
             ) from error
         is_nested = isinstance(request, pb.GetMetricsRequest)
-        asked = request.scaledObjectRef if is_nested else request
-        if not self._places.take(asked.namespace):
+        reference = request.scaledObjectRef if is_nested else request
+        if not self._places.take(reference.namespace):
             raise _BusyError
-        return request, asked
+        return request, reference
 
 
-def _began(method: str, asked: pb.ScaledObjectRef, context: Context) -> facts.CallBegan:
-    sent = context.invocation_metadata() or ()
-    parent = next((str(value) for key, value in sent if key == "traceparent"), "")
-    return facts.CallBegan(method, ScaledObject(asked.namespace, asked.name), parent)
+def _call_began(method: str, reference: pb.ScaledObjectRef, context: Context) -> facts.CallBegan:
+    metadata = context.invocation_metadata() or ()
+    parent = next((str(value) for key, value in metadata if key == "traceparent"), "")
+    return facts.CallBegan(method, ScaledObject(reference.namespace, reference.name), parent)
 
 
 def _is_abandoned(error: BaseException) -> bool:
-    """Tell whether the caller went away, during the evaluation or while the answer was written.
+    """Return whether the caller went away, during the evaluation or while the answer was written.
 
     If not, something that the call waited for was cancelled. gRPC would leave the call open.
     """
@@ -232,15 +224,15 @@ def _is_abandoned(error: BaseException) -> bool:
     return isinstance(error, grpc.aio.InternalError) or (task is not None and task.cancelling() > 0)
 
 
-def _abandoned(context: Context) -> Status:
+def _abandoned_status(context: Context) -> Status:
     seconds_left: float | None = context.time_remaining()
     if seconds_left is not None and seconds_left < _LATENCY_SECONDS:
         return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
     return Status(grpc.StatusCode.CANCELLED, "")
 
 
-def _failed(method: str, error: BaseException) -> Status:
-    outcome = status_of(error)
-    if outcome.code is grpc.StatusCode.INTERNAL:
+def _failure_status(method: str, error: BaseException) -> Status:
+    status = status_of(error)
+    if status.code is grpc.StatusCode.INTERNAL:
         log.error("rpc.failed", method=method, exc_info=error)
-    return outcome
+    return status

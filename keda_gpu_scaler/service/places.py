@@ -29,8 +29,8 @@ class Places:
     def give_back(self, namespace: str) -> None:
         """Give a place back that was taken."""
         self._free += 1
-        left = self._open[namespace] - 1
-        if left:
-            self._open[namespace] = left
+        still_open = self._open[namespace] - 1
+        if still_open:
+            self._open[namespace] = still_open
         else:
             del self._open[namespace]

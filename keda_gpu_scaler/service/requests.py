@@ -8,7 +8,7 @@ any order, so a trigger is found by the bytes of its reference with the entries 
 import hashlib
 import operator
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
 import msgspec
@@ -41,11 +41,10 @@ _LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
 
 
-class _Known(NamedTuple):
-    """What is known of a trigger's strings."""
+class _Parsed(NamedTuple):
+    """What a trigger's strings give: the trigger, or the mistakes in it."""
 
-    found: "Trigger | str"
-    """The trigger, or the mistakes in it."""
+    result: "Trigger | str"
     kept_bytes: int
 
 
@@ -64,7 +63,7 @@ class Triggers:
 
     def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
         self._access, self._observe = access, observe
-        self._remembered: LRUCache[bytes, _Known] = LRUCache(
+        self._parsed: LRUCache[bytes, _Parsed] = LRUCache(
             _REMEMBERED_BYTES, operator.attrgetter("kept_bytes")
         )
         self._noted: LRUCache[bytes, None] = LRUCache(_NOTED)
@@ -76,53 +75,50 @@ class Triggers:
             errors.RequestError: the reference does not name a ScaledObject.
             errors.SpecError: the trigger is wrong.
         """
-        asked = reference.SerializeToString(deterministic=True)
-        if len(asked) > _LARGE_BYTES:
-            asked = hashlib.sha256(asked).digest()
+        key = reference.SerializeToString(deterministic=True)
+        if len(key) > _LARGE_BYTES:
+            key = hashlib.sha256(key).digest()
         try:
-            known = self._remembered[asked]
+            result, _ = self._parsed[key]
         except KeyError:
-            found = self._parsed(_scaled_object(reference), _metadata(reference))
-            known = _Known(found, _ENTRY_BYTES + len(asked) + deep_size(found))
-            self._remembered[asked] = known
-        if isinstance(known.found, str):
+            result = self._parse(reference)
+            kept_bytes = _ENTRY_BYTES + len(key) + deep_size(result)
+            self._parsed[key] = _Parsed(result, kept_bytes)
+        if isinstance(result, str):
             scaled_object = ScaledObject(reference.namespace, reference.name)
-            self._observe(facts.TriggerRefused(scaled_object, status_message(known.found)))
-            raise errors.SpecError(known.found)
-        return known.found
+            self._observe(facts.TriggerRefused(scaled_object, status_message(result)))
+            raise errors.SpecError(result)
+        return result
 
-    def _parsed(self, scaled_object: ScaledObject, metadata: Mapping[str, str]) -> "Trigger | str":
+    def _parse(self, reference: pb.ScaledObjectRef) -> "Trigger | str":
         """Return what a trigger asks for, or the mistakes in it."""
+        scaled_object = _scaled_object(reference)
+        # Sorted, so that its mistakes are always listed in the same order.
+        metadata = {
+            key: text
+            for key, text in sorted(reference.scalerMetadata.items())
+            if not is_of_keda(key)
+        }
         try:
-            parsed = trigger.parse(scaled_object, metadata, self._access)
+            spec = trigger.parse(scaled_object, metadata, self._access)
         except errors.SpecError as error:
             self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             return str(error)
         self._observe(facts.TriggerChanged(scaled_object))
-        targets = responses.targets(parsed)
+        targets = responses.targets(spec)
         for name, target in targets.items():
             rounding = responses.rounding_warning(name, target)
             if rounding is not None:
                 self._note_once("trigger.target_rounded", scaled_object, rounding)
-        return Trigger(scaled_object, parsed, tuple(targets), responses.metric_spec(parsed))
+        return Trigger(scaled_object, spec, tuple(targets), responses.metric_spec(spec))
 
     def _note_once(self, event: str, scaled_object: ScaledObject, text: str) -> None:
-        digest = _digest(event, *scaled_object, text)
+        warning = msgspec.json.encode((event, *scaled_object, text))
+        digest = hashlib.sha256(warning).digest()
         if digest not in self._noted:
             self._noted[digest] = None
             namespace, name = scaled_object
             log.warning(event, namespace=namespace, scaled_object=name, reason=text)
-
-
-def _metadata(reference: pb.ScaledObjectRef) -> dict[str, str]:
-    """Return a trigger's strings, sorted: its mistakes are always listed in the same order."""
-    return {
-        key: text for key, text in sorted(reference.scalerMetadata.items()) if not is_of_keda(key)
-    }
-
-
-def _digest(*parts: object) -> bytes:
-    return hashlib.sha256(msgspec.json.encode(parts)).digest()
 
 
 def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
@@ -133,15 +129,7 @@ def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
 
 
 def metric_name(requested: str, names: Collection[str]) -> str:
-    """Return the trigger's metric that the caller asks for.
-
-    Args:
-        requested: the name in the request.
-        names: the names of the trigger's metrics.
-
-    Raises:
-        errors.RequestError: the trigger has no such metric.
-    """
+    """Return which of a trigger's metrics a request is for, or raise RequestError if none."""
     if requested in names:
         return requested
     name = _LEAKED_PREFIX.sub("", requested, count=1)

@@ -29,7 +29,7 @@ _UNNOTICED_ROUNDING = 0.05
 
 def metric_spec(trigger_spec: TriggerSpec) -> pb.GetMetricSpecResponse:
     """Return the names and the targets of the trigger's metrics."""
-    return _metric_specs(*targets(trigger_spec).items())
+    return _shared_metric_spec(*targets(trigger_spec).items())
 
 
 def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
@@ -37,33 +37,26 @@ def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
 
     Where there are two, the HPA computes the replicas for each and takes the larger number.
     """
-    found = {trigger_spec.metric_name: trigger_spec.threshold}
+    by_name = {trigger_spec.metric_name: trigger_spec.threshold}
     if trigger_spec.demand is not None and trigger_spec.demand.threshold is not None:
-        found[METRIC_NAME] = trigger_spec.demand.threshold
-    return found
+        by_name[METRIC_NAME] = trigger_spec.demand.threshold
+    return by_name
 
 
 @lru_cache(maxsize=256)
-def _metric_specs(*metrics: tuple[str, float]) -> pb.GetMetricSpecResponse:
+def _shared_metric_spec(*metrics: tuple[str, float]) -> pb.GetMetricSpecResponse:
     """Return an answer, the same for all triggers that have these: thousands may keep it."""
-    specs = [_metric_spec(name, target) for name, target in metrics]
-    return pb.GetMetricSpecResponse(metricSpecs=specs)
-
-
-def _metric_spec(name: str, target: float) -> pb.MetricSpec:
-    threshold = _countable(target)
-    return pb.MetricSpec(
-        metricName=name, targetSize=_whole_target(threshold), targetSizeFloat=threshold
-    )
+    answer = pb.GetMetricSpecResponse()
+    for name, target in metrics:
+        threshold = _countable(target)
+        answer.metricSpecs.add(
+            metricName=name, targetSize=_whole_target(threshold), targetSizeFloat=threshold
+        )
+    return answer
 
 
 def rounding_warning(name: str, threshold: float) -> str | None:
-    """Return a warning if a KEDA that reads only integers would use a clearly different target.
-
-    Args:
-        name: the name of the metric.
-        threshold: the target of the metric.
-    """
+    """Return a warning if a KEDA that reads only integers would use a clearly different target."""
     target = _whole_target(threshold)
     if abs(target - threshold) <= _UNNOTICED_ROUNDING * threshold:
         return None
@@ -73,19 +66,19 @@ def rounding_warning(name: str, threshold: float) -> str | None:
     )
 
 
-def metric_value(metric_name: str, decided: Decision) -> pb.GetMetricsResponse:
+def metric_value(metric_name: str, decision: Decision) -> pb.GetMetricsResponse:
     """Answer with exactly one value, or with none to hold the replicas.
 
     Args:
         metric_name: the name the caller asked for, which the answer repeats.
-        decided: what was decided.
+        decision: the load, or why it is unknown.
 
     Raises:
         errors.UnknownLoadError: the load is unknown, and the trigger asks for an error then.
     """
-    if decided.refused:
-        raise errors.UnknownLoadError(decided.reason)
-    return _values(metric_name, decided.value)
+    if decision.refused:
+        raise errors.UnknownLoadError(decision.reason)
+    return _values(metric_name, decision.value)
 
 
 def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.GetMetricsResponse:
@@ -114,11 +107,11 @@ def _values(metric_name: str, number: float | None) -> pb.GetMetricsResponse:
     return pb.GetMetricsResponse(metricValues=[metric])
 
 
-def activity(decided: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
+def activity(decision: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
     """Answer whether the workload is active.
 
     Args:
-        decided: what was decided.
+        decision: the activity, or why it is unknown.
         has_replicas: the HPA asked recently, so the workload has replicas or had them until just
             now. If nothing more is known, it counts as active: an error could cost it its replicas.
             If it is known to have no pods, "active" would scale it up.
@@ -126,10 +119,10 @@ def activity(decided: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
     Raises:
         errors.UnknownLoadError: the activity is unknown, or the trigger asks for an error then.
     """
-    knows_better = decided.refused or decided.state.is_gone
-    if decided.active is None and (knows_better or not has_replicas):
-        raise errors.UnknownLoadError(decided.reason)
-    return pb.IsActiveResponse(result=decided.active is not False)
+    may_assume_active = has_replicas and not decision.refused and not decision.state.is_gone
+    if decision.active is None and not may_assume_active:
+        raise errors.UnknownLoadError(decision.reason)
+    return pb.IsActiveResponse(result=decision.active is not False)
 
 
 def _whole_target(threshold: float) -> int:
@@ -152,30 +145,23 @@ ASKED_SECONDS = 60.0
 
 
 class HpaCallers:
-    """The ScaledObjects that the HPA asked about recently."""
+    """The ScaledObjects that the HPA asked about in the last `ASKED_SECONDS`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Remember calls for `ASKED_SECONDS`.
-
-        Args:
-            clock: seconds that never go back.
-        """
         self._clock = clock
-        self._asked: OrderedDict[ScaledObject, float] = OrderedDict()
+        self._called_at: OrderedDict[ScaledObject, float] = OrderedDict()
 
     def note(self, scaled_object: ScaledObject, seconds_left: float | None) -> None:
         """Remember a call about a ScaledObject if it is the HPA's.
 
-        Args:
-            scaled_object: the ScaledObject of the call.
-            seconds_left: the deadline: KEDA passes on that of the HPA, and sets none when it polls.
+        Only those have a deadline: KEDA passes on that of the HPA, and sets none when it polls.
         """
         if seconds_left is not None:
-            self._asked[scaled_object] = self._clock()
-            self._asked.move_to_end(scaled_object)
-            if len(self._asked) > TRIGGERS:
-                self._asked.popitem(last=False)
+            self._called_at[scaled_object] = self._clock()
+            self._called_at.move_to_end(scaled_object)
+            if len(self._called_at) > TRIGGERS:
+                self._called_at.popitem(last=False)
 
     def has_replicas(self, scaled_object: ScaledObject) -> bool:
-        """Tell whether a workload is known to have replicas, because the HPA asked about it."""
-        return self._clock() - self._asked.get(scaled_object, -math.inf) < ASKED_SECONDS
+        """Return whether a workload is known to have replicas, because the HPA asked about it."""
+        return self._clock() - self._called_at.get(scaled_object, -math.inf) < ASKED_SECONDS

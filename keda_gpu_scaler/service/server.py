@@ -17,8 +17,8 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1 import health_pb2 as pb
+from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from keda_gpu_scaler import errors
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 def following_credentials(files: "CertificateFiles") -> grpc.ServerCredentials:
     """Return credentials that follow the files: a change counts from the next handshake on."""
-    shown = files.current()
+    certificate = files.current()
     return grpc.dynamic_ssl_server_credentials(
-        _configuration(shown),
-        Rotation(files, shown),  # type: ignore[arg-type] # None is allowed, and keeps what there is
-        require_client_authentication=shown.client_ca is not None,
+        _configuration(certificate),
+        Rotation(files, certificate),  # type: ignore[arg-type] # None is allowed, and keeps what there is
+        require_client_authentication=certificate.client_ca is not None,
     )
 
 
@@ -48,16 +48,15 @@ class Rotation:
     """Gives each handshake its certificate; called in a thread of the library, one at a time."""
 
     def __init__(self, files: "CertificateFiles", shown: "Certificate") -> None:
-        """Start with the certificate that is shown already."""
         self._files, self._shown = files, shown
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
         """Return the certificate to show from now on; None: no change."""
-        current = self._files.current()
-        if current == self._shown:
+        certificate = self._files.current()
+        if certificate == self._shown:
             return None
-        self._shown = current
-        return _configuration(current)
+        self._shown = certificate
+        return _configuration(certificate)
 
 
 def _configuration(certificate: "Certificate") -> grpc.ServerCertificateConfiguration:
@@ -112,7 +111,7 @@ class Health:
 
 
 SERVICE_NAME = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
-HEALTH_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+HEALTH_NAME = pb.DESCRIPTOR.services_by_name["Health"].full_name
 
 # A ScaledObject with all its triggers has to fit into etcd's 1.5 MiB, and a trigger has a few
 # hundred characters. This leaves room for long values from the environment.
@@ -193,15 +192,11 @@ class GrpcServer:
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> int:
-        """Listen and serve; return the port.
-
-        Raises:
-            errors.SettingsError: nothing can listen on this address.
-        """
+        """Listen and serve; return the port, or raise SettingsError if it cannot listen."""
         server = grpc.aio.server(interceptors=[self._guard], options=self._options)
         externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self._answers, server)
-        served = Health(frozenset({SERVICE_NAME, HEALTH_NAME}), self._draining)
-        health_pb2_grpc.add_HealthServicer_to_server(served, server)
+        health = Health(frozenset({SERVICE_NAME, HEALTH_NAME}), self._draining)
+        health_pb2_grpc.add_HealthServicer_to_server(health, server)
         names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         port = _bind(server, self._listener)
@@ -212,8 +207,7 @@ class GrpcServer:
     async def stop(self, grace_seconds: float) -> None:
         """Stop: health says NOT_SERVING, streams end with OK, then open calls finish.
 
-        Args:
-            grace_seconds: calls still open after this time are cut; usually there are none.
+        Calls still open after `grace_seconds` are cut; usually there are none.
         """
         self._draining.set()
         if self._server is not None:
@@ -229,7 +223,7 @@ def _bind(server: grpc.aio.Server, listener: Listener) -> int:
         else:
             port = server.add_secure_port(address, secure)
     except RuntimeError as error:
-        raise errors.SettingsError(_trouble(server, listener)) from error
+        raise errors.SettingsError(_why_not_bound(server, listener)) from error
     # gRPC takes a port number modulo 65536.
     if address.rpartition(":")[2] not in ("0", str(port)):
         raise errors.SettingsError(
@@ -238,7 +232,7 @@ def _bind(server: grpc.aio.Server, listener: Listener) -> int:
     return port
 
 
-def _trouble(server: grpc.aio.Server, listener: Listener) -> str:
+def _why_not_bound(server: grpc.aio.Server, listener: Listener) -> str:
     """Return whether the address or the certificate is wrong; the library does not tell."""
     address, secure = listener
     if secure is not None:

@@ -89,7 +89,7 @@ class Servicer:
         self._evaluations = evaluations
         self._triggers = requests.Triggers(access, observe)
         self._observe = observe
-        self._awake = HpaCallers()
+        self._hpa_callers = HpaCallers()
         self._draining = draining
         self._stream_seconds = stream_seconds
 
@@ -103,36 +103,43 @@ class Servicer:
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
         """Answer with the workload's load or demand, or with no value to hold the replicas."""
-        asked = self._triggers.read(requests.reference_of(request))
-        name = requests.metric_name(request.metricName, asked.metric_names)
-        if name == asked.spec.metric_name:
-            return responses.metric_value(request.metricName, await self._evaluate(asked, context))
+        trigger = self._triggers.read(requests.reference_of(request))
+        name = requests.metric_name(request.metricName, trigger.metric_names)
+        if name == trigger.spec.metric_name:
+            decision = await self._evaluate(trigger, context)
+            return responses.metric_value(request.metricName, decision)
         demand = await self._evaluations.demand(
-            asked.scaled_object, asked.spec, context.time_remaining()
+            trigger.scaled_object, trigger.spec, context.time_remaining()
         )
-        return responses.demand_value(request.metricName, demand, asked.spec.on_unknown)
+        return responses.demand_value(request.metricName, demand, trigger.spec.on_unknown)
 
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
-        asked = self._triggers.read(request)
-        self._awake.note(asked.scaled_object, context.time_remaining())
-        decided = await self._evaluate(asked, context)
-        has_replicas = decided.active is None and self._awake.has_replicas(asked.scaled_object)
-        return responses.activity(decided, has_replicas=has_replicas)
+        trigger = self._triggers.read(request)
+        self._hpa_callers.note(trigger.scaled_object, context.time_remaining())
+        decision = await self._evaluate(trigger, context)
+        has_replicas = self._hpa_callers.has_replicas(trigger.scaled_object)
+        return responses.activity(decision, has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Push `true` when the workload becomes active, until the stream's time is over."""
-        asked = self._triggers.read(request)
+        trigger = self._triggers.read(request)
+        scaled_object = trigger.scaled_object
         life = streams.Life(self._draining, self._stream_seconds)
         pushes, news = streams.Pushes(), asyncio.Event()
         over = False
-        with self._evaluations.listen(asked.scaled_object, news.set), life.heard_by(news):
+        with self._evaluations.listen(scaled_object, news.set), life.heard_by(news):
             while not over:
                 news.clear()
-                decided = await self._attempt(asked, context)
-                if decided is not None and pushes.is_due(decided, time.monotonic()):
-                    await context.write(pb.IsActiveResponse(result=True))
-                seconds = self._evaluations.until_news_seconds(asked.scaled_object, asked.spec)
+                try:
+                    decision = await self._evaluate(trigger, context, wait_for_fresh=True)
+                except Exception:
+                    # The stream goes on: KEDA waits longer after each failed stream.
+                    log.exception("stream.evaluation_failed", scaled_object=str(scaled_object))
+                else:
+                    if pushes.is_due(decision, time.monotonic()):
+                        await context.write(pb.IsActiveResponse(result=True))
+                seconds = self._evaluations.until_news_seconds(scaled_object, trigger.spec)
                 over = await life.is_over_within(min(seconds, streams.REPEAT_SECONDS), news)
 
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
@@ -140,26 +147,18 @@ class Servicer:
 
         It need not move to new replicas: it outlives the age of its connection.
         """
-        asked = self._triggers.read(request)
-        await context.write(asked.metric_spec)
+        trigger = self._triggers.read(request)
+        await context.write(trigger.metric_spec)
         await streams.Life(self._draining, streams.spec_seconds()).is_over()
 
     async def _evaluate(
-        self, asked: requests.Trigger, context: Context, *, wait_for_fresh: bool = False
+        self, trigger: requests.Trigger, context: Context, *, wait_for_fresh: bool = False
     ) -> Decision:
-        decided = await self._evaluations.evaluate(
-            asked.scaled_object,
-            asked.spec,
+        decision = await self._evaluations.evaluate(
+            trigger.scaled_object,
+            trigger.spec,
             context.time_remaining(),
             wait_for_fresh=wait_for_fresh,
         )
-        self._observe(facts.CallDecided(decided))
-        return decided
-
-    async def _attempt(self, asked: requests.Trigger, context: Context) -> Decision | None:
-        """Evaluate without ending the stream: KEDA waits longer after each failed stream."""
-        try:
-            return await self._evaluate(asked, context, wait_for_fresh=True)
-        except Exception:
-            log.exception("stream.evaluation_failed", scaled_object=str(asked.scaled_object))
-            return None
+        self._observe(facts.CallDecided(decision))
+        return decision

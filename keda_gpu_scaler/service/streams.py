@@ -52,13 +52,10 @@ class Life:
             draining.cancel()
 
     async def is_over_within(self, seconds: float, news: asyncio.Event) -> bool:
-        """Wait for news, this long at most; tell whether the stream's time is over.
+        """Wait for news, this long at most; return whether the stream's time is over.
 
-        There are thousands of streams, so each needs one timer and no task.
-
-        Args:
-            seconds: the longest time to wait.
-            news: is set when this returns, also after a timeout.
+        There are thousands of streams, so each needs one timer and no task. `news` is set when this
+        returns, also after a timeout.
         """
         ends_at = min(_now() + seconds, self._ends_at)
         timer = asyncio.get_running_loop().call_at(ends_at, news.set)
@@ -82,15 +79,15 @@ class Pushes:
     """Decides after each evaluation whether to push `true`."""
 
     def __init__(self) -> None:
-        self._signalled = False
+        self._was_active = False
         self._pushed_at = float("-inf")
 
-    def is_due(self, decided: Decision, now: float) -> bool:
-        """Tell whether to push this decision; `now` is in seconds of any one clock."""
-        rising = decided.activated and not self._signalled
-        self._signalled = decided.activated
+    def is_due(self, decision: Decision, now: float) -> bool:
+        """Return whether to push this decision; `now` is in seconds of any one clock."""
+        rising = decision.activated and not self._was_active
+        self._was_active = decision.activated
         is_old = now - self._pushed_at > REPEAT_SECONDS - _EARLY_SECONDS
-        due = rising or (decided.activated and not decided.shows_pods and is_old)
+        due = rising or (decision.activated and not decision.shows_pods and is_old)
         if due:
             self._pushed_at = now
         return due
