@@ -36,32 +36,32 @@ def read(*alerts: object) -> Notification:
 
 
 def test_alerts_that_fire_and_alerts_that_are_resolved_come_in_one_message() -> None:
-    said = read_notification(group(alert(), alert(fires=False)), None)
-    assert said == Notification(Sender.ALERTMANAGER, (FIRES, ENDED))
+    notification = read_notification(group(alert(), alert(fires=False)), None)
+    assert notification == Notification(Sender.ALERTMANAGER, (FIRES, ENDED))
 
 
 def test_grafana_writes_the_same_and_more() -> None:
-    said = read_notification(of_grafana(alert()), None)
-    assert said == Notification(Sender.GRAFANA, (FIRES,))
+    notification = read_notification(of_grafana(alert()), None)
+    assert notification == Notification(Sender.GRAFANA, (FIRES,))
 
 
 def test_the_path_says_what_all_alerts_are_about() -> None:
     gpt = ScaledObject("ml", "gpt")
-    said = read_notification(group(alert(), labelled()), gpt)
-    assert [update.key.scaled_object for update in said.updates] == [gpt, gpt]
+    notification = read_notification(group(alert(), labelled()), gpt)
+    assert [update.key.scaled_object for update in notification.updates] == [gpt, gpt]
 
 
 @pytest.mark.parametrize("label", ["scaled_object", "scaledObject", "scaledobject"])
 def test_the_label_is_written_as_our_metrics_do_or_as_keda_s_or_as_kubernetes_would(
     label: str,
 ) -> None:
-    said = read(labelled(**{"namespace": "ml", label: "bert"}))
-    assert [update.key.scaled_object for update in said.updates] == [BERT]
+    notification = read(labelled(**{"namespace": "ml", label: "bert"}))
+    assert [update.key.scaled_object for update in notification.updates] == [BERT]
 
 
 def test_the_name_may_be_written_twice() -> None:
-    said = read(labelled(namespace="ml", scaled_object="bert", scaledObject="bert"))
-    assert len(said.updates) == 1
+    notification = read(labelled(namespace="ml", scaled_object="bert", scaledObject="bert"))
+    assert len(notification.updates) == 1
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_the_name_may_be_written_twice() -> None:
 def test_an_alert_that_names_no_object_is_refused_beside_the_others(
     labels: dict[str, str], words: str
 ) -> None:
-    said = read(labelled(**labels), alert())
-    assert said.updates == (FIRES,)
-    (sentence,) = said.refused
+    notification = read(labelled(**labels), alert())
+    assert notification.updates == (FIRES,)
+    (sentence,) = notification.refused
     assert sentence.startswith(f"alerts[0] (Busy): {words}")
 
 
@@ -123,14 +123,14 @@ def test_what_would_help_is_said() -> None:
     ],
 )
 def test_an_alert_of_another_shape_is_refused_beside_the_others(broken: object, words: str) -> None:
-    said = read(broken, alert())
-    assert said.updates == (FIRES,)
-    assert said.refused[0].startswith(words)
+    notification = read(broken, alert())
+    assert notification.updates == (FIRES,)
+    assert notification.refused[0].startswith(words)
 
 
 def test_a_time_that_is_not_there_is_none() -> None:
-    said = read(alert(fires=False, startsAt=NONE, endsAt=None))
-    assert (said.updates[0].starts_at, said.updates[0].ends_at) == (None, None)
+    notification = read(alert(fires=False, startsAt=NONE, endsAt=None))
+    assert (notification.updates[0].starts_at, notification.updates[0].ends_at) == (None, None)
 
 
 @pytest.mark.parametrize("fingerprint", [None, "", 'x"y', "a" * 65])
@@ -149,8 +149,8 @@ def test_without_a_usable_fingerprint_the_labels_tell_alerts_apart(fingerprint: 
 @pytest.mark.parametrize("fires", [True, False])
 def test_that_grafana_does_not_know_says_nothing(name: str, fires: bool) -> None:  # noqa: FBT001 - a table
     labels = {"alertname": name, "namespace": "ml", "scaled_object": "bert", "rulename": "Busy"}
-    said = read_notification(of_grafana(alert(fires=fires, labels=labels)), None)
-    assert (said.updates, said.passed_over, said.refused) == ((), 1, ())
+    notification = read_notification(of_grafana(alert(fires=fires, labels=labels)), None)
+    assert (notification.updates, notification.passed_over, notification.refused) == ((), 1, ())
 
 
 def test_what_was_left_out_is_counted() -> None:

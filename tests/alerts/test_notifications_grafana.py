@@ -61,9 +61,9 @@ def test_newer_versions_name_the_object_in_tags() -> None:
 
 
 def test_older_versions_need_the_path() -> None:
-    said = read_notification(of_dashboard(), None)
-    assert said.updates == ()
-    (sentence,) = said.refused
+    notification = read_notification(of_dashboard(), None)
+    assert notification.updates == ()
+    (sentence,) = notification.refused
     assert sentence.startswith(f"{NAME}: no label namespace and no label scaled_object; add")
     assert sentence.endswith("send to /webhook/NAMESPACE/NAME")
 

@@ -86,15 +86,15 @@ async def test_a_replica_that_starts_knows_what_the_others_know_before_it_is_rea
 
 
 async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
-    one = Replica()
-    other = Replica([one.url], exchange_seconds=0.02)
-    async with running(one, other):
-        one.alerts.receive([FIRES])  # not sent to the other replica
+    first = Replica()
+    second = Replica([first.url], exchange_seconds=0.02)
+    async with running(first, second):
+        first.alerts.receive([FIRES])  # not sent to the other replica
 
         async def knows() -> bool:
-            return other.alerts.firing(BERT) == "Busy"
+            return second.alerts.firing(BERT) == "Busy"
 
-        await until(knows, 30, "the other replica has asked")
+        await until(knows, 30, "the second replica has asked")
 
 
 async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas() -> None:
@@ -112,16 +112,16 @@ async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas()
 
 async def test_a_replica_that_is_gone_is_told_once_and_again_when_it_is_back() -> None:
     gone = Replica()
-    one = Replica([gone.url])
-    async with running(one):
-        assert (one.peers_changed, one.asked) == ([(gone.url, False)], (0, 1))
-        answer = await one.receive(group(alert()))
+    replica = Replica([gone.url])
+    async with running(replica):
+        assert (replica.peers_changed, replica.asked) == ([(gone.url, False)], (0, 1))
+        answer = await replica.receive(group(alert()))
         assert (answer.status_code, answer.text) == (200, "taken: 1\n")
-        assert one.peers_changed == [(gone.url, False)]
+        assert replica.peers_changed == [(gone.url, False)]
         async with running(gone):
-            await one.receive(group(alert()))
+            await replica.receive(group(alert()))
             assert gone.alerts.firing(BERT) == "Busy"
-    assert (one.peers_changed, one.asked) == ([(gone.url, False), (gone.url, True)], (1, 0))
+    assert (replica.peers_changed, replica.asked) == ([(gone.url, False), (gone.url, True)], (1, 0))
 
 
 async def test_one_that_is_gone_keeps_no_other_from_knowing() -> None:
@@ -136,42 +136,42 @@ async def test_one_that_is_gone_keeps_no_other_from_knowing() -> None:
 
 async def test_a_name_that_stands_for_nothing_is_a_replica_that_cannot_be_reached() -> None:
     target = "dns+http://no-such-name.invalid:8080"
-    one = Replica([target])
-    async with running(one):
-        assert (one.peers_changed, one.asked) == ([(target, False)], (0, 1))
+    replica = Replica([target])
+    async with running(replica):
+        assert (replica.peers_changed, replica.asked) == ([(target, False)], (0, 1))
 
 
 async def test_a_name_that_is_found_later_is_back_and_an_address_it_loses_is_no_loss() -> None:
     name, gone = "dns+http://replicas:8080", f"http://127.0.0.1:{free_port()}"
     other = Replica()
-    found = [frozenset({other.url, gone}), frozenset({other.url})]
-    one = Replica([name], look_up=answering([NOWHERE, *found]))
-    async with running(other, one):
-        await one.receive(group(alert()))
-        await one.receive(group(alert()))
-    assert one.peers_changed == [(name, False), (name, True), (gone, False)]
-    assert one.asked == (1, 0)
+    lookups = [frozenset({other.url, gone}), frozenset({other.url})]
+    replica = Replica([name], look_up=answering([NOWHERE, *lookups]))
+    async with running(other, replica):
+        await replica.receive(group(alert()))
+        await replica.receive(group(alert()))
+    assert replica.peers_changed == [(name, False), (name, True), (gone, False)]
+    assert replica.asked == (1, 0)
 
 
 async def test_while_nobody_looks_names_up_the_replicas_are_where_they_were() -> None:
     name, other = "dns+http://replicas:8080", Replica()
     later = socket.gaierror(socket.EAI_AGAIN, "try again")
-    one = Replica([name], look_up=answering([frozenset({other.url}), later]))
-    async with running(other, one):
-        await one.receive(group(alert()))
+    replica = Replica([name], look_up=answering([frozenset({other.url}), later]))
+    async with running(other, replica):
+        await replica.receive(group(alert()))
         assert other.alerts.firing(BERT) == "Busy"
-    assert one.peers_changed == [(name, False)]
-    assert one.asked == (1, 1)
+    assert replica.peers_changed == [(name, False)]
+    assert replica.asked == (1, 1)
 
 
 async def test_every_address_of_a_name_is_a_replica() -> None:
-    found = {address[0] for *_, address in socket.getaddrinfo("localhost", 80)}
-    one = Replica()
-    one.targets = [f"dns+http://localhost:{one.port}"]
-    async with running(one):
-        assert one.asked is not None
-        assert sum(one.asked) == len(found)
-        assert one.asked[0] >= 1  # it listens on 127.0.0.1
+    addresses = {address[0] for *_, address in socket.getaddrinfo("localhost", 80)}
+    replica = Replica()
+    replica.targets = [f"dns+http://localhost:{replica.port}"]
+    async with running(replica):
+        assert replica.asked is not None
+        assert sum(replica.asked) == len(addresses)
+        assert replica.asked[0] >= 1  # it listens on 127.0.0.1
 
 
 async def test_what_never_started_ends_at_once() -> None:
@@ -183,9 +183,9 @@ async def test_what_never_started_ends_at_once() -> None:
 
 async def test_another_token_is_said_by_its_name() -> None:
     other = Replica(token="another")  # noqa: S106 - no secret
-    one = Replica([other.url])
-    async with running(other, one):
-        assert one.reasons == ["401: it has another token"]
+    replica = Replica([other.url])
+    async with running(other, replica):
+        assert replica.reasons == ["401: it has another token"]
 
 
 @pytest.mark.parametrize(
@@ -201,20 +201,20 @@ async def test_another_token_is_said_by_its_name() -> None:
 )
 async def test_what_is_no_replica_is_said_to_be_none(reply: web.Reply, words: str) -> None:
     async with web.HttpServer(reply) as server:
-        one = Replica([server.url])
-        async with running(one):
-            assert one.asked == (0, 1)
-            assert one.reasons[0].startswith(words)
-            assert (await one.receive(group(alert()))).status_code == 200
+        replica = Replica([server.url])
+        async with running(replica):
+            assert replica.asked == (0, 1)
+            assert replica.reasons[0].startswith(words)
+            assert (await replica.receive(group(alert()))).status_code == 200
         await web.generators_closed()
 
 
 @pytest.mark.slow
 async def test_a_replica_that_hangs_is_waited_for_within_a_bound() -> None:
     async with web.HttpServer(web.hangs) as server:
-        one = Replica([server.url])
-        async with asyncio.timeout(30), running(one):
-            assert one.reasons == ["no answer within 2 s"]
+        replica = Replica([server.url])
+        async with asyncio.timeout(30), running(replica):
+            assert replica.reasons == ["no answer within 2 s"]
         await web.generators_closed()
 
 
@@ -224,23 +224,23 @@ async def test_without_a_readable_token_nobody_is_asked() -> None:
             raise errors.SettingsError("the webhook's token file cannot be read: gone")
 
     async with web.HttpServer(web.says('{"alerts": []}')) as server:
-        one = Unreadable([server.url])
-        async with running(one):
-            assert one.reasons == ["the webhook's token file cannot be read: gone"]
+        replica = Unreadable([server.url])
+        async with running(replica):
+            assert replica.reasons == ["the webhook's token file cannot be read: gone"]
         assert server.requests == []
 
 
 async def test_the_token_is_sent_and_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with web.HttpServer(web.says('{"alerts": []}')) as server:
-        one = Replica([server.url])
-        async with running(one):
-            await one.receive(group(alert()))
-        assert [(each.method, each.path) for each in server.requests] == [
+        replica = Replica([server.url])
+        async with running(replica):
+            await replica.receive(group(alert()))
+        assert [(request.method, request.path) for request in server.requests] == [
             ("GET", "/alerts"),
             ("POST", "/alerts"),
         ]
-        assert {each.headers["authorization"] for each in server.requests} == {
+        assert {request.headers["authorization"] for request in server.requests} == {
             "Bearer s3cr3t-t0ken"
         }
 
@@ -248,20 +248,22 @@ async def test_the_token_is_sent_and_no_proxy_is_used(monkeypatch: pytest.Monkey
 async def test_many_messages_at_once_are_few_rounds() -> None:
     known = web.says('{"alerts": []}')
     async with web.HttpServer(known) as server:
-        one = Replica([server.url])
-        async with running(one):
+        replica = Replica([server.url])
+        async with running(replica):
             messages = [group(alert(fingerprint=f"{number}")) for number in range(20)]
-            answers = await asyncio.gather(*map(one.receive, messages))
+            answers = await asyncio.gather(*map(replica.receive, messages))
         assert {answer.status_code for answer in answers} == {200}
-        told = [each for each in server.requests if each.method == "POST"]
-        assert len(told) < len(messages)
-        handed = [record for each in told for record in json.loads(each.body)["alerts"]]
-        assert len(handed) == len(messages)
+        posts = [request for request in server.requests if request.method == "POST"]
+        assert len(posts) < len(messages)
+        sent_records = [
+            record for request in posts for record in json.loads(request.body)["alerts"]
+        ]
+        assert len(sent_records) == len(messages)
 
 
 async def test_a_message_that_says_nothing_is_handed_to_nobody() -> None:
     async with web.HttpServer(web.says('{"alerts": []}')) as server:
-        one = Replica([server.url])
-        async with running(one):
-            await one.receive(of_dashboard("no_data"), "/webhook/ml/bert")
-        assert [each.method for each in server.requests] == ["GET"]
+        replica = Replica([server.url])
+        async with running(replica):
+            await replica.receive(of_dashboard("no_data"), "/webhook/ml/bert")
+        assert [request.method for request in server.requests] == ["GET"]

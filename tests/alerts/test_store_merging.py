@@ -34,12 +34,12 @@ def records(draw: st.DrawFn) -> AlertRecord:
 
 @given(records(), records(), records())
 def test_neither_order_nor_grouping_nor_repetition_of_merges_matters(
-    one: AlertRecord, two: AlertRecord, three: AlertRecord
+    first: AlertRecord, second: AlertRecord, third: AlertRecord
 ) -> None:
-    assert merged(one, two) == merged(two, one)
-    assert merged(merged(one, two), three) == merged(one, merged(two, three))
-    assert merged(one, one) == one
-    assert merged(merged(one, two), two) == merged(one, two)
+    assert merged(first, second) == merged(second, first)
+    assert merged(merged(first, second), third) == merged(first, merged(second, third))
+    assert merged(first, first) == first
+    assert merged(merged(first, second), second) == merged(first, second)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def test_replicas_agree_on_the_truth_after_one_exchange(
 
     truth = "A" if len(planned) % 2 == 1 else None
     assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
-    assert all(one.records() == two.records() for one, two in pairwise(replicas))
+    assert all(first.records() == second.records() for first, second in pairwise(replicas))
 
 
 @given(st.lists(records(), min_size=1, max_size=6), st.randoms(use_true_random=False))
@@ -103,14 +103,14 @@ def test_any_order_and_repetition_of_what_is_handed_on_gives_the_same_book(
     handed: list[AlertRecord], random: Random
 ) -> None:
     clock = Clock(LIFETIME - 1)  # nothing is too old
-    one, two = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
-    one.merge(handed)
+    first, second = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
+    first.merge(handed)
     again = [*handed, *handed]
     random.shuffle(again)
     for record in again:
-        two.merge([record])
-    assert one.records() == two.records()
-    assert one.firing(BERT) == two.firing(BERT)
+        second.merge([record])
+    assert first.records() == second.records()
+    assert first.firing(BERT) == second.firing(BERT)
 
 
 @given(
@@ -122,7 +122,7 @@ def test_any_order_and_repetition_of_what_is_handed_on_gives_the_same_book(
     st.randoms(use_true_random=False),
 )
 def test_an_end_that_is_told_again_holds_whoever_hears_it(
-    said: list[tuple[int, int, bool]], random: Random
+    messages: list[tuple[int, int, bool]], random: Random
 ) -> None:
     clock = Clock(100_000.0)
     replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
@@ -130,7 +130,7 @@ def test_an_end_that_is_told_again_holds_whoever_hears_it(
     ends = AlertUpdate(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
     last = {True: clock.now, False: clock.now}
     replicas[0].receive([ends])
-    for seconds, replica, is_end in said:
+    for seconds, replica, is_end in messages:
         clock.now += seconds
         replicas[replica].receive([ends if is_end else fires])
         last[is_end] = clock.now
@@ -179,14 +179,14 @@ def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
 ) -> None:
     clock = Clock(100_000.0)
     now = began_at = clock.now + skew
-    said = []
+    messages = []
     for number, pause in enumerate(pauses):
         now += pause
         began_at = now if number % 2 == 0 else began_at
-        said.append(_update(number, began_at, now, timed=True))
+        messages.append(_update(number, began_at, now, timed=True))
     replica = Alerts(LIFETIME, clock)
     clock.now += sum(pauses)
-    late = [*said, *said]
+    late = [*messages, *messages]
     random.shuffle(late)
     for update in late:
         clock.now += LATE_SECONDS / (2 * len(late))

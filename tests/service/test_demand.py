@@ -31,24 +31,24 @@ class Bench(NamedTuple):
 
     def metrics(self, name: str, **metadata: str) -> Any:  # noqa: ANN401 - a call
         """Ask for one metric of a trigger with a demand, as KEDA does."""
-        asked = reference(**{key: text for key, text in (DEMAND | metadata).items() if text})
-        request = pb.GetMetricsRequest(scaledObjectRef=asked, metricName=name)
+        trigger = reference(**{key: text for key, text in (DEMAND | metadata).items() if text})
+        request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=name)
         return self.served.stub.GetMetrics(request)
 
     async def value(self, name: str, **metadata: str) -> float | None:
         """Return the number that KEDA reads; None where the answer holds."""
         values = (await self.metrics(name, **metadata)).metricValues
-        assert {one.metricName for one in values} <= {name}
+        assert {metric_value.metricName for metric_value in values} <= {name}
         return values[0].metricValueFloat if values else None
 
 
 @asynccontextmanager
 async def bench(
-    demand: float | Exception | None = 45.0, asked: str = ASKED
+    demand: float | Exception | None = 45.0, query: str = ASKED
 ) -> AsyncIterator[Bench]:
     """Two pods at 30 %, and a demand."""
     clock = Clock()
-    source = ScriptedSource(World(PODS), clock, numbers={asked: demand})
+    source = ScriptedSource(World(PODS), clock, numbers={query: demand})
     evaluator = Evaluator({"default": source.ports()}, clock=clock)
     try:
         async with serving(evaluator) as served:
@@ -58,81 +58,81 @@ async def bench(
 
 
 async def test_the_spec_names_both_metrics_and_nobody_is_asked() -> None:
-    async with bench() as one:
-        answer = await one.served.stub.GetMetricSpec(reference(**DEMAND))
-        stream = one.served.stub.StreamMetricSpec(reference(**DEMAND))
+    async with bench() as running:
+        answer = await running.served.stub.GetMetricSpec(reference(**DEMAND))
+        stream = running.served.stub.StreamMetricSpec(reference(**DEMAND))
         assert await anext(aiter(stream)) == answer
-        one.served.draining.set()
+        running.served.draining.set()
 
         assert answer.metricSpecs == [
             pb.MetricSpec(metricName="gpu-utilization", targetSize=70, targetSizeFloat=70),
             pb.MetricSpec(metricName="gpu-demand", targetSize=20, targetSizeFloat=20),
         ]
-        assert (one.source.fetched, one.source.numbers_asked) == ([], [])
+        assert (running.source.fetched, running.source.numbers_asked) == ([], [])
 
 
 async def test_a_preset_brings_its_query_and_its_target() -> None:
     preset = {"demandPreset": "vllm-requests", "demandQuery": "", "demandThreshold": ""}
-    asked = presets.promql(presets.PRESETS["vllm-requests"], workload.parse("bert", "ml"))
-    async with bench(45, asked) as one:
-        answer = await one.served.stub.GetMetricSpec(reference(demandPreset="vllm-requests"))
+    query = presets.promql(presets.PRESETS["vllm-requests"], workload.parse("bert", "ml"))
+    async with bench(45, query) as running:
+        answer = await running.served.stub.GetMetricSpec(reference(demandPreset="vllm-requests"))
 
         targets = {each.metricName: each.targetSizeFloat for each in answer.metricSpecs}
         assert targets == {"gpu-utilization": 70, "gpu-demand": 16}
-        assert await one.value("gpu-demand", **preset) == 45
-        assert one.source.numbers_asked == [asked]
+        assert await running.value("gpu-demand", **preset) == 45
+        assert running.source.numbers_asked == [query]
 
 
 async def test_the_spec_names_the_load_alone_where_the_demand_only_wakes() -> None:
-    async with bench() as one:
-        answer = await one.served.stub.GetMetricSpec(reference(demandQuery=ASKED))
+    async with bench() as running:
+        answer = await running.served.stub.GetMetricSpec(reference(demandQuery=ASKED))
 
         assert [each.metricName for each in answer.metricSpecs] == ["gpu-utilization"]
 
 
 @pytest.mark.parametrize("prefix", ["", "s0-", "s17-"])
 async def test_each_metric_is_answered_by_its_name(prefix: str) -> None:
-    async with bench() as one:
-        assert await one.value(f"{prefix}gpu-utilization") == 60
-        assert await one.value(f"{prefix}gpu-demand") == 45
+    async with bench() as running:
+        assert await running.value(f"{prefix}gpu-utilization") == 60
+        assert await running.value(f"{prefix}gpu-demand") == 45
 
 
 async def test_the_load_keeps_its_own_name_beside_the_demand() -> None:
-    async with bench() as one:
-        assert await one.value("bert-load", metricName="bert-load") == 60
-        assert await one.value("gpu-demand", metricName="bert-load") == 45
+    async with bench() as running:
+        assert await running.value("bert-load", metricName="bert-load") == 60
+        assert await running.value("gpu-demand", metricName="bert-load") == 45
 
 
 async def test_a_demand_is_asked_for_without_a_look_at_the_gpus() -> None:
-    async with bench() as one:
-        assert await one.value("gpu-demand") == 45
-        assert (one.source.fetched, one.source.numbers_asked) == ([], [ASKED])
+    async with bench() as running:
+        assert await running.value("gpu-demand") == 45
+        assert (running.source.fetched, running.source.numbers_asked) == ([], [ASKED])
 
 
 @pytest.mark.parametrize("name", ["gpu-demands", "demand", "s0-s0-gpu-demand", "GPU-demand", ""])
 async def test_a_third_metric_is_refused_with_the_names_of_the_two(name: str) -> None:
-    async with bench() as one:
-        code, text = await refusal(one.metrics(name))
+    async with bench() as running:
+        code, text = await refusal(running.metrics(name))
 
         assert code is grpc.StatusCode.INVALID_ARGUMENT
         assert text == f"metricName {name!r} is unknown, expected 'gpu-utilization' or 'gpu-demand'"
-        assert (one.source.fetched, one.source.numbers_asked) == ([], [])
+        assert (running.source.fetched, running.source.numbers_asked) == ([], [])
 
 
 @pytest.mark.parametrize("more", [{"demandThreshold": ""}, dict.fromkeys(DEMAND, "")])
 async def test_a_demand_that_does_not_scale_is_no_metric(more: dict[str, str]) -> None:
-    async with bench() as one:
-        code, text = await refusal(one.metrics("gpu-demand", **more))
+    async with bench() as running:
+        code, text = await refusal(running.metrics("gpu-demand", **more))
 
         assert code is grpc.StatusCode.INVALID_ARGUMENT
         assert text == "metricName 'gpu-demand' is unknown, expected 'gpu-utilization'"
-        assert one.source.numbers_asked == []
+        assert running.source.numbers_asked == []
 
 
 @pytest.mark.parametrize("demand", [0.0, 0.25, 1e6])
 async def test_no_demand_is_the_number_zero_and_a_small_one_is_not(demand: float) -> None:
-    async with bench(demand) as one:
-        assert await one.value("gpu-demand") == demand
+    async with bench(demand) as running:
+        assert await running.value("gpu-demand") == demand
 
 
 @pytest.mark.parametrize("demand", [REFUSED, None])
@@ -140,8 +140,8 @@ async def test_no_demand_is_the_number_zero_and_a_small_one_is_not(demand: float
 async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
     demand: Exception | None, on_unknown: str
 ) -> None:
-    async with bench(demand) as one:
-        assert await one.value("gpu-demand", onUnknown=on_unknown) is None
+    async with bench(demand) as running:
+        assert await running.value("gpu-demand", onUnknown=on_unknown) is None
 
 
 @pytest.mark.parametrize(
@@ -154,45 +154,45 @@ async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
 async def test_a_demand_that_nobody_knows_is_an_error_where_the_trigger_wants_one(
     demand: Exception | None, why: str
 ) -> None:
-    async with bench(demand) as one:
-        call = one.metrics("gpu-demand", onUnknown="error")
+    async with bench(demand) as running:
+        call = running.metrics("gpu-demand", onUnknown="error")
 
         assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, why)
 
 
 @pytest.mark.parametrize("on_empty", ["error", "inactive", "active"])
 async def test_what_an_unknown_demand_means_without_pods_changes_no_metric(on_empty: str) -> None:
-    async with bench(None) as one:
-        assert await one.value("gpu-demand", demandOnEmpty=on_empty) is None
-        assert await one.value("gpu-utilization", demandOnEmpty=on_empty) == 60
+    async with bench(None) as running:
+        assert await running.value("gpu-demand", demandOnEmpty=on_empty) is None
+        assert await running.value("gpu-utilization", demandOnEmpty=on_empty) == 60
 
 
 @pytest.mark.parametrize("on_unknown", ["hold", "zero", "error"])
 @pytest.mark.parametrize("value", [30.0, 0.0])
 async def test_a_failing_demand_takes_nothing_from_the_load(on_unknown: str, value: float) -> None:
     """Idle pods are the harder case: whether they are active depends on the demand."""
-    async with bench(REFUSED) as one:
-        one.source.world = World(tuple(replace(pod, value=value) for pod in PODS))
-        assert await one.value("gpu-utilization", onUnknown=on_unknown) == 2 * value
-        active = await one.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
+    async with bench(REFUSED) as running:
+        running.source.world = World(tuple(replace(pod, value=value) for pod in PODS))
+        assert await running.value("gpu-utilization", onUnknown=on_unknown) == 2 * value
+        active = await running.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
         assert active.result
 
 
 @pytest.mark.parametrize("on_unknown", ["hold", "zero", "error"])
 async def test_a_failing_load_takes_nothing_from_the_demand(on_unknown: str) -> None:
-    async with bench() as one:
-        one.source.trouble = REFUSED
-        assert await one.value("gpu-demand", onUnknown=on_unknown) == 45
-        active = await one.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
+    async with bench() as running:
+        running.source.trouble = REFUSED
+        assert await running.value("gpu-demand", onUnknown=on_unknown) == 45
+        active = await running.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
         assert active.result
         # A workload in demand is not at zero: its load is held, whatever `onUnknown` says.
-        assert await one.value("gpu-utilization", onUnknown=on_unknown) is None
+        assert await running.value("gpu-utilization", onUnknown=on_unknown) is None
 
 
 async def test_a_failing_load_without_demand_is_what_the_trigger_wants() -> None:
-    async with bench(0.0) as one:
-        one.source.trouble = REFUSED
-        code, _ = await refusal(one.metrics("gpu-utilization", onUnknown="error"))
+    async with bench(0.0) as running:
+        running.source.trouble = REFUSED
+        code, _ = await refusal(running.metrics("gpu-utilization", onUnknown="error"))
         assert code is grpc.StatusCode.UNAVAILABLE
-        assert await one.value("gpu-demand", onUnknown="error") == 0
-        assert await one.value("gpu-demand", onUnknown="zero") == 0
+        assert await running.value("gpu-demand", onUnknown="error") == 0
+        assert await running.value("gpu-demand", onUnknown="zero") == 0

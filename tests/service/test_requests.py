@@ -22,10 +22,10 @@ def triggers() -> requests.Triggers:
 
 
 def test_a_reference_names_the_scaled_object_and_carries_its_trigger() -> None:
-    asked = triggers().read(reference())
+    trigger = triggers().read(reference())
 
-    assert asked.scaled_object == OBJECT
-    assert asked.spec.threshold == 70
+    assert trigger.scaled_object == OBJECT
+    assert trigger.spec.threshold == 70
 
 
 def test_the_same_trigger_is_parsed_once() -> None:
@@ -84,7 +84,7 @@ def test_a_trigger_is_found_again_in_whatever_order_its_strings_come(
     for entries in (strings, shuffled):
         # As another client may write them: one after the other, in this order.
         fields = (pb.ScaledObjectRef(scalerMetadata={key: text}) for key, text in entries)
-        sent = b"".join(one.SerializeToString() for one in fields)
+        sent = b"".join(field.SerializeToString() for field in fields)
         sent += pb.ScaledObjectRef(name="bert-scaler", namespace="ml").SerializeToString()
         try:
             read.append(known.read(pb.ScaledObjectRef.FromString(sent)))
@@ -135,9 +135,9 @@ def test_resolved_environment_keys_pass() -> None:
 
 
 def test_kedas_own_keys_pass() -> None:
-    asked = triggers().read(reference(scalerAddress="scaler:6000", enableTLS="true"))
+    trigger = triggers().read(reference(scalerAddress="scaler:6000", enableTLS="true"))
 
-    assert asked.spec.threshold == 70
+    assert trigger.spec.threshold == 70
 
 
 class Counted(dict[str, Namespaces]):
@@ -190,9 +190,9 @@ def test_a_target_that_old_keda_rounds_is_one_line_in_the_log() -> None:
 
 def test_a_demands_target_below_one_is_warned_of_beside_the_loads() -> None:
     """Old KEDA would take a fifth of the replicas: 1 request per second each, and not 0.2."""
-    asked = reference(threshold="1.4", demandQuery="load", demandThreshold="0.2")
+    request = reference(threshold="1.4", demandQuery="load", demandThreshold="0.2")
     with capture_logs() as logs:
-        triggers().read(asked)
+        triggers().read(request)
 
     assert [line["event"] for line in logs] == ["trigger.target_rounded"] * 2
     assert [line["reason"].partition(": ")[2] for line in logs] == [
@@ -250,9 +250,9 @@ def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
     gold = Namespaces(frozenset({"web"}))
     access = Access({"default": EVERY_NAMESPACE, "gold": gold})
     theirs = requests.Triggers(access)
-    asked = reference(source="gold")
+    request = reference(source="gold")
     with pytest.raises(errors.SpecError) as refused:
-        theirs.read(asked)
+        theirs.read(request)
     unknown = reference(source="cold")
     with pytest.raises(errors.SpecError) as missing:
         theirs.read(unknown)
@@ -260,13 +260,13 @@ def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
     # A namespace that may not use a source does not learn that it exists.
     assert str(refused.value) == str(missing.value).replace("cold", "gold")
     assert "expected one of default;" in str(refused.value)
-    asked.namespace = "web"
-    assert theirs.read(asked).spec.source == "gold"
+    request.namespace = "web"
+    assert theirs.read(request).spec.source == "gold"
 
 
 def test_the_pods_of_another_namespace_are_measured_where_that_is_allowed() -> None:
-    asked = reference(namespace="web")
+    request = reference(namespace="web")
     with pytest.raises(errors.SpecError, match="KEDA_GPU_SCALER_OTHER_NAMESPACES"):
-        triggers().read(asked)
+        triggers().read(request)
     access = Access({"default": EVERY_NAMESPACE}, Namespaces(frozenset({"web"})))
-    assert requests.Triggers(access).read(asked).spec.pods.namespace == "web"
+    assert requests.Triggers(access).read(request).spec.pods.namespace == "web"

@@ -33,8 +33,8 @@ def test_the_spec_names_the_metric_and_its_target_in_both_forms() -> None:
 
 
 def test_a_demand_that_scales_is_a_second_metric_with_a_target_of_its_own() -> None:
-    asked = TRIGGER | {"demandQuery": "load", "demandThreshold": "2.5"}
-    parsed = trigger.parse(OBJECT, asked, access())
+    metadata = TRIGGER | {"demandQuery": "load", "demandThreshold": "2.5"}
+    parsed = trigger.parse(OBJECT, metadata, access())
 
     load, wanted = responses.metric_spec(parsed).metricSpecs
 
@@ -55,11 +55,11 @@ def test_a_demand_without_a_target_is_no_metric(more: dict[str, str]) -> None:
 
 @given(st.floats(min_value=0.001, max_value=demand.TOO_LARGE, exclude_max=True))
 def test_any_target_of_a_demand_is_one_that_the_hpa_takes(target: float) -> None:
-    asked = TRIGGER | {"demandQuery": "load", "demandThreshold": f"{target:.17g}"}
-    _, wanted = responses.metric_spec(trigger.parse(OBJECT, asked, access())).metricSpecs
+    metadata = TRIGGER | {"demandQuery": "load", "demandThreshold": f"{target:.17g}"}
+    _, demand_spec = responses.metric_spec(trigger.parse(OBJECT, metadata, access())).metricSpecs
 
-    assert wanted.targetSizeFloat == target
-    assert wanted.targetSize >= 1
+    assert demand_spec.targetSizeFloat == target
+    assert demand_spec.targetSize >= 1
 
 
 def test_a_target_below_one_is_still_a_target_for_readers_of_integers() -> None:

@@ -81,11 +81,11 @@ async def handshake(port: int, context: ssl.SSLContext) -> bytes:
     """Shake hands as a client, and return the certificate that was shown."""
     context.set_alpn_protocols(["h2"])
     _, writer = await asyncio.open_connection(ADDRESS, port, ssl=context)
-    found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    certificate: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.transport.abort()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
-    return found
+    return certificate
 
 
 async def shows(served: Served) -> bytes:

@@ -101,13 +101,13 @@ async def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
     script = Script(RuntimeError("must not be asked"))
     async with serving(script) as served:
         specs = (await served.stub.GetMetricSpec(reference(**scaling))).metricSpecs
-        assert [(one.metricName, one.targetSizeFloat) for one in specs] == [
+        assert [(spec.metricName, spec.targetSizeFloat) for spec in specs] == [
             ("gpu-utilization", 70),
             ("gpu-demand", 2.5),
         ]
         script.demanded = Demand(7.0)
         answer = await served.stub.GetMetrics(metrics_request("s1-gpu-demand", **scaling))
-        assert [(one.metricName, one.metricValueFloat) for one in answer.metricValues] == [
+        assert [(value.metricName, value.metricValueFloat) for value in answer.metricValues] == [
             ("s1-gpu-demand", 7)
         ]
         script.demanded = Demand(None, "HTTP 503")

@@ -248,11 +248,11 @@ async def test_the_bound_holds_after_decompression(
 ) -> None:
     server.reply = packed(gzip.compress(BOMB) if "," in encoding else BOMB, encoding)
     tracemalloc.start()
-    found = await refusal(server, errors.SourceMalformedError, max_response_bytes=ONE_MIB)
+    message = await refusal(server, errors.SourceMalformedError, max_response_bytes=ONE_MIB)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert found == words
+    assert message == words
     assert peak < 8 * ONE_MIB
 
 
@@ -291,9 +291,9 @@ def offline(reply: Callable[[httpx.Request], httpx.Response]) -> Client:
 
 def _failures() -> Iterator[type[Exception]]:
     """Every exception of httpx, except the one that only reading a cookie jar raises."""
-    for _, found in inspect.getmembers(httpx, inspect.isclass):
-        if issubclass(found, Exception) and found is not httpx.CookieConflict:
-            yield found
+    for _, failure in inspect.getmembers(httpx, inspect.isclass):
+        if issubclass(failure, Exception) and failure is not httpx.CookieConflict:
+            yield failure
 
 
 def _raised(failure: type[Exception]) -> Exception:
@@ -303,7 +303,7 @@ def _raised(failure: type[Exception]) -> Exception:
     return failure(**{name: value for name, value in values.items() if name in wanted})
 
 
-@pytest.mark.parametrize("failure", list(_failures()), ids=lambda found: found.__name__)
+@pytest.mark.parametrize("failure", list(_failures()), ids=lambda failure: failure.__name__)
 async def test_every_exception_of_httpx_becomes_a_source_error(failure: type[Exception]) -> None:
     def fail(_: httpx.Request) -> httpx.Response:
         raise _raised(failure)

@@ -78,8 +78,8 @@ def test_no_proxy_spares_names_addresses_and_networks(
     is_spared: bool,  # noqa: FBT001 - a table
 ) -> None:
     environ = {"ALL_PROXY": "http://p:1", "NO_PROXY": entries}
-    found = proxy_of(monkeypatch, environ, f"http://user@{host}:9090/path")
-    assert found == (None if is_spared else "http://p:1")
+    proxy = proxy_of(monkeypatch, environ, f"http://user@{host}:9090/path")
+    assert proxy == (None if is_spared else "http://p:1")
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_no_proxy_spares_names_addresses_and_networks(
 def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(
     environ: Mapping[str, str], named: list[str]
 ) -> None:
-    found = proxies.mistakes(environ)
-    assert [mistake.partition(";")[0] for mistake in found] == named
+    mistakes = proxies.mistakes(environ)
+    assert [mistake.partition(";")[0] for mistake in mistakes] == named
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,11 @@ async def test_a_target_is_one_url_or_every_address_of_its_name(
     ],
 )
 async def test_a_name_without_an_address_is_a_message(name: str, words: str) -> None:
-    found = await Resolver().urls(f"dns+http://{name}:9400/metrics", BOUND_SECONDS)
+    message = await Resolver().urls(f"dns+http://{name}:9400/metrics", BOUND_SECONDS)
 
-    assert isinstance(found, str)
-    assert found
-    assert words in found
+    assert isinstance(message, str)
+    assert message
+    assert words in message
 
 
 async def ended(program: str) -> str:
