@@ -124,13 +124,9 @@ class Alerts:
         *,
         limit: int = LIMIT,
     ) -> None:
-        """Start with no alerts.
+        """Start with no alerts; each fires for its lifetime without being mentioned again.
 
-        Args:
-            lifetime_seconds: how long an alert fires without being mentioned again.
-            clock: seconds since the epoch; the clocks of all replicas must agree within seconds.
-            observe: is called for every alert that begins or ends.
-            limit: the largest number of alerts to keep.
+        `clock` gives seconds since the epoch; the clocks of all replicas must agree within seconds.
         """
         self.lifetime_seconds, self.limit = lifetime_seconds, limit
         self._clock, self._observe = clock, observe

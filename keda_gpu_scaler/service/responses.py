@@ -69,9 +69,7 @@ def rounding_warning(name: str, threshold: float) -> str | None:
 def metric_value(metric_name: str, decision: Decision) -> pb.GetMetricsResponse:
     """Answer with exactly one value, or with none to hold the replicas.
 
-    Args:
-        metric_name: the name the caller asked for, which the answer repeats.
-        decision: the load, or why it is unknown.
+    `metric_name` is the one the caller asked for, which the answer repeats.
 
     Raises:
         errors.UnknownLoadError: the load is unknown, and the trigger asks for an error then.
@@ -84,10 +82,7 @@ def metric_value(metric_name: str, decision: Decision) -> pb.GetMetricsResponse:
 def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.GetMetricsResponse:
     """Answer with the demand, or with none to hold the replicas.
 
-    Args:
-        metric_name: the name the caller asked for, which the answer repeats.
-        demand: the result of the demandQuery.
-        on_unknown: the trigger's answer to an unknown load; it never makes a demand 0.
+    `on_unknown` is the trigger's answer to an unknown load; it never makes a demand 0.
 
     Raises:
         errors.UnknownLoadError: the demand is unknown, and the trigger asks for an error then.
@@ -110,11 +105,9 @@ def _values(metric_name: str, number: float | None) -> pb.GetMetricsResponse:
 def activity(decision: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
     """Answer whether the workload is active.
 
-    Args:
-        decision: the activity, or why it is unknown.
-        has_replicas: the HPA asked recently, so the workload has replicas or had them until just
-            now. If nothing more is known, it counts as active: an error could cost it its replicas.
-            If it is known to have no pods, "active" would scale it up.
+    With `has_replicas` the HPA asked recently, so the workload has replicas or had them until just
+    now. If nothing more is known, it counts as active: an error could cost it its replicas. If it
+    is known to have no pods, "active" would scale it up.
 
     Raises:
         errors.UnknownLoadError: the activity is unknown, or the trigger asks for an error then.

@@ -147,8 +147,8 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
             StreamIsActive ends with OK, so that new replicas get their share of both.
         certificate: the server's certificate and the CAs of clients; None: no TLS.
     """
-    guard = CallInterceptor(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
-    answers = servicer.Servicer(
+    interceptor = CallInterceptor(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
+    rpcs = servicer.Servicer(
         evaluations,
         access=access,
         observe=observe,
@@ -156,8 +156,8 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
         stream_seconds=connection_max_age_seconds,
     )
     return GrpcServer(
-        answers,
-        guard,
+        rpcs,
+        interceptor,
         Listener(address, None if certificate is None else following_credentials(certificate)),
         draining,
         channel_options(connection_max_age_seconds),
@@ -178,14 +178,14 @@ class GrpcServer:
 
     def __init__(
         self,
-        answers: servicer.Servicer,
-        guard: CallInterceptor,
+        rpcs: servicer.Servicer,
+        interceptor: CallInterceptor,
         listener: Listener,
         draining: asyncio.Event,
         options: list[tuple[str, int]],
     ) -> None:
-        self._answers = answers
-        self._guard = guard
+        self._rpcs = rpcs
+        self._interceptor = interceptor
         self._listener = listener
         self._draining = draining
         self._options = options
@@ -193,8 +193,8 @@ class GrpcServer:
 
     async def start(self) -> int:
         """Listen and serve; return the port, or raise SettingsError if it cannot listen."""
-        server = grpc.aio.server(interceptors=[self._guard], options=self._options)
-        externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self._answers, server)
+        server = grpc.aio.server(interceptors=[self._interceptor], options=self._options)
+        externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self._rpcs, server)
         health = Health(frozenset({SERVICE_NAME, HEALTH_NAME}), self._draining)
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
@@ -216,12 +216,12 @@ class GrpcServer:
 
 
 def _bind(server: grpc.aio.Server, listener: Listener) -> int:
-    address, secure = listener
+    address, credentials = listener
     try:
-        if secure is None:
+        if credentials is None:
             port = server.add_insecure_port(address)
         else:
-            port = server.add_secure_port(address, secure)
+            port = server.add_secure_port(address, credentials)
     except RuntimeError as error:
         raise errors.SettingsError(_why_not_bound(server, listener)) from error
     # gRPC takes a port number modulo 65536.
@@ -234,8 +234,8 @@ def _bind(server: grpc.aio.Server, listener: Listener) -> int:
 
 def _why_not_bound(server: grpc.aio.Server, listener: Listener) -> str:
     """Return whether the address or the certificate is wrong; the library does not tell."""
-    address, secure = listener
-    if secure is not None:
+    address, credentials = listener
+    if credentials is not None:
         with contextlib.suppress(RuntimeError):
             server.add_insecure_port(address)  # of a server that never starts
             return (

@@ -78,11 +78,7 @@ def read_pem(path: Path) -> PemFile:
 
 
 def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Certificate:
-    """Return the certificate in these files, checked.
-
-    Raises:
-        ValueError: it cannot be used; the message names the file and what it is not.
-    """
+    """Return the certificate in these files, checked, or raise ValueError with the file's name."""
     with named(cert):
         certificates = chain(cert)
     with named(key):
@@ -95,18 +91,20 @@ def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Cert
         chain=_pem(certificates),
         key=key_content,
         client_ca=_pem(authorities) or None,
-        begins_at=max(each.not_valid_before_utc for each in certificates).timestamp(),
+        begins_at=max(certificate.not_valid_before_utc for certificate in certificates).timestamp(),
         expires_at=_first_end(certificates),
         client_ca_expires_at=_first_end(authorities) if authorities else None,
     )
 
 
 def _first_end(certificates: list[x509.Certificate]) -> float:
-    return min(each.not_valid_after_utc for each in certificates).timestamp()
+    return min(certificate.not_valid_after_utc for certificate in certificates).timestamp()
 
 
 def _pem(certificates: list[x509.Certificate]) -> bytes:
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+    return b"".join(
+        certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates
+    )
 
 
 @contextlib.contextmanager
@@ -119,11 +117,7 @@ def named(file: PemFile) -> Iterator[None]:
 
 
 def chain(file: PemFile) -> list[x509.Certificate]:
-    """Return the certificates in a file.
-
-    Raises:
-        ValueError: there is none, or not all are whole; the message says what was expected.
-    """
+    """Return the certificates in a file, or raise ValueError: none, or not all are whole."""
     content = _content(file)
     try:
         certificates = x509.load_pem_x509_certificates(content)
@@ -137,11 +131,7 @@ def chain(file: PemFile) -> list[x509.Certificate]:
 
 
 def private_key(file: PemFile, certificate: x509.Certificate) -> bytes:
-    """Return the content of a file with the key that belongs to a certificate.
-
-    Raises:
-        ValueError: it has no such key; the message says what was expected.
-    """
+    """Return the content of a file with the key of a certificate, or raise ValueError."""
     content = _content(file)
     try:
         key = serialization.load_pem_private_key(content, password=None)
@@ -165,11 +155,7 @@ Server = Literal["grpc", "http"]
 
 
 def require_served(server: Server, certificate: Certificate) -> None:
-    """Check that this server can show a certificate, and that OpenSSL finds it strong enough.
-
-    Raises:
-        ValueError: it cannot; the message says what was expected.
-    """
+    """Raise ValueError if this server cannot show a certificate, or OpenSSL finds it too weak."""
     try:
         certificate.context()
     except OSError as error:  # ssl.SSLError is one

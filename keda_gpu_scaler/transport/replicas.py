@@ -75,11 +75,9 @@ class Replicas:
                 self._trust.load_verify_locations(self._ca_file)
 
     async def ask(self, limit_bytes: int, body: bytes | None = None) -> Replies:
-        """Send all replicas the same request at the same time.
+        """Send all replicas the same request at the same time: post JSON, or get what they have.
 
-        Args:
-            limit_bytes: the limit of each answer.
-            body: JSON to post; None: get what they have.
+        `limit_bytes` is the limit of each answer.
         """
         lookups = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
         troubles, names = dict[str, str | None](), dict[str, str]()

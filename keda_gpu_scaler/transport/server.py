@@ -118,12 +118,8 @@ class HttpServer:
     ) -> None:
         """Prepare the server; `start` begins to listen.
 
-        Args:
-            app: the application to serve.
-            host: one of this machine's addresses or names; empty for every address.
-            port: the port; 0 takes a free one.
-            certificate: as in `Server`; the port then speaks TLS only.
-            bounds: the limits of clients.
+        An empty host is every address of this machine, and port 0 takes a free one. With a
+        `certificate`, as in `Server`, the port speaks TLS only.
         """
         self._server = Server(app, bounds, certificate)
         self._host, self._port = host, port
@@ -131,11 +127,7 @@ class HttpServer:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
-        """Listen and serve; return the port.
-
-        Raises:
-            errors.SettingsError: nothing can listen on this address.
-        """
+        """Listen and serve; return the port, or raise SettingsError if it cannot listen."""
         try:
             self._listener = _Listener(fileno=_listening_socket(self._host, self._port).detach())
         except OSError as error:
