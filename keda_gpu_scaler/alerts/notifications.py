@@ -33,6 +33,20 @@ SMALLER = "group_by in Alertmanager's route makes messages smaller"
 SENTENCES = 10
 """How many refused alerts are shown; a rule makes the same mistake in all of them."""
 
+UNKNOWN_ALERTS = frozenset({"DatasourceNoData", "DatasourceError"})
+"""Alerts that Grafana sends when a rule's query returned nothing or failed. They do not say whether
+the rule's alert fires."""
+STATES = {
+    "alerting": True,
+    "ok": False,
+    "no_data": None,
+    "pending": None,
+    "paused": None,
+    "unknown": None,
+}
+"""Whether a rule in this state fires; None: the state does not say, so nothing changes."""
+
+_FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
 _KINDS: Mapping[type, str] = {list: "a list", dict: "an object"}
 
 
@@ -121,12 +135,6 @@ def shown(value: object) -> str:
     return safe if len(safe) <= NAME_CHARACTERS else f"{safe[:NAME_CHARACTERS]}…"
 
 
-UNKNOWN_ALERTS = frozenset({"DatasourceNoData", "DatasourceError"})
-"""Alerts that Grafana sends when a rule's query returned nothing or failed. They do not say whether
-the rule's alert fires."""
-_FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
-
-
 def read_alertmanager(payload: Json, scaled_object: ScaledObject | None) -> Notification:
     """Return what a message with a list of alerts says; of more than a store keeps, nothing."""
     alerts = payload["alerts"]
@@ -176,17 +184,6 @@ def _name_in_brackets(alert: object) -> str:
     labels = alert.get("labels") if isinstance(alert, dict) else None
     name = labels.get("alertname") if isinstance(labels, dict) else None
     return "" if name is None else f" ({shown(name)})"
-
-
-STATES = {
-    "alerting": True,
-    "ok": False,
-    "no_data": None,
-    "pending": None,
-    "paused": None,
-    "unknown": None,
-}
-"""Whether a rule in this state fires; None: the state does not say, so nothing changes."""
 
 
 def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notification:

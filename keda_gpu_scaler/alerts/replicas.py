@@ -20,6 +20,8 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.replicas import Replicas
 
+EXCHANGE_SECONDS = 30.0
+"""After this time a replica knows what it missed."""
 LONGEST_BYTES = 16 * 2**20
 """Of an answer: several times the size of a full store."""
 BROADCAST_BYTES = 4 * 2**20
@@ -83,10 +85,6 @@ def _alert_record(record: _Record) -> AlertRecord:
     key = Key(ScaledObject(record.namespace, record.scaled_object), record.alert)
     times = record.began_at, record.heard_at, record.ended_at, record.told_at
     return AlertRecord(key, record.name, *(NEVER if at is None else at for at in times))
-
-
-EXCHANGE_SECONDS = 30.0
-"""After this time a replica knows what it missed."""
 
 
 class Peers:

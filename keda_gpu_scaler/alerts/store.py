@@ -25,6 +25,13 @@ Alertmanager says so of an alert that it took for resolved because it was not me
 while."""
 TICK_SECONDS = 0.001
 """A later message is newer by at least this, whatever the clocks of replicas say."""
+LIMIT = 10_000
+"""Far more than the ScaledObjects that alerts wake in any cluster; a few MB."""
+AHEAD_SECONDS = 60.0
+"""How far a replica's clock may be ahead. A record from later than that would stay in the store for
+ever and override all that is heard here."""
+SENDER_AHEAD_SECONDS = 600.0
+"""How far a sender's clock may be ahead. A beginning later than that would outlast every end."""
 
 
 class Key(NamedTuple):
@@ -102,15 +109,6 @@ def merged(first: AlertRecord, second: AlertRecord) -> AlertRecord:
         ended_at=ended_at,
         told_at=told_at,
     )
-
-
-LIMIT = 10_000
-"""Far more than the ScaledObjects that alerts wake in any cluster; a few MB."""
-AHEAD_SECONDS = 60.0
-"""How far a replica's clock may be ahead. A record from later than that would stay in the store for
-ever and override all that is heard here."""
-SENDER_AHEAD_SECONDS = 600.0
-"""How far a sender's clock may be ahead. A beginning later than that would outlast every end."""
 
 
 class Alerts:

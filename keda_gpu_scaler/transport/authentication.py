@@ -26,6 +26,8 @@ OPEN_BYTES = 16 * BODY_BYTES
 """Of all bodies that are not answered yet, together: what they say takes several times as much."""
 BODY_SECONDS = 10.0
 """Enough for senders in the same cluster or nearby."""
+NAMESPACES = "keda_gpu_scaler.namespaces"
+"""Where a request's scope has the namespaces that its token shows."""
 _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charset="UTF-8"'}
 
 
@@ -114,6 +116,15 @@ def decoded(body: bytearray) -> object:
         raise HTTPException(400, f"expected a body of JSON: {error}") from error
 
 
+class Confined(NamedTuple):
+    """What a token shows that is of one namespace alone."""
+
+    allowed: Callable[[bytes], Collection[str]]
+    """Returns the namespaces that a token shows; none: it is no such token."""
+    app: ASGIApp
+    """Answers, with the namespaces at `NAMESPACES` in the scope."""
+
+
 class Guard:
     """Passes requests with the token to an application, and refuses all others.
 
@@ -122,7 +133,7 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, token: Callable[[], str], confined: "Confined | None" = None
+        self, app: ASGIApp, token: Callable[[], str], confined: Confined | None = None
     ) -> None:
         self._app, self._token, self._confined = app, token, confined
 
@@ -139,16 +150,3 @@ class Guard:
                     scope[NAMESPACES] = namespaces
                     app = self._confined.app
         await app(scope, receive, send)
-
-
-NAMESPACES = "keda_gpu_scaler.namespaces"
-"""Where a request's scope has the namespaces that its token shows."""
-
-
-class Confined(NamedTuple):
-    """What a token shows that is of one namespace alone."""
-
-    allowed: Callable[[bytes], Collection[str]]
-    """Returns the namespaces that a token shows; none: it is no such token."""
-    app: ASGIApp
-    """Answers, with the namespaces at `NAMESPACES` in the scope."""

@@ -20,6 +20,15 @@ import httpx
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.transport import proxies
 
+USER_AGENT = "keda-gpu-scaler"
+LIMIT_BYTES = 32 * 2**20
+"""The usual limit of an answer."""
+LARGE_BYTES = 2**20
+"""Answers about hundreds of pods are smaller; many of them can be read at a time."""
+OK = 200
+"""The only status of a whole answer: 206 and similar ones carry a part."""
+PART_BYTES = 2**14
+"""What is unpacked and handed on at a time: other tasks run between two parts."""
 WORDS_SHOWN = 256
 """A server's own words are shown up to this length: enough to act on, too short to flood a log."""
 
@@ -55,17 +64,6 @@ class Bearer(httpx.Auth):
         except errors.SettingsError as error:
             raise errors.SourceUnreachableError(str(error)) from error
         yield request
-
-
-USER_AGENT = "keda-gpu-scaler"
-LIMIT_BYTES = 32 * 2**20
-"""The usual limit of an answer."""
-LARGE_BYTES = 2**20
-"""Answers about hundreds of pods are smaller; many of them can be read at a time."""
-OK = 200
-"""The only status of a whole answer: 206 and similar ones carry a part."""
-PART_BYTES = 2**14
-"""What is unpacked and handed on at a time: other tasks run between two parts."""
 
 
 @dataclass(frozen=True, slots=True)
