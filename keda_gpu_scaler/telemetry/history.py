@@ -45,11 +45,11 @@ class Change:
         """Which of the ScaledObject's triggers it is about: the metric's name and the workload."""
         return self.metric_name, self.workload
 
-    def differs(self, decided: Decision) -> bool:
+    def differs(self, decision: Decision) -> bool:
         """Tell whether a later decision is another one: the HPA sees no change below 10 %."""
-        if (self.state, self.active) != (decided.state, decided.active):
+        if (self.state, self.active) != (decision.state, decision.active):
             return True
-        before, now = self.value, decided.value
+        before, now = self.value, decision.value
         if before is None or now is None:
             return before is not now
         return abs(now - before) > TOLERANCE * max(abs(before), abs(now))
@@ -59,12 +59,7 @@ class History(facts.Subscriber):
     """Notes the changes among the decisions that it observes."""
 
     def __init__(self, clock: Callable[[], float], total_changes: int = TOTAL_CHANGES) -> None:
-        """Start with no changes.
-
-        Args:
-            clock: returns Unix seconds.
-            total_changes: the most changes of all triggers together.
-        """
+        """Start with no changes; the clock returns Unix seconds."""
         super().__init__({facts.Evaluated: self._evaluated})
         self._clock, self._total_changes = clock, total_changes
         self.since = clock()
@@ -75,12 +70,11 @@ class History(facts.Subscriber):
         self._count = 0
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
-        """Note a decision if it differs from the last one of its trigger."""
-        spec, decided = fact.spec, fact.decision
+        spec, decision = fact.spec, fact.decision
         triggers = self._changes.setdefault(fact.scaled_object, {})
         self._changes.move_to_end(fact.scaled_object)
         changes = triggers.setdefault((spec.metric_name, spec.workload), deque(maxlen=CHANGES))
-        if changes and not changes[-1].differs(decided):
+        if changes and not changes[-1].differs(decision):
             return
         self._count += len(changes) < CHANGES
         changes.append(
@@ -88,18 +82,18 @@ class History(facts.Subscriber):
                 at=self._clock(),
                 metric_name=spec.metric_name,
                 workload=spec.workload,
-                state=decided.state,
-                value=decided.value,
-                active=decided.active,
-                average=decided.average,
-                replicas=decided.expected,
+                state=decision.state,
+                value=decision.value,
+                active=decision.active,
+                average=decision.average,
+                replicas=decision.expected,
                 recommended=fact.recommended,
-                reason=decided.reason[:REASON_CHARACTERS],
+                reason=decision.reason[:REASON_CHARACTERS],
             )
         )
         while self._count > self._total_changes:
-            _, oldest = self._changes.popitem(last=False)
-            self._count -= sum(len(dropped) for dropped in oldest.values())
+            _, dropped_triggers = self._changes.popitem(last=False)
+            self._count -= sum(len(dropped) for dropped in dropped_triggers.values())
 
     def of(self, scaled_object: ScaledObject) -> list[Change]:
         """Return the changes of a ScaledObject's triggers, the oldest first."""

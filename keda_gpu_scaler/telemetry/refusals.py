@@ -12,35 +12,31 @@ KEPT_SECONDS = 1200.0
 """KEDA tries a ScaledObject that is wrong again after 17 minutes at the latest."""
 TOTAL_BYTES = 4 * 2**20
 _ENTRY_BYTES = 500
-"""What one takes beside its reason."""
+"""What a refusal takes beside its reason."""
 
 
 class Refusals(facts.Subscriber):
     """Notes refused triggers, until they change."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with none.
-
-        Args:
-            clock: seconds that never go back.
-        """
+        """Start with none."""
         super().__init__({facts.TriggerRefused: self._refused, facts.TriggerChanged: self._changed})
         self._clock = clock
-        self._kept: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
-            TOTAL_BYTES, KEPT_SECONDS, clock, lambda kept: _ENTRY_BYTES + 4 * len(kept[1])
+        self._refusals: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
+            TOTAL_BYTES, KEPT_SECONDS, clock, lambda refusal: _ENTRY_BYTES + 4 * len(refusal[1])
         )
 
     def _refused(self, fact: facts.TriggerRefused) -> None:
-        self._kept[fact.scaled_object] = (self._clock(), fact.reason)
+        self._refusals[fact.scaled_object] = (self._clock(), fact.reason)
 
     def _changed(self, fact: facts.TriggerChanged) -> None:
         """Forget a refusal once the ScaledObject has a trigger that is right."""
-        self._kept.pop(fact.scaled_object, None)
+        self._refusals.pop(fact.scaled_object, None)
 
     def of(self, scaled_object: ScaledObject) -> str | None:
         """Return when and why a trigger of a ScaledObject was refused, in one sentence."""
-        found = self._kept.get(scaled_object)
-        if found is None:
+        refusal = self._refusals.get(scaled_object)
+        if refusal is None:
             return None
-        at, reason = found
-        return f"{self._clock() - at:.0f} s ago KEDA was refused: {reason}"
+        refused_at, reason = refusal
+        return f"{self._clock() - refused_at:.0f} s ago KEDA was refused: {reason}"
