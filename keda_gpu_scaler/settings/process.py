@@ -98,21 +98,22 @@ class Settings(PortSettings, BaseSettings):
     @field_validator("sources")
     @classmethod
     def _add_default(
-        cls, named: Mapping[str, kinds.Source], info: ValidationInfo
+        cls, named_sources: Mapping[str, kinds.Source], info: ValidationInfo
     ) -> Mapping[str, kinds.Source]:
         by_kind = {kind: info.data.get(kind) for kind in kinds.KINDS}
         defaults = {f"{kind}_…": source for kind, source in by_kind.items() if source is not None}
-        if "default" in named:
-            defaults["sources.default"] = named["default"]
+        if "default" in named_sources:
+            defaults["sources.default"] = named_sources["default"]
         if len(defaults) > 1:
             raise ValueError(f"one definition of `default`, and not {' and '.join(defaults)}")
-        if not defaults and not named and kinds.KINDS.keys() <= info.data.keys():
+        if not defaults and not named_sources and kinds.KINDS.keys() <= info.data.keys():
             raise ValueError(
                 "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS "
                 "or KEDA_GPU_SCALER_INFLUXDB_URL, or name sources in the file that "
                 "KEDA_GPU_SCALER_CONFIG names"
             )
-        return {**named, **{"default": source for source in defaults.values()}}  # noqa: B035 - one at most
+        default = next(iter(defaults.values()), None)
+        return named_sources if default is None else {**named_sources, "default": default}
 
     @classmethod
     def settings_customise_sources(

@@ -1,12 +1,16 @@
-"""The last changes of each trigger's decision, for people who ask what happened.
+"""The last changes of each trigger's decision, and why triggers were refused recently.
 
-It begins with the process: earlier decisions are not in it. It is bounded in changes of one trigger
-and of all together; beyond that, the ScaledObject that was decided longest ago goes first.
+Both are for people who ask what happened to a ScaledObject, with a decision or without one. They
+begin with the process. The history is bounded in changes of one trigger and of all together; beyond
+that, the ScaledObject that was decided longest ago goes first.
 """
 
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.load import TOLERANCE
@@ -19,6 +23,11 @@ TOTAL_CHANGES = 20_000
 """Of all triggers, such as the last four of 5,000: 16 MiB, and 90 MiB with the longest reasons."""
 REASON_CHARACTERS = 1000
 """Of one change; most reasons are shorter."""
+REFUSAL_SECONDS = 1200.0
+"""KEDA tries a ScaledObject that is wrong again after 17 minutes at the latest."""
+REFUSALS_BYTES = 4 * 2**20
+_REFUSAL_BYTES = 500
+"""What one refusal takes beside its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +111,33 @@ class History(facts.Subscriber):
             (change for changes in triggers.values() for change in changes),
             key=lambda change: change.at,
         )
+
+
+class Refusals(facts.Subscriber):
+    """Notes refused triggers, until they change."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start with none."""
+        super().__init__({facts.TriggerRefused: self._refused, facts.TriggerChanged: self._changed})
+        self._clock = clock
+        self._refusals: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
+            REFUSALS_BYTES,
+            REFUSAL_SECONDS,
+            clock,
+            lambda refusal: _REFUSAL_BYTES + 4 * len(refusal[1]),
+        )
+
+    def _refused(self, fact: facts.TriggerRefused) -> None:
+        self._refusals[fact.scaled_object] = (self._clock(), fact.reason)
+
+    def _changed(self, fact: facts.TriggerChanged) -> None:
+        """Forget a refusal once the ScaledObject has a trigger that is right."""
+        self._refusals.pop(fact.scaled_object, None)
+
+    def of(self, scaled_object: ScaledObject) -> str | None:
+        """Return when and why a trigger of a ScaledObject was refused, in one sentence."""
+        refusal = self._refusals.get(scaled_object)
+        if refusal is None:
+            return None
+        refused_at, reason = refusal
+        return f"{self._clock() - refused_at:.0f} s ago KEDA was refused: {reason}"

@@ -1,4 +1,4 @@
-"""Claims about the history of decisions."""
+"""Claims about the history of decisions, and about refused triggers."""
 
 from dataclasses import replace
 
@@ -9,10 +9,20 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.history import CHANGES, REASON_CHARACTERS, TOTAL_CHANGES, History
+from keda_gpu_scaler.telemetry.history import (
+    CHANGES,
+    REASON_CHARACTERS,
+    REFUSAL_SECONDS,
+    REFUSALS_BYTES,
+    TOTAL_CHANGES,
+    History,
+    Refusals,
+)
+from tests.support.scripted import Clock
 from tests.support.triggers import BERT, spec
 
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
+OTHER = ScaledObject("ml", "other")
 
 
 class Watched:
@@ -119,3 +129,38 @@ def test_each_value_is_within_ten_percent_of_the_change_before_it(
             assert abs(shown - value) <= 0.1 * max(shown, value)
         assert len(watched.values()) >= last
         last = len(watched.values())
+
+
+def test_a_refusal_is_told_with_its_age_until_a_trigger_is_right() -> None:
+    clock = Clock()
+    refusals = Refusals(clock)
+    assert refusals.of(BERT) is None
+    refusals(facts.TriggerRefused(BERT, "treshold: unknown key"))
+    clock.seconds += 5
+    assert refusals.of(BERT) == "5 s ago KEDA was refused: treshold: unknown key"
+    refusals(facts.TriggerChanged(OTHER))
+    refusals(facts.Called("GetMetrics", "OK", 0.1))
+    assert refusals.of(BERT) is not None
+    refusals(facts.TriggerChanged(BERT))
+    assert refusals.of(BERT) is None
+
+
+def test_a_refusal_is_forgotten_when_keda_would_have_tried_again() -> None:
+    clock = Clock()
+    refusals = Refusals(clock)
+    refusals(facts.TriggerRefused(BERT, "wrong"))
+    clock.seconds += REFUSAL_SECONDS - 1
+    assert refusals.of(BERT) is not None
+    clock.seconds += 1
+    assert refusals.of(BERT) is None
+
+
+def test_a_flood_of_refusals_takes_bounded_room() -> None:
+    refusals = Refusals()
+    reason = "w" * 8192
+    names = [ScaledObject("ml", f"bert-{number}") for number in range(500)]
+    for name in names:
+        refusals(facts.TriggerRefused(name, reason))
+    kept = [name for name in names if refusals.of(name)]
+    assert kept == names[-len(kept) :]
+    assert 0 < len(kept) * 4 * len(reason) <= REFUSALS_BYTES
