@@ -32,15 +32,17 @@ class Watched:
         self.now = 1000.0
         self.history = History(lambda: self.now, total_changes)
 
-    def decided(self, decided: Decision, whose: ScaledObject = BERT, metric: str = "a") -> None:
+    def decided(
+        self, decided: Decision, scaled_object: ScaledObject = BERT, metric: str = "a"
+    ) -> None:
         """Let it be decided a second later."""
         self.now += 1
         named = replace(spec(), metric_name=metric)
-        self.history(facts.Evaluated(whose, named, decided, 1.0))
+        self.history(facts.Evaluated(scaled_object, named, decided, 1.0))
 
-    def values(self, whose: ScaledObject = BERT) -> list[float | None]:
+    def values(self, scaled_object: ScaledObject = BERT) -> list[float | None]:
         """Return the values of the changes."""
-        return [change.value for change in self.history.of(whose)]
+        return [change.value for change in self.history.of(scaled_object)]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_triggers_of_two_workloads_with_one_metric_name_are_told_apart() -> None
         for workload, value in {"deployment/a": 10.0, "deployment/b": 300.0}.items():
             named = replace(spec(), workload=workload)
             watched.history(facts.Evaluated(BERT, named, replace(BUSY, value=value), 1.0))
-    assert [(one.workload, one.value) for one in watched.history.of(BERT)] == [
+    assert [(change.workload, change.value) for change in watched.history.of(BERT)] == [
         ("deployment/a", 10.0),
         ("deployment/b", 300.0),
     ]
@@ -112,8 +114,8 @@ def test_the_changes_of_all_are_bounded_and_the_object_decided_longest_ago_goes_
             for value in range(values):
                 watched.decided(replace(BUSY, value=2.0**value), other, f"{metric}")
         watched.decided(replace(BUSY, value=2.0 ** (values - 1)), others[0], "0")
-    kept = [len(watched.history.of(other)) for other in others]
-    assert kept == [10] + [0] * 40 + [10] * 9
+    counts = [len(watched.history.of(other)) for other in others]
+    assert counts == [10] + [0] * 40 + [10] * 9
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 2**53, exclude_max=True)), max_size=50))

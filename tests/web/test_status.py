@@ -33,17 +33,17 @@ class Elements(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element."""
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
 
     def of(self, tag: str, attribute: str) -> list[str | None]:
         """Return an attribute of each element of one kind."""
         return [
-            attrs[attribute] for name, attrs in self.found if name == tag and attribute in attrs
+            attrs[attribute] for name, attrs in self.elements if name == tag and attribute in attrs
         ]
 
     @property
@@ -183,8 +183,8 @@ async def test_no_text_becomes_markup() -> None:
     for path in (f"/?name={HOSTILE}", "/", "/triggers/ml/bert"):
         async with page(path, history=noted(decided), summaries=[listed], records=[made]) as answer:
             found = Elements(answer.text)
-        assert [tag for tag, _ in found.found].count("script") == 1
-        assert "img" not in [tag for tag, _ in found.found]
+        assert [tag for tag, _ in found.elements].count("script") == 1
+        assert "img" not in [tag for tag, _ in found.elements]
         assert "alert(1)" in answer.text
 
 
