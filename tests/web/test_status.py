@@ -160,9 +160,9 @@ async def test_an_object_that_nobody_asked_about_has_no_page() -> None:
 @pytest.mark.parametrize("path", ["/", "/triggers/ml/bert"])
 async def test_nothing_comes_from_elsewhere_and_nothing_else_may(path: str) -> None:
     async with page(path) as answer:
-        found = Elements(answer.text)
+        parsed = Elements(answer.text)
         policy = answer.headers["content-security-policy"]
-    loaded = found.of("link", "href") + found.of("script", "src")
+    loaded = parsed.of("link", "href") + parsed.of("script", "src")
     assert sorted(filter(None, loaded)) == [
         "/static/icon.svg",
         "/static/refresh.js",
@@ -182,9 +182,9 @@ async def test_no_text_becomes_markup() -> None:
     made = record(Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW))
     for path in (f"/?name={HOSTILE}", "/", "/triggers/ml/bert"):
         async with page(path, history=noted(decided), summaries=[listed], records=[made]) as answer:
-            found = Elements(answer.text)
-        assert [tag for tag, _ in found.elements].count("script") == 1
-        assert "img" not in [tag for tag, _ in found.elements]
+            parsed = Elements(answer.text)
+        assert [tag for tag, _ in parsed.elements].count("script") == 1
+        assert "img" not in [tag for tag, _ in parsed.elements]
         assert "alert(1)" in answer.text
 
 
