@@ -11,7 +11,7 @@ import structlog
 from keda_gpu_scaler import service
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Source
-from keda_gpu_scaler.telemetry import facts, history, refusals
+from keda_gpu_scaler.telemetry import facts, history
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.telemetry.metrics import Telemetry
 from keda_gpu_scaler.telemetry.observers import Observers
@@ -46,7 +46,7 @@ async def served(
             "log": LogObserver(),
             "benchmark": benchmark,
             "history": history.History(time.time),
-            "refusals": refusals.Refusals(),
+            "refusals": history.Refusals(),
         }
         observe = Observers(observers)
         evaluations = Evaluator({"default": source(observe)}, observe, clock=clock)

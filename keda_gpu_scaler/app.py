@@ -26,7 +26,7 @@ from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator import evaluator
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.settings import Settings, TlsFiles
-from keda_gpu_scaler.telemetry import facts, history, metrics, refusals
+from keda_gpu_scaler.telemetry import facts, history, metrics
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.transport.replicas import Replicas
@@ -110,7 +110,7 @@ async def run(
         )
         observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
         changes = history.History(time.time)
-        refused = refusals.Refusals()
+        refused = history.Refusals()
         observers |= {"history": changes, "refusals": refused}
         observers |= _start_traces(stack, settings)
         observe = Observers(observers)

@@ -40,10 +40,8 @@ def load(
 ) -> Settings:
     """Return the process settings; the environment wins over the file, setting by setting.
 
-    An empty value counts as not set: charts write one for each value that was not filled in.
-
-    Raises:
-        errors.SettingsError: something is wrong; the message names every wrong setting.
+    An empty value counts as not set: charts write one for each value that was not filled in. The
+    message of a SettingsError names every wrong setting.
     """
     environ = os.environ if environ is None else environ
     variables = {
@@ -54,27 +52,28 @@ def load(
         and not _SERVICE_LINK.fullmatch(f"{name}={value.strip()}")
     }
     mistakes: list[str] = []
-    path, given = variables.get(f"{PREFIX}CONFIG", ""), {}
+    path, values = variables.get(f"{PREFIX}CONFIG", ""), {}
     try:
-        given = _read(Path(path)) if path else {}
+        values = _read(Path(path)) if path else {}
     except ValueError as error:
         mistakes.append(f'{PREFIX}CONFIG: "{path}"; expected {error}')
-    sources = given.pop("sources", {})
-    places = {key: f"{key} in {path}" for key in given}
+    sources = values.pop("sources", {})
+    places = {key: f"{key} in {path}" for key in values}
     for variable, value in variables.items():
         key = variable.removeprefix(PREFIX).lower()
-        given[key], places[key] = value, variable
-    known = {row.key for row in describe()}
+        values[key], places[key] = value, variable
+    known_keys = {row.key for row in describe()}
     mistakes += [
-        _unknown(place, key, known, removed.get(key))
+        _unknown_setting(place, key, known_keys, removed.get(key))
         for key, place in places.items()
-        if key not in known
+        if key not in known_keys
     ]
-    nested = EnvSettingsSource(Settings)
-    nested.env_vars = {key: value for key, value in given.items() if key in known}
-    found = None
+    # Puts the values of a group, such as prometheus_url, into a mapping of their own.
+    grouped = EnvSettingsSource(Settings)
+    grouped.env_vars = {key: value for key, value in values.items() if key in known_keys}
+    settings = None
     try:
-        found = Settings(**nested(), sources=sources)
+        settings = Settings(**grouped(), sources=sources)
     except ValidationError as error:
         # A default that depends on another setting fails together with it.
         mistakes += [
@@ -83,8 +82,8 @@ def load(
             if detail["type"] != "default_factory_not_called"
         ]
     mistakes += proxies.mistakes(environ)
-    if found is not None and not mistakes:
-        return found
+    if settings is not None and not mistakes:
+        return settings
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
     lines = [f"{count} in the process settings:", *(f"- {mistake}" for mistake in mistakes)]
     # Not chained: the cause shows values, secrets among them.
@@ -107,14 +106,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"YAML text in UTF-8{where}") from None
     if not isinstance(content, dict) or "config" in content:
         raise ValueError("a YAML mapping of names to values, without the name of another file")
-    sources = _filled(content.get("sources"))
+    sources = _without_empty(content.get("sources"))
     if isinstance(sources, dict):
-        content["sources"] = {name: _filled(section) for name, section in sources.items()}
+        content["sources"] = {name: _without_empty(section) for name, section in sources.items()}
     return {key: value for key, value in content.items() if value != ""}
 
 
-def _filled(section: object) -> object:
-    """Leave out the empty values of a section."""
+def _without_empty(section: object) -> object:
     if not isinstance(section, dict):
         return section
     return {key: value for key, value in section.items() if value != ""}
@@ -132,8 +130,8 @@ def _mistake(
     name, kind, key = (*inner, "", "", "")[:3]
     place = ".".join(part for part in (first, name, key) if part) + (f" in {file}" if file else "")
     if detail["type"] == "extra_forbidden":
-        known = {row.key for row in rows(KINDS[kind])}
-        return _unknown(place, key, known, removed.get(f"{kind}_{key}"))
+        known_keys = {row.key for row in rows(KINDS[kind])}
+        return _unknown_setting(place, key, known_keys, removed.get(f"{kind}_{key}"))
     return f"{place}{_shown(key, detail['input']) if key else ''}; {_expected(detail)}"
 
 
@@ -147,13 +145,13 @@ def _expected(detail: ErrorDetails) -> str:
             return re.sub("^(Value error,|Input should be)", "expected", detail["msg"])
 
 
-def _unknown(place: str, key: str, known: Collection[str], instead: str | None) -> str:
+def _unknown_setting(place: str, key: str, known_keys: Collection[str], instead: str | None) -> str:
     if instead is not None:
         return f"{place}: removed; {instead}"
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.8)
-    if not near:
+    nearest = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.8)
+    if not nearest:
         return f"{place}: unknown setting"
-    hint = PREFIX + near[0].upper() if place.startswith(PREFIX) else near[0]
+    hint = PREFIX + nearest[0].upper() if place.startswith(PREFIX) else nearest[0]
     return f"{place}: unknown setting; did you mean {hint}?"
 
 
@@ -163,6 +161,8 @@ def _shown(key: str, value: object) -> str:
         return ""
     if key.endswith(_SECRETS):
         return ": a value that is not shown"
-    safe = re.sub(r"(?s)\?.*", "?***", re.sub(r"(?s)^(\S*?//)?.*@", r"\1***@", value))
-    cut = safe if len(safe) <= _SHOWN_CHARACTERS else f"{safe[:_SHOWN_CHARACTERS]}..."
-    return f": {json.dumps(cut)}"
+    without_user = re.sub(r"(?s)^(\S*?//)?.*@", r"\1***@", value)
+    text = re.sub(r"(?s)\?.*", "?***", without_user)
+    if len(text) > _SHOWN_CHARACTERS:
+        text = f"{text[:_SHOWN_CHARACTERS]}..."
+    return f": {json.dumps(text)}"

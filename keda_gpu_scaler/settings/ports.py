@@ -23,14 +23,14 @@ class TlsFiles(NamedTuple):
     client_ca: Path | None = None
 
 
-def _with_certificates(path: Path) -> Path:
+def _check_certificates(path: Path) -> Path:
     from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
     certificates.chain(certificates.read_pem(path))
     return path
 
 
-def _key_of_the_certificate(key: Path | None, info: ValidationInfo) -> Path | None:
+def _check_key(key: Path | None, info: ValidationInfo) -> Path | None:
     """Check a key, which may be in the certificate's file, and that the port can show both."""
     server: Server = "http" if str(info.field_name).startswith("http") else "grpc"
     setting = f"{server}_cert_file"
@@ -38,18 +38,18 @@ def _key_of_the_certificate(key: Path | None, info: ValidationInfo) -> Path | No
     if cert is not None:
         from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - likewise
 
-        files = certificates.read_pem(cert), certificates.read_pem(key or cert)
-        own, *_ = certificates.chain(files[0])
-        certificates.private_key(files[1], own)
+        cert_pem, key_pem = certificates.read_pem(cert), certificates.read_pem(key or cert)
+        own_certificate, *_ = certificates.chain(cert_pem)
+        certificates.private_key(key_pem, own_certificate)
         try:
-            certificates.require_served(server, certificates.judge(*files))
+            certificates.require_served(server, certificates.judge(cert_pem, key_pem))
         except ValueError as error:
             raise ValueError(f"{setting} to hold {error}") from error
     return key
 
 
-CertificateFile = Annotated[values.ReadableFile, AfterValidator(_with_certificates)]
-_KeyOfTheCertificate = AfterValidator(_key_of_the_certificate)
+CertificateFile = Annotated[values.ReadableFile, AfterValidator(_check_certificates)]
+_KeyOfTheCertificate = AfterValidator(_check_key)
 
 
 class PortSettings(BaseModel):
@@ -153,10 +153,9 @@ class WebhookSettings(BaseModel):
     def secret(self) -> str:
         """Return the current token; a token file is read each time, because tokens rotate.
 
-        Raises:
-            errors.SettingsError: there is no token, or its file cannot be read.
+        Raises SettingsError if there is no token, or its file cannot be read.
         """
-        read = tokens.of(self.token, self.token_file, "the webhook's token file")
-        if read is None:
+        current_token = tokens.of(self.token, self.token_file, "the webhook's token file")
+        if current_token is None:
             raise errors.SettingsError("the webhook has no token")
-        return read()
+        return current_token()

@@ -77,17 +77,17 @@ class Settings(PortSettings, BaseSettings):
     @property
     def access(self) -> Access:
         """What ScaledObjects may use, by their namespace."""
-        users = {name: source.namespaces for name, source in self.sources.items()}
+        namespaces = {name: source.namespaces for name, source in self.sources.items()}
         return Access(
-            users,
+            namespaces,
             self.other_namespaces,
             self.own_promql,
-            direct_sources=self._named("scrape"),
+            direct_sources=self._sources_of_type("scrape"),
             knows_targets=self.kubernetes,
-            influxql_sources=self._named("influxdb"),
+            influxql_sources=self._sources_of_type("influxdb"),
         )
 
-    def _named(self, kind: str) -> frozenset[str]:
+    def _sources_of_type(self, kind: str) -> frozenset[str]:
         return frozenset(name for name, source in self.sources.items() if source.type == kind)
 
     @property
@@ -97,22 +97,23 @@ class Settings(PortSettings, BaseSettings):
 
     @field_validator("sources")
     @classmethod
-    def _with_the_default(
-        cls, named: Mapping[str, kinds.Source], info: ValidationInfo
+    def _add_default(
+        cls, named_sources: Mapping[str, kinds.Source], info: ValidationInfo
     ) -> Mapping[str, kinds.Source]:
-        short = {kind: info.data.get(kind) for kind in kinds.KINDS}
-        given = {f"{kind}_…": source for kind, source in short.items() if source is not None}
-        if "default" in named:
-            given["sources.default"] = named["default"]
-        if len(given) > 1:
-            raise ValueError(f"one definition of `default`, and not {' and '.join(given)}")
-        if not given and not named and kinds.KINDS.keys() <= info.data.keys():
+        by_kind = {kind: info.data.get(kind) for kind in kinds.KINDS}
+        defaults = {f"{kind}_…": source for kind, source in by_kind.items() if source is not None}
+        if "default" in named_sources:
+            defaults["sources.default"] = named_sources["default"]
+        if len(defaults) > 1:
+            raise ValueError(f"one definition of `default`, and not {' and '.join(defaults)}")
+        if not defaults and not named_sources and kinds.KINDS.keys() <= info.data.keys():
             raise ValueError(
                 "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS "
                 "or KEDA_GPU_SCALER_INFLUXDB_URL, or name sources in the file that "
                 "KEDA_GPU_SCALER_CONFIG names"
             )
-        return {**named, **{"default": source for source in given.values()}}  # noqa: B035 - one at most
+        default = next(iter(defaults.values()), None)
+        return named_sources if default is None else {**named_sources, "default": default}
 
     @classmethod
     def settings_customise_sources(

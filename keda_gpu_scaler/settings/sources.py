@@ -30,7 +30,7 @@ CONFIG = SettingsConfigDict(
 _MIB = 2**20
 
 
-def _authorities(file: Path | None) -> Path | None:
+def _check_authorities(file: Path | None) -> Path | None:
     if file is not None:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
@@ -39,7 +39,7 @@ def _authorities(file: Path | None) -> Path | None:
     return file
 
 
-def _client_certificate(key: Path | None, info: ValidationInfo) -> Path | None:
+def _check_client_key(key: Path | None, info: ValidationInfo) -> Path | None:
     cert = info.data.get("cert_file")
     if cert is not None:
         try:
@@ -77,12 +77,12 @@ class ApiSettings(BaseModel):
     """User for basic authentication."""
     password: Annotated[values.Secret | None, needs("username")] = None
     """Password for basic authentication."""
-    ca_file: Annotated[values.ReadableFile | None, AfterValidator(_authorities)] = None
+    ca_file: Annotated[values.ReadableFile | None, AfterValidator(_check_authorities)] = None
     """PEM file with the CAs to trust instead of the system's."""
     cert_file: values.ReadableFile | None = None
     """PEM file with the client certificate for mTLS."""
     key_file: Annotated[
-        values.ReadableFile | None, needs("cert_file"), AfterValidator(_client_certificate)
+        values.ReadableFile | None, needs("cert_file"), AfterValidator(_check_client_key)
     ] = None
     """PEM file with its key, unless the certificate's file holds it."""
     headers: values.Headers = {}
@@ -113,13 +113,13 @@ class PrometheusSettings(ApiSettings):
         return self.namespace_parameter is not None or self.namespace_header is not None
 
 
-def _within_the_interval(timeout: float, info: ValidationInfo) -> float:
+def _check_scrape_timeout(timeout: float, info: ValidationInfo) -> float:
     if timeout > info.data.get("interval_seconds", timeout):
         raise ValueError("a timeout of at most the interval")
     return timeout
 
 
-ScrapeTimeout = Annotated[values.PositiveSeconds, AfterValidator(_within_the_interval)]
+ScrapeTimeout = Annotated[values.PositiveSeconds, AfterValidator(_check_scrape_timeout)]
 
 
 class ScrapeSettings(BaseModel):
@@ -143,7 +143,7 @@ class ScrapeSettings(BaseModel):
     """Whose ScaledObjects may use it: namespaces separated by commas, or * for all."""
 
 
-def _beside_the_measurement(field: str, info: ValidationInfo) -> str:
+def _check_field(field: str, info: ValidationInfo) -> str:
     if field == info.data.get("measurement") == METRIC:
         raise ValueError(f"{METRIC} in measurement or field, not in both")
     return field
@@ -159,7 +159,7 @@ class InfluxdbSettings(ApiSettings):
     """The retention policy with them, where it is not the database's default."""
     measurement: values.Name = METRIC
     """The measurement with the samples; {metric} where each metric has one of its own."""
-    field: Annotated[values.Name, AfterValidator(_beside_the_measurement)] = "gauge"
+    field: Annotated[values.Name, AfterValidator(_check_field)] = "gauge"
     """The field with the number; {metric} where each metric has one of its own."""
     namespace_tag: values.Name = "namespace"
     """The tag that names the namespace of the pod that has the GPU."""

@@ -34,11 +34,7 @@ def of(token: SecretStr | None, path: Path | None, name: str) -> Callable[[], st
 
 
 def held_by(path: Path, name: str) -> str:
-    """Return the token that a file holds now.
-
-    Raises:
-        errors.SettingsError: the file, which the message calls `name`, holds none.
-    """
+    """Return the token that a file holds now, or raise SettingsError, which calls it `name`."""
     try:
         text = path.read_text(encoding="utf-8").strip()
         return _TOKEN.validate_python(text).get_secret_value()
@@ -50,7 +46,7 @@ def held_by(path: Path, name: str) -> str:
         raise errors.SettingsError(message) from None
 
 
-def _with_a_token(path: Path) -> Path:
+def _check_holds_token(path: Path) -> Path:
     try:
         held_by(path, "it")
     except errors.SettingsError as error:
@@ -58,7 +54,7 @@ def _with_a_token(path: Path) -> Path:
     return path
 
 
-TokenFile = Annotated[values.ReadableFile, AfterValidator(_with_a_token)]
+TokenFile = Annotated[values.ReadableFile, AfterValidator(_check_holds_token)]
 
 
 class OfNamespaces:
@@ -90,8 +86,9 @@ class OfNamespaces:
             names = sorted(path.name for path in self._path.iterdir())
         except OSError:
             return
-        for name in [name for name in names if workload.is_namespace(name)][:NAMESPACES_LIMIT]:
-            file = self._path / name
+        namespaces = [name for name in names if workload.is_namespace(name)]
+        for namespace in namespaces[:NAMESPACES_LIMIT]:
+            file = self._path / namespace
             with contextlib.suppress(OSError, errors.SettingsError):
                 if file.is_file() and file.stat().st_size <= LARGEST_BYTES:
-                    yield name, held_by(file, name).encode()
+                    yield namespace, held_by(file, namespace).encode()

@@ -52,7 +52,7 @@ def without(*others: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _installed(module: str, expected: str) -> AfterValidator:
+def _needs_module(module: str, expected: str) -> AfterValidator:
     """Refuse a setting that is on while the extra with this module is not installed."""
 
     def check(value: Any) -> Any:  # noqa: ANN401 - of any setting
@@ -73,7 +73,7 @@ def _split(value: object) -> object:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
-def _once(items: tuple[str, ...]) -> tuple[str, ...]:
+def _unique(items: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(items))
 
 
@@ -101,13 +101,13 @@ def address(value: object) -> Address:
     """Read `:port`, `host:port` or `[::1]:port`; port 0 takes a free one."""
     if isinstance(value, Address):
         return value
-    found = _ADDRESS.fullmatch(str(value))
-    if found is None or int(found[3]) > _LAST_PORT:
+    match = _ADDRESS.fullmatch(str(value))
+    if match is None or int(match[3]) > _LAST_PORT:
         raise ValueError("an address such as :6000, 127.0.0.1:6000 or [::1]:6000")
-    return Address(found[1] or found[2] or "", int(found[3]))
+    return Address(match[1] or match[2] or "", int(match[3]))
 
 
-def _url(
+def _url_check(
     expected: str,
     *absent: str,
     schemes: tuple[str, ...] = ("http", "https", "dns+http", "dns+https"),
@@ -131,8 +131,8 @@ def _url(
         for part in absent:
             if getattr(parts, part).strip("/"):
                 raise ValueError(f"{expected}, without a {part}")
-        kept = parts.path or path if path else parts.path.rstrip("/")
-        return parts._replace(path=kept).geturl()
+        url_path = parts.path or path if path else parts.path.rstrip("/")
+        return parts._replace(path=url_path).geturl()
 
     return AfterValidator(check)
 
@@ -143,7 +143,7 @@ def _without_query(url: str) -> str:
     return f"{before}?***" if mark else url
 
 
-def _secret(pattern: str, expected: str) -> AfterValidator:
+def _secret_check(pattern: str, expected: str) -> AfterValidator:
     """Refuse a secret of another form, and what stands for one where settings are printed."""
 
     def check(value: SecretStr) -> SecretStr:
@@ -160,7 +160,7 @@ def _secret(pattern: str, expected: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _headers(value: object) -> object:
+def _read_headers(value: object) -> object:
     """Read headers from a JSON object or `name=value,name=value`; a mapping stays one."""
     if not isinstance(value, str):
         return value
@@ -174,7 +174,7 @@ def _headers(value: object) -> object:
         raise ValueError('name=value,name=value or {"name": "value"}') from None
 
 
-def _no_parameter_of_a_query(name: str) -> str:
+def _check_parameter(name: str) -> str:
     if name in {"query", "time", "timeout"}:
         raise ValueError("the name of a URL parameter that no query has, such as namespace")
     return name
@@ -184,10 +184,10 @@ def seconds(minimum: float) -> Callable[[object], float]:
     """Return a reader of durations that refuses anything shorter than `minimum`."""
 
     def read(value: object) -> float:
-        given = value if isinstance(value, int | float) else durations.parse(str(value))
-        if not (math.isfinite(given) and given >= minimum):
+        duration = value if isinstance(value, int | float) else durations.parse(str(value))
+        if not (math.isfinite(duration) and duration >= minimum):
             raise ValueError(f"a duration of at least {durations.text(minimum)}")
-        return float(given)
+        return float(duration)
 
     return read
 
@@ -195,15 +195,15 @@ def seconds(minimum: float) -> Callable[[object], float]:
 _BYTES_PER_UNIT = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
-def _size(value: object) -> int:
+def _read_byte_count(value: object) -> int:
     """Read a number of bytes: `1048576`, `64MiB`, or `64Mi` as Kubernetes writes it."""
-    found = re.fullmatch(r"([0-9]{1,15})(?:([KMG]i)B?)?", str(value))
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,15})(?:([KMG]i)B?)?", str(value))
+    if match is None:
         raise ValueError("a number of bytes such as 1048576, 64MiB or 1GiB")
-    return int(found[1]) * _BYTES_PER_UNIT[found[2] or ""]
+    return int(match[1]) * _BYTES_PER_UNIT[match[2] or ""]
 
 
-def _readable(path: Path) -> Path:
+def _check_readable(path: Path) -> Path:
     try:
         path.read_bytes()
     except OSError as error:
@@ -211,7 +211,7 @@ def _readable(path: Path) -> Path:
     return path
 
 
-def _listable(path: Path) -> Path:
+def _check_listable(path: Path) -> Path:
     try:
         next(path.iterdir(), None)
     except OSError as error:
@@ -219,14 +219,14 @@ def _listable(path: Path) -> Path:
     return path
 
 
-def _namespaces(value: object) -> access.Namespaces:
+def _read_namespaces(value: object) -> access.Namespaces:
     """Read names of namespaces, separated by commas or as a list, or `*` for all."""
     if isinstance(value, access.Namespaces):
         return value
-    found = _split(value)
-    if found == ["*"]:
+    items = _split(value)
+    if items == ["*"]:
         return access.EVERY_NAMESPACE
-    names = found if isinstance(found, list) else []
+    names = items if isinstance(items, list) else []
     if not names or not all(
         isinstance(name, str) and workload.is_namespace(name) for name in names
     ):
@@ -234,7 +234,7 @@ def _namespaces(value: object) -> access.Namespaces:
     return access.Namespaces(frozenset(names))
 
 
-def _object_name(name: str) -> str:
+def _check_object_name(name: str) -> str:
     if not workload.is_name(name):
         raise ValueError("names of objects such as nic,rdma.example.com")
     return name
@@ -243,11 +243,13 @@ def _object_name(name: str) -> str:
 ListenAddress = Annotated[Address, BeforeValidator(address), PlainSerializer(str)]
 Url = Annotated[
     str,
-    _url("a URL such as http://prometheus:9090", "query", "fragment", schemes=("http", "https")),
+    _url_check(
+        "a URL such as http://prometheus:9090", "query", "fragment", schemes=("http", "https")
+    ),
 ]
 Target = Annotated[
     str,
-    _url(
+    _url_check(
         "targets such as http://10.0.0.1:9400/metrics (one exporter) or "
         "dns+http://dcgm-exporter.gpu:9400/metrics (every address of the name)",
         "fragment",
@@ -257,39 +259,37 @@ Target = Annotated[
 Targets = Annotated[
     tuple[Target, ...],
     BeforeValidator(_split),
-    AfterValidator(_once),
+    AfterValidator(_unique),
     Field(min_length=1),
-    PlainSerializer(lambda found: [_without_query(target) for target in found]),
+    PlainSerializer(lambda targets: [_without_query(target) for target in targets]),
 ]
 Peer = Annotated[
     str,
-    _url(
+    _url_check(
         "addresses of replicas such as http://10.0.0.1:8080 (one) or "
         "dns+http://keda-gpu-scaler:8080 (every address of the name)",
         *("path", "query", "fragment"),
     ),
 ]
-Peers = Annotated[tuple[Peer, ...], BeforeValidator(_split), AfterValidator(_once)]
+Peers = Annotated[tuple[Peer, ...], BeforeValidator(_split), AfterValidator(_unique)]
 
-Secret = Annotated[SecretStr, _secret(".*", "any text")]
-Token = Annotated[SecretStr, _secret(r"[\x21-\x7e]+", "a token of visible ASCII characters")]
+Secret = Annotated[SecretStr, _secret_check(".*", "any text")]
+Token = Annotated[SecretStr, _secret_check(r"[\x21-\x7e]+", "a token of visible ASCII characters")]
 HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 HeaderValue = Annotated[
     SecretStr,
-    _secret(r"[\t\x20-\x7e]*", "header values that HTTP allows: ASCII without line breaks"),
+    _secret_check(r"[\t\x20-\x7e]*", "header values that HTTP allows: ASCII without line breaks"),
 ]
-Headers = Annotated[dict[HeaderName, HeaderValue], BeforeValidator(_headers)]
-Parameter = Annotated[
-    str, Field(pattern=r"^[0-9A-Za-z_.-]+$"), AfterValidator(_no_parameter_of_a_query)
-]
+Headers = Annotated[dict[HeaderName, HeaderValue], BeforeValidator(_read_headers)]
+Parameter = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.-]+$"), AfterValidator(_check_parameter)]
 Region = Annotated[
     str,
     Field(pattern=r"^[a-z]+(-[a-z]+)+-[0-9]{1,2}$"),
-    _installed("botocore.auth", "nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'"),
+    _needs_module("botocore.auth", "nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'"),
 ]
 Traces = Annotated[
     bool,
-    _installed(
+    _needs_module(
         "opentelemetry.exporter.otlp.proto.grpc",
         "false, or the extra otel: pip install '.[otel]' in a checkout",
     ),
@@ -297,21 +297,21 @@ Traces = Annotated[
 Matchers = Annotated[
     tuple[Matcher, ...],
     BeforeValidator(lambda value: parsed_matchers(value) if isinstance(value, str) else value),
-    PlainSerializer(lambda found: ",".join(map(str, found))),
+    PlainSerializer(lambda matchers: ",".join(map(str, matchers))),
 ]
 
 Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
-Bytes = Annotated[int, BeforeValidator(_size), Field(ge=1)]
+Bytes = Annotated[int, BeforeValidator(_read_byte_count), Field(ge=1)]
 Count = Annotated[int, Field(ge=1)]
-ReadableFile = Annotated[Path, AfterValidator(_readable)]
-ReadableFolder = Annotated[Path, AfterValidator(_listable)]
-Namespaces = Annotated[access.Namespaces, BeforeValidator(_namespaces), PlainSerializer(str)]
-ObjectName = Annotated[str, AfterValidator(_object_name)]
+ReadableFile = Annotated[Path, AfterValidator(_check_readable)]
+ReadableFolder = Annotated[Path, AfterValidator(_check_listable)]
+Namespaces = Annotated[access.Namespaces, BeforeValidator(_read_namespaces), PlainSerializer(str)]
+ObjectName = Annotated[str, AfterValidator(_check_object_name)]
 Names = Annotated[
     frozenset[ObjectName],
     BeforeValidator(_split),
-    PlainSerializer(lambda found: ",".join(sorted(found))),
+    PlainSerializer(lambda names: ",".join(sorted(names))),
 ]
 Name = Annotated[str, Field(pattern=r"^[ \p{L}\p{M}\p{N}\p{P}\p{S}]+$")]
 """The name of an object in a database, or a placeholder for such a name."""

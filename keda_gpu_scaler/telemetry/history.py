@@ -1,12 +1,16 @@
-"""The last changes of each trigger's decision, for people who ask what happened.
+"""The last changes of each trigger's decision, and why triggers were refused recently.
 
-It begins with the process: earlier decisions are not in it. It is bounded in changes of one trigger
-and of all together; beyond that, the ScaledObject that was decided longest ago goes first.
+Both are for people who ask what happened to a ScaledObject, with a decision or without one. They
+begin with the process. The history is bounded in changes of one trigger and of all together; beyond
+that, the ScaledObject that was decided longest ago goes first.
 """
 
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.load import TOLERANCE
@@ -19,6 +23,11 @@ TOTAL_CHANGES = 20_000
 """Of all triggers, such as the last four of 5,000: 16 MiB, and 90 MiB with the longest reasons."""
 REASON_CHARACTERS = 1000
 """Of one change; most reasons are shorter."""
+REFUSAL_SECONDS = 1200.0
+"""KEDA tries a ScaledObject that is wrong again after 17 minutes at the latest."""
+REFUSALS_BYTES = 4 * 2**20
+_REFUSAL_BYTES = 500
+"""What one refusal takes beside its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +54,11 @@ class Change:
         """Which of the ScaledObject's triggers it is about: the metric's name and the workload."""
         return self.metric_name, self.workload
 
-    def differs(self, decided: Decision) -> bool:
+    def differs(self, decision: Decision) -> bool:
         """Tell whether a later decision is another one: the HPA sees no change below 10 %."""
-        if (self.state, self.active) != (decided.state, decided.active):
+        if (self.state, self.active) != (decision.state, decision.active):
             return True
-        before, now = self.value, decided.value
+        before, now = self.value, decision.value
         if before is None or now is None:
             return before is not now
         return abs(now - before) > TOLERANCE * max(abs(before), abs(now))
@@ -59,12 +68,7 @@ class History(facts.Subscriber):
     """Notes the changes among the decisions that it observes."""
 
     def __init__(self, clock: Callable[[], float], total_changes: int = TOTAL_CHANGES) -> None:
-        """Start with no changes.
-
-        Args:
-            clock: returns Unix seconds.
-            total_changes: the most changes of all triggers together.
-        """
+        """Start with no changes; the clock returns Unix seconds."""
         super().__init__({facts.Evaluated: self._evaluated})
         self._clock, self._total_changes = clock, total_changes
         self.since = clock()
@@ -75,12 +79,11 @@ class History(facts.Subscriber):
         self._count = 0
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
-        """Note a decision if it differs from the last one of its trigger."""
-        spec, decided = fact.spec, fact.decision
+        spec, decision = fact.spec, fact.decision
         triggers = self._changes.setdefault(fact.scaled_object, {})
         self._changes.move_to_end(fact.scaled_object)
         changes = triggers.setdefault((spec.metric_name, spec.workload), deque(maxlen=CHANGES))
-        if changes and not changes[-1].differs(decided):
+        if changes and not changes[-1].differs(decision):
             return
         self._count += len(changes) < CHANGES
         changes.append(
@@ -88,18 +91,18 @@ class History(facts.Subscriber):
                 at=self._clock(),
                 metric_name=spec.metric_name,
                 workload=spec.workload,
-                state=decided.state,
-                value=decided.value,
-                active=decided.active,
-                average=decided.average,
-                replicas=decided.expected,
+                state=decision.state,
+                value=decision.value,
+                active=decision.active,
+                average=decision.average,
+                replicas=decision.expected,
                 recommended=fact.recommended,
-                reason=decided.reason[:REASON_CHARACTERS],
+                reason=decision.reason[:REASON_CHARACTERS],
             )
         )
         while self._count > self._total_changes:
-            _, oldest = self._changes.popitem(last=False)
-            self._count -= sum(len(dropped) for dropped in oldest.values())
+            _, dropped_triggers = self._changes.popitem(last=False)
+            self._count -= sum(len(dropped) for dropped in dropped_triggers.values())
 
     def of(self, scaled_object: ScaledObject) -> list[Change]:
         """Return the changes of a ScaledObject's triggers, the oldest first."""
@@ -108,3 +111,33 @@ class History(facts.Subscriber):
             (change for changes in triggers.values() for change in changes),
             key=lambda change: change.at,
         )
+
+
+class Refusals(facts.Subscriber):
+    """Notes refused triggers, until they change."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start with none."""
+        super().__init__({facts.TriggerRefused: self._refused, facts.TriggerChanged: self._changed})
+        self._clock = clock
+        self._refusals: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
+            REFUSALS_BYTES,
+            REFUSAL_SECONDS,
+            clock,
+            lambda refusal: _REFUSAL_BYTES + 4 * len(refusal[1]),
+        )
+
+    def _refused(self, fact: facts.TriggerRefused) -> None:
+        self._refusals[fact.scaled_object] = (self._clock(), fact.reason)
+
+    def _changed(self, fact: facts.TriggerChanged) -> None:
+        """Forget a refusal once the ScaledObject has a trigger that is right."""
+        self._refusals.pop(fact.scaled_object, None)
+
+    def of(self, scaled_object: ScaledObject) -> str | None:
+        """Return when and why a trigger of a ScaledObject was refused, in one sentence."""
+        refusal = self._refusals.get(scaled_object)
+        if refusal is None:
+            return None
+        refused_at, reason = refusal
+        return f"{self._clock() - refused_at:.0f} s ago KEDA was refused: {reason}"

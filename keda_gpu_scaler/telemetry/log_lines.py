@@ -40,15 +40,11 @@ class LogObserver(facts.Subscriber):
     """Writes a line at each change; at level debug, also for each evaluation and query."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Bind the logger; `logs.configure` has to be called before.
-
-        Args:
-            clock: seconds that never go back.
-        """
+        """Bind the logger; `logs.configure` has to be called before."""
         # Bound, because structlog builds an unbound logger again for each line.
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._writes_all = self._logger.is_enabled_for(logging.DEBUG)
-        self._judged: LRUCache[ScaledObject, bool] = LRUCache(TRIGGERS)
+        self._evidence_seen: LRUCache[ScaledObject, bool] = LRUCache(TRIGGERS)
         self._exporters: dict[str, frozenset[str]] = {}
         self._late: set[str] = set()
         self._evidence: dict[str, EvidenceSource] = {}
@@ -74,12 +70,12 @@ class LogObserver(facts.Subscriber):
                 facts.CertificateLoaded: self._certificate_loaded,
                 facts.CertificateRefused: self._certificate_refused,
                 facts.CertificateLapsed: self._certificate_lapsed,
-                facts.ObserveRead: self._observed,
-                facts.ObserveRefused: self._observed,
+                facts.ObserveRead: self._observe_read,
+                facts.ObserveRefused: self._observe_refused,
             }
         )
 
-    def _turn(self, event: str, *, is_good: bool, **keys: object) -> None:
+    def _log_change(self, event: str, *, is_good: bool, **keys: object) -> None:
         """Write a change: a warning, if it is for the worse."""
         write = self._logger.info if is_good else self._logger.warning
         write(event, **keys)
@@ -88,22 +84,22 @@ class LogObserver(facts.Subscriber):
         now, before = fact.decision, fact.before
         if before is None:
             for warning in fact.spec.warnings:
-                self._logger.warning("trigger.warning", **_trigger(fact), warning=warning)
+                self._logger.warning("trigger.warning", **_trigger_keys(fact), warning=warning)
             if self._writes_all:
                 self._explain(fact)
         if before is None or before.evidence is None:
-            self._notice(fact)
+            self._warn_of_exporters_only(fact)
         # A changed set of pods that never showed a GPU.
         if now.ignored and (before is None or now.ignored != before.ignored):
             pods = list(now.ignored)
-            self._logger.warning("trigger.pods_ignored", **_trigger(fact), pods=pods)
+            self._logger.warning("trigger.pods_ignored", **_trigger_keys(fact), pods=pods)
         if now.unseen and (before is None or now.unseen != before.unseen):
             pods = list(now.unseen)
-            self._logger.warning("trigger.pods_unseen", **_trigger(fact), pods=pods)
+            self._logger.warning("trigger.pods_unseen", **_trigger_keys(fact), pods=pods)
         if before is None or (now.state, now.active) != (before.state, before.active):
-            self._logger.info("decision.changed", **_decision(fact))
+            self._logger.info("decision.changed", **_decision_keys(fact))
         if self._writes_all:
-            self._logger.debug("decision.made", **_decision(fact))
+            self._logger.debug("decision.made", **_decision_keys(fact))
 
     def _explain(self, fact: facts.Evaluated) -> None:
         """Write the PromQL for a manual check; Prometheus knows only names and owners of pods.
@@ -112,28 +108,30 @@ class LogObserver(facts.Subscriber):
         """
         spec = fact.spec
         if spec.demand is not None:
-            self._logger.debug("trigger.demand", **_trigger(fact), query=spec.demand.name)
+            self._logger.debug("trigger.demand", **_trigger_keys(fact), query=spec.demand.name)
         if spec.query is not None or isinstance(spec.pods, Selected | ScaleTarget):
             return
         exporters = self._exporters.get(spec.source, frozenset[str]())
         owned = fact.decision.evidence is EvidenceSource.KUBE_STATE_METRICS
-        text = explained_promql(spec, exporters, owned=owned)
-        self._logger.debug("trigger.explained", **_trigger(fact), promql=text)
+        promql = explained_promql(spec, exporters, owned=owned)
+        self._logger.debug("trigger.explained", **_trigger_keys(fact), promql=promql)
 
-    def _notice(self, fact: facts.Evaluated) -> None:
+    def _warn_of_exporters_only(self, fact: facts.Evaluated) -> None:
         """Warn once per ScaledObject if only exporters show its pods.
 
         If other evidence is lost later, the line about the source covers all ScaledObjects.
         """
-        evidence_source, name = fact.decision.evidence, fact.scaled_object
-        if evidence_source is EvidenceSource.EXPORTERS and name not in self._judged:
-            self._logger.warning("trigger.exporters_only", **_trigger(fact), warning=EXPORTERS_ONLY)
-        if evidence_source is not None:
-            self._judged[name] = True
+        evidence, scaled_object = fact.decision.evidence, fact.scaled_object
+        is_first = scaled_object not in self._evidence_seen
+        if evidence is EvidenceSource.EXPORTERS and is_first:
+            keys = _trigger_keys(fact)
+            self._logger.warning("trigger.exporters_only", **keys, warning=EXPORTERS_ONLY)
+        if evidence is not None:
+            self._evidence_seen[scaled_object] = True
 
     def _source_changed(self, fact: facts.SourceChanged) -> None:
         event = "source.up" if fact.reachable else "source.down"
-        self._turn(event, is_good=fact.reachable, source=fact.source, reason=fact.reason)
+        self._log_change(event, is_good=fact.reachable, source=fact.source, reason=fact.reason)
 
     def _lag_changed(self, fact: facts.LagChanged) -> None:
         """Write a line when samples begin to be late, and when they are on time again."""
@@ -149,7 +147,7 @@ class LogObserver(facts.Subscriber):
     def _query_changed(self, fact: facts.QueryChanged) -> None:
         event = "query.works" if fact.works else "query.failed"
         keys = {"source": fact.source, "query": fact.query, "reason": fact.reason}
-        self._turn(event, is_good=fact.works, **keys)
+        self._log_change(event, is_good=fact.works, **keys)
 
     def _exporters_found(self, fact: facts.ExportersFound) -> None:
         before = self._exporters.get(fact.source, frozenset())
@@ -159,7 +157,7 @@ class LogObserver(facts.Subscriber):
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         before = self._evidence.get(fact.source, EvidenceSource.KUBE_STATE_METRICS)
         self._evidence[fact.source] = now = fact.evidence_source
-        self._turn(
+        self._log_change(
             "source.evidence",
             is_good=_STRENGTH.index(now) <= _STRENGTH.index(before),
             source=fact.source,
@@ -169,7 +167,7 @@ class LogObserver(facts.Subscriber):
 
     def _watch_changed(self, fact: facts.WatchChanged) -> None:
         event = "kubernetes.watching" if fact.works else "kubernetes.lost"
-        self._turn(event, is_good=fact.works, resource=fact.resource, reason=fact.reason)
+        self._log_change(event, is_good=fact.works, resource=fact.resource, reason=fact.reason)
 
     def _queried(self, fact: facts.Queried) -> None:
         self._logger.debug(
@@ -180,23 +178,21 @@ class LogObserver(facts.Subscriber):
             error=fact.error,
         )
         # The code that gives up a query reports that itself, with the reason.
-        if fact.query in PARTS and fact.error != facts.GIVEN_UP:
-            self._part_changed(fact)
-
-    def _part_changed(self, fact: facts.Queried) -> None:
-        """Write a line if a part of the data is lost or comes back while the source is up."""
-        key, fails = (fact.source, fact.query, fact.target), fact.error is not None
-        failed = self._failing.get(key, False)
-        self._failing[key] = fails
+        if fact.query not in PARTS or fact.error == facts.GIVEN_UP:
+            return
+        # A part of the data is lost or comes back while the source is up.
+        part, fails = (fact.source, fact.query, fact.target), fact.error is not None
+        failed_before = self._failing.get(part, False)
+        self._failing[part] = fails
         keys = {"source": fact.source, "query": fact.query, "target": fact.target}
-        if fails and not failed:
+        if fails and not failed_before:
             self._logger.warning("source.part_lost", **keys, reason=fact.error)
-        elif failed and not fails:
+        elif failed_before and not fails:
             self._logger.info("source.part_back", **keys)
 
     def _alert_changed(self, fact: facts.AlertChanged) -> None:
         event = "alert.fires" if fact.fires else "alert.ended"
-        keys = _named(fact.scaled_object)
+        keys = _scaled_object_keys(fact.scaled_object)
         self._logger.info(event, **keys, alert=fact.alert, reason=fact.reason)
 
     def _notified(self, fact: facts.Notified) -> None:
@@ -210,7 +206,7 @@ class LogObserver(facts.Subscriber):
 
     def _peer_changed(self, fact: facts.PeerChanged) -> None:
         event = "peer.up" if fact.reachable else "peer.down"
-        self._turn(event, is_good=fact.reachable, peer=fact.peer, reason=fact.reason)
+        self._log_change(event, is_good=fact.reachable, peer=fact.peer, reason=fact.reason)
 
     def _certificate_loaded(self, fact: facts.CertificateLoaded) -> None:
         expires = datetime.fromtimestamp(fact.expires_at, UTC).isoformat()
@@ -222,37 +218,33 @@ class LogObserver(facts.Subscriber):
     def _certificate_lapsed(self, fact: facts.CertificateLapsed) -> None:
         self._logger.error("certificate.lapsed", **asdict(fact))
 
-    def _observed(self, fact: facts.ObserveRead | facts.ObserveRefused) -> None:
-        match fact:
-            case facts.ObserveRead():
-                self._logger.info("observe.read", **asdict(fact))
-            case facts.ObserveRefused():
-                self._logger.warning("observe.refused", **asdict(fact))
+    def _observe_read(self, fact: facts.ObserveRead) -> None:
+        self._logger.info("observe.read", **asdict(fact))
+
+    def _observe_refused(self, fact: facts.ObserveRefused) -> None:
+        self._logger.warning("observe.refused", **asdict(fact))
 
 
-def _named(scaled_object: ScaledObject) -> dict[str, object]:
+def _scaled_object_keys(scaled_object: ScaledObject) -> dict[str, object]:
     return {"namespace": scaled_object.namespace, "scaled_object": scaled_object.name}
 
 
-def _trigger(fact: facts.Evaluated) -> dict[str, object]:
-    """Return the keys that name the trigger."""
-    spec = fact.spec
+def _trigger_keys(fact: facts.Evaluated) -> dict[str, object]:
     return {
-        **_named(fact.scaled_object),
-        "metric": spec.metric_name,
-        "workload": spec.workload,
+        **_scaled_object_keys(fact.scaled_object),
+        "metric": fact.spec.metric_name,
+        "workload": fact.spec.workload,
     }
 
 
-def _decision(fact: facts.Evaluated) -> dict[str, object]:
-    """Return the keys of the decision and its reason."""
-    decided = fact.decision
+def _decision_keys(fact: facts.Evaluated) -> dict[str, object]:
+    decision = fact.decision
     return {
-        **_trigger(fact),
-        "state": str(decided.state),
-        "active": decided.active,
-        "value": None if decided.value is None else round(decided.value, DECIMALS),
-        "average": None if decided.average is None else round(decided.average, DECIMALS),
-        "evidence": None if decided.evidence is None else str(decided.evidence),
-        "reason": decided.reason,
+        **_trigger_keys(fact),
+        "state": str(decision.state),
+        "active": decision.active,
+        "value": None if decision.value is None else round(decision.value, DECIMALS),
+        "average": None if decision.average is None else round(decision.average, DECIMALS),
+        "evidence": None if decision.evidence is None else str(decision.evidence),
+        "reason": decision.reason,
     }

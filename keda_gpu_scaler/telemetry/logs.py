@@ -78,8 +78,13 @@ class _Queue(logging.handlers.QueueHandler):
     def emit(self, record: logging.LogRecord) -> None:
         """Queue the line, unless a library repeats it; `handle` holds the lock."""
         try:
-            if record.name == _OWN or not self._is_repeated(record):
-                self.enqueue(self.prepare(record))
+            if record.name != _OWN:
+                text = _NUMBER.sub("#", record.getMessage()[:_COMPARED_CHARACTERS])
+                key = record.name, record.levelno, text
+                if key in self._written:
+                    return
+                self._written[key] = True
+            self.enqueue(self.prepare(record))
         except Exception:  # noqa: BLE001 - as in every handler: the caller is not to blame
             self.handleError(record)
 
@@ -91,29 +96,16 @@ class _Queue(logging.handlers.QueueHandler):
         else:
             self.dropped += 1
 
-    def _is_repeated(self, record: logging.LogRecord) -> bool:
-        text = _NUMBER.sub("#", record.getMessage()[:_COMPARED_CHARACTERS])
-        key = record.name, record.levelno, text
-        is_repeated = key in self._written
-        if not is_repeated:
-            self._written[key] = True
-        return is_repeated
-
 
 class Log(logging.Handler):
     """Writes the lines of a queue in order, in a thread of its own."""
 
-    def __init__(self, lines: _Queue, descriptor: int) -> None:
-        """Start the thread.
-
-        Args:
-            lines: where the lines come from.
-            descriptor: the file descriptor to write to.
-        """
+    def __init__(self, line_queue: _Queue, descriptor: int) -> None:
+        """Start the thread, which writes to this file descriptor."""
         super().__init__()
-        self._lines, self._descriptor = lines, descriptor
+        self._queue, self._descriptor = line_queue, descriptor
         self._lost = self._reported = 0
-        self._listener = logging.handlers.QueueListener(lines.lines, self)
+        self._listener = logging.handlers.QueueListener(line_queue.lines, self)
         self._listener.start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -125,19 +117,19 @@ class Log(logging.Handler):
             written = os.write(self._descriptor, line)
         if written < len(line):
             self._lost += 1
-        elif self.dropped() != self._reported and self._lines.lines.empty():
+        elif self.dropped() != self._reported and self._queue.lines.empty():
             self._reported = self.dropped()
             structlog.get_logger().warning("log.lines_dropped", dropped=self._reported)
 
     def dropped(self) -> int:
         """Return how many lines were not written so far."""
-        return self._lines.dropped + self._lost
+        return self._queue.dropped + self._lost
 
     def finish(self, seconds: float) -> None:
         """Write what waits, but wait for it no longer than this. Nothing is written afterwards."""
-        ending = threading.Thread(target=self._listener.stop, name="end of the log", daemon=True)
-        ending.start()
-        ending.join(seconds)
+        thread = threading.Thread(target=self._listener.stop, name="end of the log", daemon=True)
+        thread.start()
+        thread.join(seconds)
 
 
 def configure(
@@ -148,56 +140,51 @@ def configure(
 ) -> Log:
     """Send every line of this process to one stream, in one format.
 
-    Args:
-        level: the lowest level to write; for libraries it is at least warning.
-        form: JSON, or readable lines; `auto` means readable lines on a terminal, else JSON.
-        stream: the stream to write to; None: the standard output, which is a container's log.
-        clock: seconds that never go back.
-
-    Returns:
-        The writer of the lines, which has to be finished at the end.
+    For libraries the level is at least warning. The format `auto` means readable lines on a
+    terminal, else JSON. Without a stream it is the standard output, which is a container's log.
+    The writer that is returned has to be finished at the end.
     """
-    number = logging.getLevelNamesMapping()[level.upper()]
+    level_number = logging.getLevelNamesMapping()[level.upper()]
     common: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    shown = sys.stdout if stream is None else stream
-    lines = _Queue(clock)
-    lines.setFormatter(
+    stream = sys.stdout if stream is None else stream
+    line_queue = _Queue(clock)
+    line_queue.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[_name_event, *common],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_rendering(form, is_terminal=shown.isatty()),
+                *_renderers(form, is_terminal=stream.isatty()),
             ],
         )
     )
     structlog.configure(
         processors=[*common, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
+        wrapper_class=structlog.make_filtering_bound_logger(level_number),
         logger_factory=lambda *_: logging.getLogger(_OWN),
         cache_logger_on_first_use=False,
     )
-    logging.getLogger(_OWN).setLevel(number)
-    logging.basicConfig(handlers=[lines], level=max(number, logging.WARNING), force=True)
+    logging.getLogger(_OWN).setLevel(level_number)
+    logging.basicConfig(handlers=[line_queue], level=max(level_number, logging.WARNING), force=True)
     logging.captureWarnings(capture=True)
-    return Log(lines, shown.fileno())
+    return Log(line_queue, stream.fileno())
 
 
-def _rendering(form: LogFormat, *, is_terminal: bool) -> list[Processor]:
+def _renderers(form: LogFormat, *, is_terminal: bool) -> list[Processor]:
     if form is LogFormat.CONSOLE or (form is LogFormat.AUTO and is_terminal):
         # The default shows the values of variables in tracebacks; they may be secrets.
         plain = structlog.dev.plain_traceback
         return [structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain)]
-    return [structlog.processors.format_exc_info, _json]
+    return [structlog.processors.format_exc_info, _json_line]
 
 
 _write_json = structlog.processors.JSONRenderer(default=str)
 
 
-def _json(logger: WrappedLogger, method: str, event: EventDict) -> str | bytes:
+def _json_line(logger: WrappedLogger, method: str, event: EventDict) -> str | bytes:
     """Begin each line with timestamp, level and event; show only a part of one that is too long."""
     first = {key: event.pop(key) for key in ("timestamp", "level", "event")}
     line = _write_json(logger, method, {**first, **event})
@@ -234,7 +221,7 @@ def free_error_output() -> None:
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.fstat(_STDERR).st_mode):
             # Opened again, because others may share this end of the pipe and want to wait.
-            opened = os.open(f"/proc/self/fd/{_STDERR}", os.O_WRONLY | os.O_NONBLOCK)
-            os.dup2(opened, _STDERR)
-            os.close(opened)
+            descriptor = os.open(f"/proc/self/fd/{_STDERR}", os.O_WRONLY | os.O_NONBLOCK)
+            os.dup2(descriptor, _STDERR)
+            os.close(descriptor)
     sys.stderr = cast("TextIO", _ErrorOutput())

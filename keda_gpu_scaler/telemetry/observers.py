@@ -26,12 +26,7 @@ class Observers:
         observers: Mapping[str, facts.Observer],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Pass facts to these observers.
-
-        Args:
-            observers: each observer with its name.
-            clock: seconds that never go back.
-        """
+        """Pass facts to these observers, which have names for the log."""
         self._observers = observers
         self._reported: TTLCache[str, bool] = TTLCache(len(observers), REPEAT_SECONDS, clock)
 
@@ -40,11 +35,8 @@ class Observers:
         for name, observe in self._observers.items():
             try:
                 observe(fact)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is not the caller's
-                self._failed(name, fact, error)
-
-    def _failed(self, name: str, fact: facts.Fact, error: Exception) -> None:
-        if name not in self._reported:
-            self._reported[name] = True
-            kind = type(fact).__name__
-            log.error("observer.failed", observer=name, fact=kind, exc_info=error)
+            except Exception as error:  # whatever it is, it is not the caller's
+                if name not in self._reported:
+                    self._reported[name] = True
+                    kind = type(fact).__name__
+                    log.exception("observer.failed", observer=name, fact=kind, exc_info=error)

@@ -34,7 +34,6 @@ from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from opentelemetry.util.types import AttributeValue
 
 from keda_gpu_scaler import __version__, errors
 from keda_gpu_scaler.telemetry import facts
@@ -53,26 +52,21 @@ class SpanObserver(facts.Subscriber):
     """Makes spans from facts."""
 
     def __init__(self, tracer: trace.Tracer, clock: Callable[[], int] = time.time_ns) -> None:
-        """Make spans with this tracer and clock.
-
-        Args:
-            tracer: starts spans.
-            clock: nanoseconds since 1970; facts contain durations, but no times.
-        """
+        """Make spans; the clock returns nanoseconds since 1970, as facts contain no times."""
         self._tracer, self._clock = tracer, clock
         super().__init__(
             {
-                facts.CallBegan: self._began,
-                facts.CallDecided: _decided,
-                facts.DemandKnown: _demanded,
+                facts.CallBegan: self._call_began,
+                facts.CallDecided: _call_decided,
+                facts.DemandKnown: _demand_known,
                 facts.Called: self._called,
                 facts.Queried: self._queried,
             }
         )
 
-    def _began(self, fact: facts.CallBegan) -> None:
+    def _call_began(self, fact: facts.CallBegan) -> None:
         namespace, name = fact.scaled_object
-        span = self._call_span(fact.method, self._clock(), fact.traceparent)
+        span = self._start_call_span(fact.method, self._clock(), fact.traceparent)
         span.set_attribute("k8s.namespace.name", namespace)
         span.set_attribute(OWN + "scaled_object", name)
         context.attach(trace.set_span_in_context(span))
@@ -80,55 +74,54 @@ class SpanObserver(facts.Subscriber):
     def _called(self, fact: facts.Called) -> None:
         now, span = self._clock(), trace.get_current_span()
         if span is trace.INVALID_SPAN:  # refused before it was read
-            span = self._call_span(fact.method, _start(now, fact.seconds))
+            span = self._start_call_span(fact.method, _start_time(now, fact.seconds))
         context.attach(Context())
         span.set_attribute("rpc.response.status_code", fact.code)
         if fact.code in FAULTS:
             span.set_status(StatusCode.ERROR)
         span.end(now)
 
-    def _call_span(self, method: str, began: int, traceparent: str = "") -> Span:
+    def _start_call_span(self, method: str, start_time: int, traceparent: str = "") -> Span:
         return self._tracer.start_span(
             f"{SERVICE}/{method}",
             context=_propagator.extract({"traceparent": traceparent}, Context()),
             kind=SpanKind.SERVER,
             attributes={"rpc.system.name": "grpc", "rpc.method": f"{SERVICE}/{method}"},
-            start_time=began,
+            start_time=start_time,
         )
 
     def _queried(self, fact: facts.Queried) -> None:
         now = self._clock()
-        attributes: dict[str, AttributeValue] = {
-            OWN + "source": fact.source,
-            OWN + "query": fact.query,
-            OWN + "outcome": "ok" if fact.error is None else "error",
-        }
         span = self._tracer.start_span(
             f"query {fact.query}",
             kind=SpanKind.CLIENT,
-            attributes=attributes,
-            start_time=_start(now, fact.seconds),
+            attributes={
+                OWN + "source": fact.source,
+                OWN + "query": fact.query,
+                OWN + "outcome": "ok" if fact.error is None else "error",
+            },
+            start_time=_start_time(now, fact.seconds),
         )
         if fact.error is not None:
             span.set_status(StatusCode.ERROR)
         span.end(now)
 
 
-def _decided(fact: facts.CallDecided) -> None:
+def _call_decided(fact: facts.CallDecided) -> None:
     """Describe the call's span; that of a stream keeps the last values."""
-    span, decided = trace.get_current_span(), fact.decision
-    span.set_attribute(OWN + "state", str(decided.state))
-    if decided.active is not None:
-        span.set_attribute(OWN + "active", decided.active)
+    span, decision = trace.get_current_span(), fact.decision
+    span.set_attribute(OWN + "state", str(decision.state))
+    if decision.active is not None:
+        span.set_attribute(OWN + "active", decision.active)
 
 
-def _demanded(fact: facts.DemandKnown) -> None:
+def _demand_known(fact: facts.DemandKnown) -> None:
     if fact.demand.value is not None:
         trace.get_current_span().set_attribute(OWN + "demand", fact.demand.value)
 
 
-def _start(end: int, seconds: float) -> int:
-    return end - round(seconds * _NANOSECONDS)
+def _start_time(end_time: int, seconds: float) -> int:
+    return end_time - round(seconds * _NANOSECONDS)
 
 
 NAME = "keda-gpu-scaler"
@@ -147,16 +140,15 @@ class Export:
     def __init__(self) -> None:
         """Set up the exporter; the collector need not be reachable yet.
 
-        Raises:
-            errors.SettingsError: the variables name a protocol that is not supported.
+        Raises SettingsError if the variables name a protocol that is not supported.
         """
-        chosen = next(filter(os.environ.get, _PROTOCOL_VARIABLES), "")
-        protocol = os.environ.get(chosen, _PROTOCOL)
+        variable = next(filter(os.environ.get, _PROTOCOL_VARIABLES), "")
+        protocol = os.environ.get(variable, _PROTOCOL)
         if protocol != _PROTOCOL:
-            raise errors.SettingsError(f"{chosen}: {protocol!r}; expected {_PROTOCOL}")
-        ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
+            raise errors.SettingsError(f"{variable}: {protocol!r}; expected {_PROTOCOL}")
+        own_resource = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
         self._provider = TracerProvider(
-            resource=ours.merge(OTELResourceDetector().detect()),  # the environment wins
+            resource=own_resource.merge(OTELResourceDetector().detect()),  # the environment wins
             span_limits=SpanLimits(max_attribute_length=MOST_CHARACTERS),
             shutdown_on_exit=False,  # `stop` does it, in order and within its time
         )
@@ -168,11 +160,7 @@ class Export:
         return self._provider.get_tracer(NAME, __version__)
 
     async def stop(self, seconds: float) -> None:
-        """Send the remaining spans and end; spans that cannot be sent in time are lost.
-
-        Args:
-            seconds: the longest time for it; `FLUSH_SECONDS` is the limit in any case.
-        """
+        """Send the remaining spans within the seconds, at most `FLUSH_SECONDS`; lose the rest."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(seconds, FLUSH_SECONDS)):
                 await asyncio.to_thread(self._provider.shutdown)

@@ -39,7 +39,7 @@ def create_app(  # noqa: PLR0913 - the composition root's values
     Args:
         registry: the metrics to show.
         is_ready: whether this process takes calls now.
-        hook: takes the alerts; None: there is no webhook.
+        hook: the webhook; None: there is none.
         token: returns the current token, or raises SettingsError. It is for everything but health,
             which the kubelet requests without one, and the webhook, which has its own. None: every
             client that reaches the port may read.
@@ -47,13 +47,15 @@ def create_app(  # noqa: PLR0913 - the composition root's values
         allowed: returns the namespaces that another token shows, which shows nothing else; none:
             it is no token. It goes with `token` and `shown`.
     """
-    open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
+    open_routes = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
     guarded: Sequence[BaseRoute] = pages.metrics(registry)
     if shown is not None:
         guarded = [*guarded, *triggers.routes(shown), *status.routes(shown)]
     if token is not None:
-        others = None
+        for_namespaces = None
         if allowed is not None:
-            others = authentication.Confined(allowed, Starlette(routes=confined.routes(guarded)))
-        guarded = [Mount("/", authentication.Guard(Starlette(routes=guarded), token, others))]
-    return Starlette(routes=[*open_to_all, *guarded])
+            confined_app = Starlette(routes=confined.routes(guarded))
+            for_namespaces = authentication.Confined(allowed, confined_app)
+        guard = authentication.Guard(Starlette(routes=guarded), token, for_namespaces)
+        guarded = [Mount("/", guard)]
+    return Starlette(routes=[*open_routes, *guarded])

@@ -18,15 +18,15 @@ STATIC = "/static"
 """The style of the pages, which contains no data."""
 
 
-def routes(every: Iterable[BaseRoute]) -> list[BaseRoute]:
+def routes(all_routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """Return the routes that name a namespace in their path, each for those that a token shows."""
-    found: list[BaseRoute] = []
-    for route in every:
+    confined_routes: list[BaseRoute] = []
+    for route in all_routes:
         if isinstance(route, Mount) and route.path == STATIC:
-            found.append(route)
+            confined_routes.append(route)
         elif isinstance(route, Route) and "namespace" in route.param_convertors:
-            found.append(Route(route.path, _confined(route.endpoint)))
-    return [*found, Route("/{path:path}", _refuse)]
+            confined_routes.append(Route(route.path, _confined(route.endpoint)))
+    return [*confined_routes, Route("/{path:path}", _refuse)]
 
 
 def _confined(endpoint: Endpoint) -> Endpoint:
@@ -39,6 +39,6 @@ def _confined(endpoint: Endpoint) -> Endpoint:
 
 
 async def _refuse(request: Request) -> Response:
-    shown = ", ".join(sorted(request.scope[authentication.NAMESPACES]))
-    message = f"this token shows namespace {shown} alone: /api/v1/triggers/{shown} and below"
-    raise HTTPException(403, f"{message}, and /triggers/{shown} and below")
+    names = ", ".join(sorted(request.scope[authentication.NAMESPACES]))
+    message = f"this token shows namespace {names} alone: /api/v1/triggers/{names} and below"
+    raise HTTPException(403, f"{message}, and /triggers/{names} and below")

@@ -25,12 +25,12 @@ def metrics(registry: CollectorRegistry) -> list[Route]:
         """Yield one metric after the other: those of thousands of triggers are tens of MiB."""
         async with turns:
             families = iter(registry.collect())
-            while text := await next_text(families):
+            while True:
+                async with writing:  # a metric takes several times as much memory as its text
+                    text = await run_in_threadpool(_next_text, families)
+                if not text:
+                    return
                 yield text
-
-    async def next_text(families: Iterator[Metric]) -> bytes:
-        async with writing:  # a metric takes several times as much memory as its text
-            return await run_in_threadpool(_next_text, families)
 
     async def show(_request: Request) -> Response:
         return StreamingResponse(page(), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
@@ -49,16 +49,16 @@ def _next_text(families: Iterator[Metric]) -> bytes:
         return b""
     first = next(iter(family.samples), None)
     if family.type != "gauge" or first is None or not first.labels:
-        return generate_latest(_One(family))
+        return generate_latest(_OneMetric(family))
     head = Metric(family.name, family.documentation, family.type)
-    page = bytearray(generate_latest(_One(head)))
+    text = bytearray(generate_latest(_OneMetric(head)))
     for sample in family.samples:
-        texts = [f'{name}="{_escaped(text)}"' for name, text in sorted(sample.labels.items())]
-        page += f"{sample.name}{{{','.join(texts)}}} {float(sample.value)}\n".encode()
-    return bytes(page)
+        labels = [f'{name}="{_escaped(value)}"' for name, value in sorted(sample.labels.items())]
+        text += f"{sample.name}{{{','.join(labels)}}} {float(sample.value)}\n".encode()
+    return bytes(text)
 
 
-class _One(Collector):
+class _OneMetric(Collector):
     """Shows one metric to prometheus_client's encoder."""
 
     def __init__(self, family: Metric) -> None:

@@ -73,15 +73,18 @@ def routes(shown: Shown) -> list[Route | Mount]:
             "refresh_seconds": shown.decisions.step_seconds,
             "made_at": shown.clock(),
         }
-        text = await asyncio.to_thread(_rendered, template, {**common, **values})
-        return HTMLResponse(text, headers=_HEADERS)
+
+        def render() -> str:
+            return _templates().get_template(template).render({**common, **values})
+
+        return HTMLResponse(await asyncio.to_thread(render), headers=_HEADERS)
 
     async def show_list(request: Request) -> Response:
         async with turns:
             namespace = request.path_params.get("namespace")
-            known = [summary async for summary in shown.summaries(namespace)]
+            summaries = [summary async for summary in shown.summaries(namespace)]
             query = request.query_params
-            values = _list(known, query.get("name", ""), query.get("show", ""))
+            values = _list(summaries, query.get("name", ""), query.get("show", ""))
             return await page(request, "index.html", values)
 
     async def show_object(request: Request) -> Response:
@@ -109,29 +112,26 @@ def routes(shown: Shown) -> list[Route | Mount]:
     ]
 
 
-def _list(known: Sequence[Summary], name: str, show: str) -> dict[str, object]:
-    """Return what the list shows of the triggers whose names contain `name`.
+def _list(summaries: Sequence[Summary], name: str, show: str) -> dict[str, object]:
+    """Return what the list shows of the triggers with `name` as a part of namespace/name.
 
-    Args:
-        known: the triggers.
-        name: a part of namespace/name.
-        show: a standing; any other text is every one.
+    `show` is a standing; with any other text, triggers of every standing are listed.
     """
     order = list(Standing)
-    counts = Counter(standing(summary) for summary in known)
-    chosen = [
+    counts = Counter(standing(summary) for summary in summaries)
+    matching = [
         summary
-        for summary in known
+        for summary in summaries
         if name in summary.scaled_object and (show not in order or standing(summary) == show)
     ]
-    chosen.sort(key=lambda summary: order.index(standing(summary)))
+    matching.sort(key=lambda summary: order.index(standing(summary)))
     return {
-        "known": len(known),
-        "counts": [("all", len(known)), *((word, counts[word]) for word in order)],
+        "known": len(summaries),
+        "counts": [("all", len(summaries)), *((word, counts[word]) for word in order)],
         "name": name,
         "show": show if show in order else "all",
-        "rows": chosen[:ROWS],
-        "left_out": len(chosen[ROWS:]),
+        "rows": matching[:ROWS],
+        "left_out": len(matching[ROWS:]),
     }
 
 
@@ -139,27 +139,23 @@ def _sections(
     records: Sequence[Record], changes: Sequence[Change], period: timeline.Period
 ) -> Iterator[dict[str, object]]:
     """Yield each trigger of the ScaledObject; one that KEDA asks about no more has its history."""
-    decided = {(record.metrics[0].name, record.workload): record for record in records}
-    for trigger in dict.fromkeys((*decided, *(change.trigger for change in changes))):
-        record = decided.get(trigger)
-        own = [change for change in changes if change.trigger == trigger]
+    record_of = {(record.metrics[0].name, record.workload): record for record in records}
+    for trigger in dict.fromkeys((*record_of, *(change.trigger for change in changes))):
+        record = record_of.get(trigger)
+        own_changes = [change for change in changes if change.trigger == trigger]
         threshold = None if record is None else record.metrics[0].target
         yield {
             "name": trigger[0],
             "workload": trigger[1],
             "record": record,
-            "changes": own[::-1],
-            "rows": timeline.rows(own, period, threshold),
+            "changes": own_changes[::-1],
+            "rows": timeline.rows(own_changes, period, threshold),
         }
-
-
-def _rendered(template: str, values: Mapping[str, object]) -> str:
-    return _templates().get_template(template).render(values)
 
 
 @functools.cache
 def _templates() -> "Environment":
-    """Return what makes templates; most processes are never asked for a page."""
+    # Imported here, because most processes are never asked for a page.
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - see above
 
     templates = Environment(

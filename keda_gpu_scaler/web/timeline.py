@@ -65,18 +65,18 @@ class Period(NamedTuple):
         """Yield full minutes, quarters or hours, so that each has another label."""
         length = self.end - self.begin
         fitting = (seconds for seconds in _TICK_SECONDS if length < MOST_TICKS * seconds)
-        every = next(fitting, _TICK_SECONDS[-1])
-        first = math.ceil(self.begin / every)
-        for number in range(first, math.floor(self.end / every) + 1):
-            at = float(number * every)
+        tick_seconds = next(fitting, _TICK_SECONDS[-1])
+        first, last = math.ceil(self.begin / tick_seconds), math.floor(self.end / tick_seconds)
+        for number in range(first, last + 1):
+            at = float(number * tick_seconds)
             label = datetime.fromtimestamp(at, UTC).strftime("%H:%M")
             yield Tick(self.percent(at), label)
 
     def steps(self, changes: Sequence[Change], value_of: Value, whole: float) -> Iterator[Step]:
         """Yield what held within the time."""
-        ends = [*(change.at for change in changes), self.end][1:]
-        for change, until in zip(changes, ends, strict=True):
-            begin, end = max(change.at, self.begin), min(until, self.end)
+        change_ends = [*(change.at for change in changes), self.end][1:]
+        for change, change_end in zip(changes, change_ends, strict=True):
+            begin, end = max(change.at, self.begin), min(change_end, self.end)
             if begin >= end:
                 continue
             value = value_of(change)
@@ -88,10 +88,7 @@ class Period(NamedTuple):
 def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> list[Row]:
     """Return the rows of one trigger's changes, the oldest of which comes first.
 
-    Args:
-        changes: what was decided.
-        period: the time to show.
-        threshold: the target of the average load; None: not known.
+    The threshold is the target of the average load; None: not known.
     """
     values: dict[str, Value] = {
         "Active": lambda change: change.active,
@@ -99,15 +96,15 @@ def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> 
         "Replicas": lambda change: change.replicas,
         "Replicas asked for": lambda change: change.recommended,
     }
-    drawn = []
+    drawn_rows = []
     for title, value_of in values.items():
         target = threshold if title == "Average load" else None
         largest = max((value_of(change) or 0.0 for change in changes), default=0.0)
         whole = max(largest, target or 0.0)
         steps = list(period.steps(changes, value_of, whole))
         target_y = None if target is None else 100.0 - _height(target, whole)
-        drawn.append(Row(title, largest, steps, target_y))
-    return drawn
+        drawn_rows.append(Row(title, largest, steps, target_y))
+    return drawn_rows
 
 
 def _height(value: float, whole: float) -> float:

@@ -106,10 +106,10 @@ def routes(shown: Shown) -> list[Route]:
 
     async def records(request: Request) -> Response:
         scaled_object = ScaledObject(**request.path_params)
-        found = await shown.records(scaled_object)
-        if not found:
+        scaled_object_records = await shown.records(scaled_object)
+        if not scaled_object_records:
             raise shown.missing(scaled_object)
-        return _json({"triggers": found})
+        return _json({"triggers": scaled_object_records})
 
     async def history(request: Request) -> Response:
         changes = shown.changes.of(ScaledObject(**request.path_params))

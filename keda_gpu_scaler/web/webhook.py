@@ -50,69 +50,62 @@ def routes(hook: Webhook | None) -> list[Route]:
     async def receive(request: Request) -> Response:
         if hook is None:
             raise HTTPException(404, OFF)
-        return await _received(hook, request)
+        # The result is a fact in every case.
+        try:
+            authentication.admit(request, hook.token, TOKEN)
+            async with hook.bodies.read(request) as body:
+                notification = _parse(authentication.decoded(body), request)
+                status, text = await _store(hook, notification)
+        except HTTPException as error:
+            hook.observe(facts.Notified("unknown", error.status_code, error.detail))
+            raise
+        hook.observe(facts.Notified(notification.sender, status, text, notification.truncated))
+        return PlainTextResponse(f"{text}\n", status)
 
     paths = ("/webhook", "/webhook/{namespace}/{name}")
     return [Route(path, receive, methods=_METHODS) for path in paths]
 
 
-async def _received(hook: Webhook, request: Request) -> Response:
-    """Answer a message, and report the result as a fact in every case."""
+def _parse(payload: object, request: Request) -> Notification:
+    path = request.path_params
     try:
-        authentication.admit(request, hook.token, TOKEN)
-        async with hook.bodies.read(request) as body:
-            said = _read(authentication.decoded(body), request)
-            status, text = await _taken(hook, said)
-    except HTTPException as error:
-        hook.observe(facts.Notified("unknown", error.status_code, error.detail))
-        raise
-    hook.observe(facts.Notified(said.sender, status, text, said.truncated))
-    return PlainTextResponse(f"{text}\n", status)
-
-
-def _read(payload: object, request: Request) -> Notification:
-    named = request.path_params
-    try:
-        whose = scaled_object(**named) if named else None
-        return read_notification(payload, whose)
+        return read_notification(payload, scaled_object(**path) if path else None)
     except errors.RequestError as error:
         raise HTTPException(400, str(error)) from error
 
 
-async def _taken(hook: Webhook, said: Notification) -> tuple[int, str]:
-    """Take the usable alerts; return the status and the text of the answer."""
-    known = hook.alerts.receive(said.updates)
-    await hook.broadcast(known)
-    taken = {record.key for record in known}
-    left = [update for update in said.updates if update.key not in taken]
-    words = _words(said, len(said.updates) - len(left))
-    if left:
-        full = f"not taken: {len(left)}, since {hook.alerts.limit} alerts are known already"
-        return 503, "\n".join([*words, full])
-    return (422 if said.refused else 200), "\n".join(words)
-
-
-def _words(said: Notification, taken: int) -> list[str]:
-    """Return the lines of the answer: how many alerts were taken, and which were not."""
-    words = [f"taken: {taken}"]
-    if said.passed_over:
-        words.append(f"ignored, because they neither fire nor are resolved: {said.passed_over}")
-    if said.truncated:
-        words.append(f"left out by the sender (max_alerts), and so not known: {said.truncated}")
-    if said.refused:
-        words.append(f"not taken: {len(said.refused) + said.more_refused}")
-        words += [f"- {sentence}" for sentence in said.refused]
-    if said.more_refused:
-        words.append(f"- and {said.more_refused} more")
-    return words
+async def _store(hook: Webhook, notification: Notification) -> tuple[int, str]:
+    """Store the usable alerts; return the status and the text of the answer."""
+    updates, refused = notification.updates, notification.refused
+    records = hook.alerts.receive(updates)
+    await hook.broadcast(records)
+    stored_keys = {record.key for record in records}
+    without_room = sum(update.key not in stored_keys for update in updates)
+    lines = [f"taken: {len(updates) - without_room}"]
+    if notification.passed_over:
+        ignored = notification.passed_over
+        lines.append(f"ignored, because they neither fire nor are resolved: {ignored}")
+    if notification.truncated:
+        truncated = notification.truncated
+        lines.append(f"left out by the sender (max_alerts), and so not known: {truncated}")
+    if refused:
+        lines.append(f"not taken: {len(refused) + notification.more_refused}")
+        lines += [f"- {mistake}" for mistake in refused]
+    if notification.more_refused:
+        lines.append(f"- and {notification.more_refused} more")
+    if without_room:
+        limit = hook.alerts.limit
+        lines.append(f"not taken: {without_room}, since {limit} alerts are known already")
+        return 503, "\n".join(lines)
+    return (422 if refused else 200), "\n".join(lines)
 
 
 def replica_routes(hook: Webhook | None) -> list[Route]:
     """Return the routes for other replicas; without a webhook they answer how to set it up."""
 
     async def tell(request: Request) -> Response:
-        found = _admitted(hook, request).alerts.records()
-        return Response(written_records(found), media_type="application/json")
+        records = _admitted(hook, request).alerts.records()
+        return Response(written_records(records), media_type="application/json")
 
     async def learn(request: Request) -> Response:
         admitted = _admitted(hook, request)

@@ -17,9 +17,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def secret(**variables: str) -> Callable[[], str]:
-    found = load(PROMETHEUS_URL=URL, **variables).http_secret
-    assert found is not None
-    return found
+    secret = load(PROMETHEUS_URL=URL, **variables).http_secret
+    assert secret is not None
+    return secret
 
 
 def test_by_default_there_is_none() -> None:
@@ -62,9 +62,9 @@ def test_a_token_that_is_none_is_not_shown_and_nothing_else_is_held_against_it(f
 def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path) -> None:
     (tmp_path / "ml").write_text(WORD)
     variables = {"PROMETHEUS_URL": URL, "HTTP_NAMESPACE_TOKENS": str(tmp_path)}
-    found = load(HTTP_TOKEN=WORD * 2, **variables).http_namespace_secrets
-    assert found is not None
-    assert found.allowed(WORD.encode()) == {"ml"}
+    tokens = load(HTTP_TOKEN=WORD * 2, **variables).http_namespace_secrets
+    assert tokens is not None
+    assert tokens.allowed(WORD.encode()) == {"ml"}
     assert load(PROMETHEUS_URL=URL).http_namespace_secrets is None
     (mistake,) = refusal(**variables)
     assert mistake.startswith(f'- KEDA_GPU_SCALER_HTTP_NAMESPACE_TOKENS: "{tmp_path}"; expected ')

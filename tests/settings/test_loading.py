@@ -310,9 +310,9 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
 def test_a_mistake_has_its_name_as_written_its_value_and_what_was_expected(
     given: dict[str, str], mistakes: list[str]
 ) -> None:
-    found = refusal(**given)
-    assert found == [f"- {PREFIX}{mistake}" for mistake in mistakes]
-    assert WORD not in "".join(found)
+    shown = refusal(**given)
+    assert shown == [f"- {PREFIX}{mistake}" for mistake in mistakes]
+    assert WORD not in "".join(shown)
 
 
 def test_two_definitions_of_the_default_source_are_refused(yaml: Path) -> None:
@@ -435,8 +435,8 @@ def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(ya
           fr: [{WORD}]
         """
     )
-    found = refusal(str(yaml), WEBHOOK_LIFETIME="1s")
-    assert found == [
+    shown = refusal(str(yaml), WEBHOOK_LIFETIME="1s")
+    assert shown == [
         f"- giveup in {yaml}: unknown setting; did you mean give_up?",
         f"- give_up_seconds in {yaml}: unknown setting",
         f"- scrape in {yaml}: unknown setting",
@@ -458,7 +458,7 @@ def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(ya
         f"- sources.uk in {yaml}; {A_KIND}",
         f"- sources.fr in {yaml}; {A_KIND}",
     ]
-    assert WORD not in "".join(found)
+    assert WORD not in "".join(shown)
 
 
 @pytest.mark.parametrize(

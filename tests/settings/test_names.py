@@ -41,15 +41,15 @@ def test_defaults_are_shown_as_people_write_them() -> None:
 def test_the_defaults_shown_are_accepted_as_values(kind: str, needed: dict[str, str]) -> None:
     prefix = f"KEDA_GPU_SCALER_{kind}_"
     others = [f"KEDA_GPU_SCALER_{name.upper()}_" for name in KINDS if name.upper() != kind]
-    given = {
+    variables = {
         row.variable: row.default
         for row in settings.describe()
         if row.default and not row.variable.startswith(tuple(others))
     }
     named = {prefix + name: text for name, text in needed.items()}
 
-    assert settings.load(given | named) == settings.load(named)
-    assert any(name.startswith(prefix) for name in given)
+    assert settings.load(variables | named) == settings.load(named)
+    assert any(name.startswith(prefix) for name in variables)
 
 
 def test_a_row_carries_the_unit_in_its_text() -> None:

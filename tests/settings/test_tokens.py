@@ -30,10 +30,10 @@ def test_what_holds_no_token_shows_nothing(tmp_path: Path) -> None:
     (tmp_path / "..data").write_text("hidden")
     (tmp_path / "Not_A_Namespace").write_text("hidden")
     (tmp_path / "good").write_text("good")
-    found = OfNamespaces(tmp_path)
+    tokens = OfNamespaces(tmp_path)
     for offered in (b"", b"\xff\xfe", b"hidden", b"x" * (LARGEST_BYTES + 1)):
-        assert found.allowed(offered) == frozenset()
-    assert found.allowed(b"good") == {"good"}
+        assert tokens.allowed(offered) == frozenset()
+    assert tokens.allowed(b"good") == {"good"}
 
 
 def test_a_folder_that_is_gone_shows_nothing(tmp_path: Path) -> None:
@@ -48,12 +48,12 @@ def test_namespaces_are_bounded(tmp_path: Path) -> None:
 
 def test_the_folder_is_looked_at_once_a_second_at_most(tmp_path: Path) -> None:
     clock = Clock()
-    found = OfNamespaces(tmp_path, clock)
-    assert found.allowed(b"one") == frozenset()
+    tokens = OfNamespaces(tmp_path, clock)
+    assert tokens.allowed(b"one") == frozenset()
     (tmp_path / "ml").write_text("one")
     clock.now += 0.9
-    assert found.allowed(b"one") == frozenset()
+    assert tokens.allowed(b"one") == frozenset()
     clock.now += 0.1
-    assert found.allowed(b"one") == {"ml"}
+    assert tokens.allowed(b"one") == {"ml"}
     clock.now += 1
-    assert found.allowed(b"one") == {"ml"}
+    assert tokens.allowed(b"one") == {"ml"}

@@ -150,10 +150,10 @@ def test_what_stands_for_a_secret_where_settings_are_printed_is_no_secret(form: 
 def test_an_address_is_read_and_shown_as_it_was_written(
     text: str, host: str, port: int, explicit: str
 ) -> None:
-    found = values.address(text)
-    assert found == Address(host, port)
-    assert (str(found), found.explicit) == (text, explicit)
-    assert values.address(found) is found
+    address = values.address(text)
+    assert address == Address(host, port)
+    assert (str(address), address.explicit) == (text, explicit)
+    assert values.address(address) is address
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_file_must_be_readable(tmp_path: Path) -> None:
 def test_a_url_that_was_read_reads_as_itself(text: str) -> None:
     adapter = TypeAdapter(values.Url)
     try:
-        found = adapter.validate_python(text)
+        value = adapter.validate_python(text)
     except ValidationError:
         return
-    assert adapter.validate_python(found) == found
+    assert adapter.validate_python(value) == value

@@ -30,12 +30,12 @@ def test_by_default_there_is_no_webhook_and_an_alert_outlives_the_usual_repeat_i
 
 
 def test_every_setting_can_come_from_the_environment() -> None:
-    given = {
+    variables = {
         "WEBHOOK_TOKEN": WORD,
         "WEBHOOK_LIFETIME": "10m",
         "WEBHOOK_PEERS": "dns+http://keda-gpu-scaler:8080",
     }
-    webhook = load(**SOURCE, **given).webhook
+    webhook = load(**SOURCE, **variables).webhook
     assert webhook.is_on
     assert webhook.secret() == WORD
     assert webhook.lifetime_seconds == 600
@@ -58,13 +58,13 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path, file: Path) -> Non
 
 def test_replicas_can_be_asked_over_tls(tmp_path: Path) -> None:
     peers = "https://10.0.0.1:8080,dns+https://keda-gpu-scaler.keda.svc:8080"
-    given = {"WEBHOOK_TOKEN": WORD, "WEBHOOK_PEERS": peers}
+    variables = {"WEBHOOK_TOKEN": WORD, "WEBHOOK_PEERS": peers}
     ca_file = tmp_path / "ca.crt"
     trustme.CA().cert_pem.write_to_path(str(ca_file))
-    webhook = load(**SOURCE, **given, WEBHOOK_CA_FILE=str(ca_file)).webhook
+    webhook = load(**SOURCE, **variables, WEBHOOK_CA_FILE=str(ca_file)).webhook
     assert (webhook.peers, webhook.ca_file) == (tuple(peers.split(",")), ca_file)
     ca_file.write_text("no certificate")
-    (mistake,) = refusal(**SOURCE, **given, WEBHOOK_CA_FILE=str(ca_file))
+    (mistake,) = refusal(**SOURCE, **variables, WEBHOOK_CA_FILE=str(ca_file))
     assert mistake == (
         f'- KEDA_GPU_SCALER_WEBHOOK_CA_FILE: "{ca_file}"; expected a PEM file with certificates'
     )

@@ -65,4 +65,4 @@ def collecting(*, answers: bool = True) -> Iterator[Collector]:
 
 def words(described: Any) -> dict[str, str]:  # noqa: ANN401 - a span or a resource
     """Return the attributes that are text."""
-    return {one.key: one.value.string_value for one in described.attributes}
+    return {attribute.key: attribute.value.string_value for attribute in described.attributes}

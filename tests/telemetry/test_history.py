@@ -1,4 +1,4 @@
-"""Claims about the history of decisions."""
+"""Claims about the history of decisions, and about refused triggers."""
 
 from dataclasses import replace
 
@@ -9,10 +9,20 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.history import CHANGES, REASON_CHARACTERS, TOTAL_CHANGES, History
+from keda_gpu_scaler.telemetry.history import (
+    CHANGES,
+    REASON_CHARACTERS,
+    REFUSAL_SECONDS,
+    REFUSALS_BYTES,
+    TOTAL_CHANGES,
+    History,
+    Refusals,
+)
+from tests.support.scripted import Clock
 from tests.support.triggers import BERT, spec
 
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
+OTHER = ScaledObject("ml", "other")
 
 
 class Watched:
@@ -22,15 +32,17 @@ class Watched:
         self.now = 1000.0
         self.history = History(lambda: self.now, total_changes)
 
-    def decided(self, decided: Decision, whose: ScaledObject = BERT, metric: str = "a") -> None:
+    def decided(
+        self, decided: Decision, scaled_object: ScaledObject = BERT, metric: str = "a"
+    ) -> None:
         """Let it be decided a second later."""
         self.now += 1
         named = replace(spec(), metric_name=metric)
-        self.history(facts.Evaluated(whose, named, decided, 1.0))
+        self.history(facts.Evaluated(scaled_object, named, decided, 1.0))
 
-    def values(self, whose: ScaledObject = BERT) -> list[float | None]:
+    def values(self, scaled_object: ScaledObject = BERT) -> list[float | None]:
         """Return the values of the changes."""
-        return [change.value for change in self.history.of(whose)]
+        return [change.value for change in self.history.of(scaled_object)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +73,7 @@ def test_triggers_of_two_workloads_with_one_metric_name_are_told_apart() -> None
         for workload, value in {"deployment/a": 10.0, "deployment/b": 300.0}.items():
             named = replace(spec(), workload=workload)
             watched.history(facts.Evaluated(BERT, named, replace(BUSY, value=value), 1.0))
-    assert [(one.workload, one.value) for one in watched.history.of(BERT)] == [
+    assert [(change.workload, change.value) for change in watched.history.of(BERT)] == [
         ("deployment/a", 10.0),
         ("deployment/b", 300.0),
     ]
@@ -102,8 +114,8 @@ def test_the_changes_of_all_are_bounded_and_the_object_decided_longest_ago_goes_
             for value in range(values):
                 watched.decided(replace(BUSY, value=2.0**value), other, f"{metric}")
         watched.decided(replace(BUSY, value=2.0 ** (values - 1)), others[0], "0")
-    kept = [len(watched.history.of(other)) for other in others]
-    assert kept == [10] + [0] * 40 + [10] * 9
+    counts = [len(watched.history.of(other)) for other in others]
+    assert counts == [10] + [0] * 40 + [10] * 9
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 2**53, exclude_max=True)), max_size=50))
@@ -119,3 +131,38 @@ def test_each_value_is_within_ten_percent_of_the_change_before_it(
             assert abs(shown - value) <= 0.1 * max(shown, value)
         assert len(watched.values()) >= last
         last = len(watched.values())
+
+
+def test_a_refusal_is_told_with_its_age_until_a_trigger_is_right() -> None:
+    clock = Clock()
+    refusals = Refusals(clock)
+    assert refusals.of(BERT) is None
+    refusals(facts.TriggerRefused(BERT, "treshold: unknown key"))
+    clock.seconds += 5
+    assert refusals.of(BERT) == "5 s ago KEDA was refused: treshold: unknown key"
+    refusals(facts.TriggerChanged(OTHER))
+    refusals(facts.Called("GetMetrics", "OK", 0.1))
+    assert refusals.of(BERT) is not None
+    refusals(facts.TriggerChanged(BERT))
+    assert refusals.of(BERT) is None
+
+
+def test_a_refusal_is_forgotten_when_keda_would_have_tried_again() -> None:
+    clock = Clock()
+    refusals = Refusals(clock)
+    refusals(facts.TriggerRefused(BERT, "wrong"))
+    clock.seconds += REFUSAL_SECONDS - 1
+    assert refusals.of(BERT) is not None
+    clock.seconds += 1
+    assert refusals.of(BERT) is None
+
+
+def test_a_flood_of_refusals_takes_bounded_room() -> None:
+    refusals = Refusals()
+    reason = "w" * 8192
+    names = [ScaledObject("ml", f"bert-{number}") for number in range(500)]
+    for name in names:
+        refusals(facts.TriggerRefused(name, reason))
+    kept = [name for name in names if refusals.of(name)]
+    assert kept == names[-len(kept) :]
+    assert 0 < len(kept) * 4 * len(reason) <= REFUSALS_BYTES

@@ -103,7 +103,7 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "trigger",
     [
         replace(triggers.spec(), pods=Selected("ml", "models.example.com", "bert")),
         replace(triggers.spec(), pods=ScaleTarget("ml")),
@@ -112,9 +112,9 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
     ids=["a label selector", "a target nobody knows yet", "a query of the user's own"],
 )
 def test_what_no_prometheus_can_be_asked_by_hand_is_not_written(
-    lines: LogCapture, asked: TriggerSpec
+    lines: LogCapture, trigger: TriggerSpec
 ) -> None:
-    LogObserver()(replace(evaluated(), spec=asked))
+    LogObserver()(replace(evaluated(), spec=trigger))
     assert named(lines, "decision.made")
     assert not named(lines, "trigger.explained")
 
@@ -138,10 +138,10 @@ def test_warnings_of_a_trigger_are_told_once(lines: LogCapture) -> None:
     assert risky.spec.warnings
     observe(risky)
     observe(replace(risky, before=risky.decision))
-    told = named(lines, "trigger.warning")
-    assert [line["warning"] for line in told] == list(risky.spec.warnings)
-    assert {line["log_level"] for line in told} == {"warning"}
-    assert {line["scaled_object"] for line in told} == {"bert"}
+    warnings = named(lines, "trigger.warning")
+    assert [line["warning"] for line in warnings] == list(risky.spec.warnings)
+    assert {line["log_level"] for line in warnings} == {"warning"}
+    assert {line["scaled_object"] for line in warnings} == {"bert"}
 
 
 ERROR = ZeroDivisionError()
@@ -317,9 +317,9 @@ def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: Log
     alone = evaluated(replace(evaluated().decision, evidence=EvidenceSource.EXPORTERS))
     observe_each(observe, UNKNOWN, alone.decision, alone.decision, UNKNOWN, alone.decision)
     observe(replace(alone, spec=triggers.spec(window="9s")))
-    (told,) = named(lines, "trigger.exporters_only")
-    assert (told["log_level"], told["scaled_object"]) == ("warning", "bert")
-    assert "minReplicaCount 0" in str(told["warning"])
+    (warning,) = named(lines, "trigger.exporters_only")
+    assert (warning["log_level"], warning["scaled_object"]) == ("warning", "bert")
+    assert "minReplicaCount 0" in str(warning["warning"])
 
 
 def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
@@ -336,16 +336,16 @@ def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
 def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None:
     sets = ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1"))
     observe_each(LogObserver(), *(replace(evaluated().decision, ignored=pods) for pods in sets))
-    told = named(lines, "trigger.pods_ignored")
-    assert [line["pods"] for line in told] == [["bert-0"], ["bert-0", "bert-1"]]
-    assert {line["log_level"] for line in told} == {"warning"}
+    warnings = named(lines, "trigger.pods_ignored")
+    assert [line["pods"] for line in warnings] == [["bert-0"], ["bert-0", "bert-1"]]
+    assert {line["log_level"] for line in warnings} == {"warning"}
 
 
 def test_pods_that_no_exporter_shows_are_told_when_they_change(lines: LogCapture) -> None:
     sets = (("bert-0",), ("bert-0",), ("bert-1",))
     observe_each(LogObserver(), *(replace(evaluated().decision, unseen=pods) for pods in sets))
-    told = named(lines, "trigger.pods_unseen")
-    assert [line["pods"] for line in told] == [["bert-0"], ["bert-1"]]
+    warnings = named(lines, "trigger.pods_unseen")
+    assert [line["pods"] for line in warnings] == [["bert-0"], ["bert-1"]]
     assert not named(lines, "trigger.pods_ignored")
 
 
@@ -366,9 +366,9 @@ def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCap
     for error in (None, "HTTP 500", "HTTP 500", None, None):
         observe(facts.Queried("default", "scrape", 0.1, error, "http://a/metrics"))
         observe(facts.Queried("default", "scrape", 0.1, None, "http://b/metrics"))
-    told = [dict(line) for line in lines.entries if line["event"] != "source.queried"]
+    written = [dict(line) for line in lines.entries if line["event"] != "source.queried"]
     named = {"source": "default", "query": "scrape", "target": "http://a/metrics"}
-    assert told == [
+    assert written == [
         {"event": "source.part_lost", "log_level": "warning", **named, "reason": "HTTP 500"},
         {"event": "source.part_back", "log_level": "info", **named},
     ]

@@ -186,9 +186,9 @@ def test_what_is_held_or_unknown_has_no_sample(counted: Telemetry) -> None:
 
 
 def test_a_demand_is_shown_while_it_is_known(counted: Telemetry, clock: Clock) -> None:
-    for known in (Demand(7.0), Demand(0.0)):
-        counted(facts.DemandKnown(triggers.BERT, triggers.spec(), known))
-        assert value(counted, "trigger_demand", **TRIGGER) == known.value
+    for demand in (Demand(7.0), Demand(0.0)):
+        counted(facts.DemandKnown(triggers.BERT, triggers.spec(), demand))
+        assert value(counted, "trigger_demand", **TRIGGER) == demand.value
     counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(None, "HTTP 503")))
     assert value(counted, "trigger_demand", **TRIGGER) is None
     counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
@@ -341,8 +341,8 @@ def test_what_happened_to_a_certificate_is_in_the_log_alone(
     assert generate_latest(counted.registry).count(b"keda_gpu_scaler_") == before
 
 
-def firing(whose: ScaledObject = triggers.BERT, *, fires: bool) -> facts.AlertChanged:
-    return facts.AlertChanged(whose, "Busy", fires, "so it was said")
+def firing(scaled_object: ScaledObject = triggers.BERT, *, fires: bool) -> facts.AlertChanged:
+    return facts.AlertChanged(scaled_object, "Busy", fires, "so it was said")
 
 
 def test_the_alerts_that_fire_are_counted_for_each_object(counted: Telemetry) -> None:

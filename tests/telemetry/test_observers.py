@@ -55,8 +55,8 @@ def test_a_failure_is_told_once_a_minute_for_each_observer(lines: LogCapture) ->
     for seconds in (0, 59, 1):
         clock.now += seconds
         observe(FACT)
-    told = [(line["event"], line["log_level"], line["observer"]) for line in lines.entries]
-    assert told == [("observer.failed", "error", name) for name in ("log", "traces")] * 2
+    reports = [(line["event"], line["log_level"], line["observer"]) for line in lines.entries]
+    assert reports == [("observer.failed", "error", name) for name in ("log", "traces")] * 2
     assert {line["fact"] for line in lines.entries} == {"Called"}
     assert {str(line["exc_info"]) for line in lines.entries} == {
         "[Errno 28] No space left on device"

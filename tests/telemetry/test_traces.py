@@ -48,25 +48,25 @@ class Recorded:
             self.observe(fact)
             self.seconds += 1
 
-    def one(self, name: str = CALL) -> ReadableSpan:
+    def span(self, name: str = CALL) -> ReadableSpan:
         """Return the one span of this name."""
         (span,) = (span for span in self.spans.get_finished_spans() if span.name == name)
         return span
 
 
-def said(span: ReadableSpan) -> dict[str, object]:
+def attributes_of(span: ReadableSpan) -> dict[str, object]:
     return {key.removeprefix("keda_gpu_scaler."): it for key, it in (span.attributes or {}).items()}
 
 
 async def test_a_call_is_one_span_from_its_beginning_to_its_end() -> None:
     recorded = Recorded()
     recorded.state(began(), facts.CallDecided(decided(reason="45 % over 2 pods")), OK)
-    span = recorded.one()
+    span = recorded.span()
     assert (span.start_time, span.end_time) == (100 * SECOND, 102 * SECOND)
     assert span.kind is SpanKind.SERVER
     assert span.parent is None
     assert span.status.status_code is StatusCode.UNSET
-    assert said(span) == {
+    assert attributes_of(span) == {
         "rpc.system.name": "grpc",
         "rpc.method": CALL,
         "rpc.response.status_code": "OK",
@@ -81,8 +81,8 @@ async def test_what_nobody_knows_has_no_attribute() -> None:
     recorded = Recorded()
     unknown = decided(state=State.UNKNOWN, active=None, value=None, reason="nothing answers")
     recorded.state(began(), facts.CallDecided(unknown), OK)
-    assert "active" not in said(recorded.one())
-    assert said(recorded.one())["state"] == "unknown"
+    assert "active" not in attributes_of(recorded.span())
+    assert attributes_of(recorded.span())["state"] == "unknown"
 
 
 async def test_a_stream_keeps_what_was_said_last() -> None:
@@ -93,35 +93,35 @@ async def test_a_stream_keeps_what_was_said_last() -> None:
         facts.CallDecided(decided(active=True)),
         OK,
     )
-    assert said(recorded.one())["active"] is True
-    assert said(recorded.one())["state"] == "measured"
+    assert attributes_of(recorded.span())["active"] is True
+    assert attributes_of(recorded.span())["state"] == "measured"
 
 
 async def test_a_demand_is_on_the_span_of_its_call() -> None:
     recorded = Recorded()
     recorded.state(began(), facts.DemandKnown(BERT, demanding("vector(12)"), Demand(12.0)), OK)
-    assert said(recorded.one())["demand"] == 12
+    assert attributes_of(recorded.span())["demand"] == 12
 
 
 async def test_what_a_source_said_instead_of_a_demand_is_on_no_span() -> None:
     recorded = Recorded()
     quoted = Demand(None, 'the source quotes sum(queue{token="s3cret"})')
     recorded.state(began(), facts.DemandKnown(BERT, demanding("vector(12)"), quoted), OK)
-    assert "demand" not in said(recorded.one())
-    assert "s3cret" not in recorded.one().to_json()
+    assert "demand" not in attributes_of(recorded.span())
+    assert "s3cret" not in recorded.span().to_json()
 
 
 async def test_the_text_of_a_query_is_on_no_span() -> None:
     recorded = Recorded()
     secret = demanding('sum(queue{token="s3cret"})')
     recorded.state(began(), facts.DemandKnown(BERT, secret, Demand(1.0)), OK)
-    assert "s3cret" not in recorded.one().to_json()
+    assert "s3cret" not in recorded.span().to_json()
 
 
 async def test_the_callers_trace_goes_on() -> None:
     recorded = Recorded()
     recorded.state(began(f"00-{TRACE}-{PARENT}-01"), OK)
-    span = recorded.one()
+    span = recorded.span()
     assert span.context is not None
     assert f"{span.context.trace_id:032x}" == TRACE
     assert span.parent is not None
@@ -132,16 +132,16 @@ async def test_the_callers_trace_goes_on() -> None:
 async def test_a_fault_of_ours_is_an_error(code: str) -> None:
     recorded = Recorded()
     recorded.state(began(), facts.Called("GetMetrics", code, 1.0))
-    assert recorded.one().status.status_code is StatusCode.ERROR
+    assert recorded.span().status.status_code is StatusCode.ERROR
 
 
 async def test_a_call_that_was_never_read_has_a_span_too() -> None:
     recorded = Recorded()
     recorded.state(facts.Called("GetMetrics", "RESOURCE_EXHAUSTED", 0.5))
-    span = recorded.one()
+    span = recorded.span()
     assert (span.start_time, span.end_time) == (99.5 * SECOND, 100 * SECOND)
     assert span.status.status_code is StatusCode.UNSET
-    assert "scaled_object" not in said(span)
+    assert "scaled_object" not in attributes_of(span)
 
 
 async def test_a_query_that_a_call_set_off_is_its_child_even_when_it_ends_later() -> None:
@@ -156,19 +156,19 @@ async def test_a_query_that_a_call_set_off_is_its_child_even_when_it_ends_later(
     recorded.state(OK)
     answered.set()
     await fetching
-    call, query = recorded.one(), recorded.one("query snapshot")
+    call, query = recorded.span(), recorded.span("query snapshot")
     assert query.parent == call.context
     assert (query.start_time, query.end_time) == (99 * SECOND, 102 * SECOND)
     assert query.kind is SpanKind.CLIENT
-    assert said(query) == {"source": "default", "query": "snapshot", "outcome": "ok"}
+    assert attributes_of(query) == {"source": "default", "query": "snapshot", "outcome": "ok"}
 
 
 async def test_a_query_of_nobodys_call_begins_a_trace_and_shows_that_it_failed() -> None:
     recorded = Recorded()
     recorded.state(facts.Queried("default", "scrape", 1.0, "connection refused", "http://a"))
-    span = recorded.one("query scrape")
+    span = recorded.span("query scrape")
     assert span.parent is None
-    assert said(span)["outcome"] == "error"
+    assert attributes_of(span)["outcome"] == "error"
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
 
 

@@ -99,8 +99,8 @@ class Quoting(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Refuse, and quote."""
-        asked = self.rfile.read(int(self.headers["content-length"])).decode()
-        words = {"status": "error", "errorType": "422", "error": f"cannot parse {asked}"}
+        query = self.rfile.read(int(self.headers["content-length"])).decode()
+        words = {"status": "error", "errorType": "422", "error": f"cannot parse {query}"}
         body = json.dumps(words).encode()
         self.send_response(422)
         self.send_header("content-type", "application/json")
@@ -108,7 +108,7 @@ class Quoting(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *said: object) -> None:
+    def log_message(self, *args: object) -> None:
         """Say nothing."""
 
 

@@ -103,8 +103,8 @@ class Browser:
         """Return what axe finds that keeps people out."""
         axe = metadata.distribution("axe-playwright-python").locate_file(_AXE)
         self.run(Path(str(axe)).read_text())
-        found: list[str] = self.driver.execute_async_script(_JUDGED)
-        return found
+        violations: list[str] = self.driver.execute_async_script(_JUDGED)
+        return violations
 
     def is_wider_than_the_screen(self) -> bool:
         """Tell whether the page has to be moved sideways."""
@@ -121,16 +121,16 @@ class Browser:
         ]
 
     def _log(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]  # of Selenium's
-        return found
+        entries: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]  # of Selenium's
+        return entries
 
     def complaints(self, address: Address) -> list[str]:
         """Return what went wrong since the last time, and which other hosts were asked."""
         others = [url for url in self.requests() if not url.startswith(f"{address.url}/")]
-        said = [entry["message"] for entry in self._log("browser")]
-        said += others + list(self.run("return window.violations"))
+        problems = [entry["message"] for entry in self._log("browser")]
+        problems += others + list(self.run("return window.violations"))
         self.driver.get("about:blank")  # A page refreshes itself, for the next test to see.
-        return said
+        return problems
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_a_glance_tells_what_becomes_of_each_workload_also_without_colours(
     browser.look(f"{fleet.url}/")
     counts = [link.text for link in browser.all("nav a")]
     assert counts == ["10 all", "3 held", "5 active", "2 idle"]
-    words = [one.text for one in browser.all("tbody .mark")]
+    words = [mark.text for mark in browser.all("tbody .mark")]
     assert words == ["held"] * 3 + ["active"] * 5 + ["idle"] * 2
     shape = (
         "return getComputedStyle(document.querySelector(`td .mark.${arguments[0]}`), '::before')"
@@ -325,9 +325,9 @@ def test_the_pictures_of_the_documentation_are_of_these_pages(
     if os.environ.get("RECORD"):
         IMAGES.mkdir(exist_ok=True)
         kept.write_bytes(picture)
-    for found in (picture, kept.read_bytes()):
-        assert _size(found) == (width * scale, height * scale)
-        assert len(found) < LARGEST_IMAGE_BYTES
+    for image in (picture, kept.read_bytes()):
+        assert _size(image) == (width * scale, height * scale)
+        assert len(image) < LARGEST_IMAGE_BYTES
 
 
 def _size(picture: bytes) -> tuple[int, int]:

@@ -39,8 +39,8 @@ async def client(tmp_path: Path, clock: Clock) -> AsyncIterator[httpx.AsyncClien
     server = web.HttpServer(app, "127.0.0.1", 0)
     async with asyncio.timeout(HANG_SECONDS):
         url = f"http://127.0.0.1:{await server.start()}"
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as opened:
-            yield opened
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+            yield client
         await server.stop()
 
 
@@ -94,10 +94,10 @@ async def test_it_shows_nothing_else_and_the_answer_says_what_it_shows(
 async def test_the_list_of_a_namespace_has_its_own_triggers_and_leads_to_their_pages(
     client: httpx.AsyncClient,
 ) -> None:
-    found = (await client.get(f"{PATH}/ml", headers=bearer("of-ml"))).json()["triggers"]
-    assert {one["scaled_object"] for one in found} == {"ml/bert", "ml/bert-2"}
-    listed = await client.get("/triggers/ml", headers=bearer("of-ml"))
-    assert 'href="/triggers/ml/bert-2"' in listed.text
+    listed = (await client.get(f"{PATH}/ml", headers=bearer("of-ml"))).json()["triggers"]
+    assert {trigger["scaled_object"] for trigger in listed} == {"ml/bert", "ml/bert-2"}
+    page = await client.get("/triggers/ml", headers=bearer("of-ml"))
+    assert 'href="/triggers/ml/bert-2"' in page.text
     page = await client.get("/triggers/ml/bert-2", headers=bearer("of-ml"))
     assert page.status_code == 200
 

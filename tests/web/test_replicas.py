@@ -10,15 +10,15 @@ from tests.support.webhooks import Hook, serving
 
 
 async def test_one_tells_what_it_knows_and_another_learns_it() -> None:
-    one, other = Hook(), Hook()
-    async with serving(one) as client:
+    first, second = Hook(), Hook()
+    async with serving(first) as client:
         await client.post("/webhook", json=group(alert()))
-        known = (await client.get("/alerts")).content
-    assert read_records(known) == one.alerts.records()
-    async with serving(other) as client:
-        answer = await client.post("/alerts", content=known)
+        alerts = (await client.get("/alerts")).content
+    assert read_records(alerts) == first.alerts.records()
+    async with serving(second) as client:
+        answer = await client.post("/alerts", content=alerts)
     assert (answer.status_code, answer.content) == (204, b"")
-    assert other.alerts.firing(BERT) == "Busy"
+    assert second.alerts.firing(BERT) == "Busy"
 
 
 async def test_what_comes_from_a_replica_goes_no_further_and_is_no_notification() -> None:
@@ -46,10 +46,10 @@ async def test_what_is_known_is_for_those_who_know_the_token() -> None:
 
 @pytest.mark.slow
 async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
-    one, other = Hook(limit=LIMIT), Hook(limit=LIMIT)
+    first, second = Hook(limit=LIMIT), Hook(limit=LIMIT)
     keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
-    one.alerts.receive(AlertUpdate(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
-    async with serving(other) as client:
-        answer = await client.post("/alerts", content=written_records(one.alerts.records()))
+    first.alerts.receive(AlertUpdate(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
+    async with serving(second) as client:
+        answer = await client.post("/alerts", content=written_records(first.alerts.records()))
     assert answer.status_code == 204
-    assert other.alerts.records() == one.alerts.records()
+    assert second.alerts.records() == first.alerts.records()

@@ -33,17 +33,17 @@ class Elements(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element."""
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
 
     def of(self, tag: str, attribute: str) -> list[str | None]:
         """Return an attribute of each element of one kind."""
         return [
-            attrs[attribute] for name, attrs in self.found if name == tag and attribute in attrs
+            attrs[attribute] for name, attrs in self.elements if name == tag and attribute in attrs
         ]
 
     @property
@@ -160,9 +160,9 @@ async def test_an_object_that_nobody_asked_about_has_no_page() -> None:
 @pytest.mark.parametrize("path", ["/", "/triggers/ml/bert"])
 async def test_nothing_comes_from_elsewhere_and_nothing_else_may(path: str) -> None:
     async with page(path) as answer:
-        found = Elements(answer.text)
+        parsed = Elements(answer.text)
         policy = answer.headers["content-security-policy"]
-    loaded = found.of("link", "href") + found.of("script", "src")
+    loaded = parsed.of("link", "href") + parsed.of("script", "src")
     assert sorted(filter(None, loaded)) == [
         "/static/icon.svg",
         "/static/refresh.js",
@@ -182,9 +182,9 @@ async def test_no_text_becomes_markup() -> None:
     made = record(Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW))
     for path in (f"/?name={HOSTILE}", "/", "/triggers/ml/bert"):
         async with page(path, history=noted(decided), summaries=[listed], records=[made]) as answer:
-            found = Elements(answer.text)
-        assert [tag for tag, _ in found.found].count("script") == 1
-        assert "img" not in [tag for tag, _ in found.found]
+            parsed = Elements(answer.text)
+        assert [tag for tag, _ in parsed.elements].count("script") == 1
+        assert "img" not in [tag for tag, _ in parsed.elements]
         assert "alert(1)" in answer.text
 
 

@@ -98,9 +98,9 @@ async def asking(
 async def test_a_list_shows_what_was_answered_last() -> None:
     async with asking() as client:
         answer = await client.get(PATH)
-    found = answer.json()
-    assert (len(found["triggers"]), found["next"]) == (5, None)
-    assert found["triggers"][0] == {
+    content = answer.json()
+    assert (len(content["triggers"]), content["next"]) == (5, None)
+    assert content["triggers"][0] == {
         "scaled_object": "ml/bert",
         "workload": "deployment/bert",
         "metric_name": "gpu-utilization",
@@ -121,8 +121,12 @@ async def test_a_list_shows_what_was_answered_last() -> None:
 
 async def test_a_namespace_shows_its_own() -> None:
     async with asking() as client:
-        found = (await client.get(f"{PATH}/ml")).json()["triggers"]
-        assert [one["scaled_object"] for one in found] == ["ml/bert", "ml/bert", "ml/bert-2"]
+        listed = (await client.get(f"{PATH}/ml")).json()["triggers"]
+        assert [trigger["scaled_object"] for trigger in listed] == [
+            "ml/bert",
+            "ml/bert",
+            "ml/bert-2",
+        ]
         assert (await client.get(f"{PATH}/none")).json() == {"triggers": [], "next": None}
 
 
@@ -131,19 +135,19 @@ async def test_a_long_list_comes_in_parts_and_nothing_is_left_out() -> None:
     sizes, seen, following = [], [], ""
     async with asking(names) as client:
         while following is not None:
-            found = (await client.get(PATH, params={"after": following})).json()
-            sizes.append(len(found["triggers"]))
-            seen += [one["scaled_object"] for one in found["triggers"]]
-            following = found["next"]
+            page = (await client.get(PATH, params={"after": following})).json()
+            sizes.append(len(page["triggers"]))
+            seen += [trigger["scaled_object"] for trigger in page["triggers"]]
+            following = page["next"]
     assert sizes == [1002, 1002, 396]
     assert seen == ["/".join(name) for name in names]
 
 
 async def test_one_scaled_object_is_shown_with_what_its_decision_was_made_of() -> None:
     async with asking() as client:
-        found = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
-        assert [one["version"] for one in found] == [2, 2]
-        assert [pod["load"] for pod in found[0]["pods"]] == [90]
+        records = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
+        assert [record["version"] for record in records] == [2, 2]
+        assert [pod["load"] for pod in records[0]["pods"]] == [90]
         missing = await client.get(f"{PATH}/ml/other")
     assert missing.status_code == 404
     assert "has not asked this replica" in missing.text
@@ -162,9 +166,9 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
         serving(changes=noted) as url,
         httpx.AsyncClient(trust_env=False, timeout=60) as client,
     ):
-        found = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
+        history = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
         other = (await client.get(f"{url}{PATH}/ml/other/history")).json()
-    assert found == {
+    assert history == {
         "since": NOW,
         "changes": [
             {
@@ -199,12 +203,12 @@ async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning
         try:
             missing = await client.get(f"{url}{PATH}/ml/other")
             page = await client.get(f"{url}/triggers/ml/other")
-            found = (await client.get(f"{url}{PATH}/ml/bert")).json()["triggers"]
+            records = (await client.get(f"{url}{PATH}/ml/bert")).json()["triggers"]
         finally:
             await server.stop()
     assert (missing.status_code, missing.text) == (404, "ml/other was refused")
     assert (page.status_code, page.text) == (404, "ml/other was refused")
-    assert [one["warnings"] for one in found] == [["ml/bert was refused"]] * 2
+    assert [record["warnings"] for record in records] == [["ml/bert was refused"]] * 2
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/ml/bert", "/", "/triggers/ml/bert"])

@@ -37,13 +37,7 @@ class Telemetry(facts.Subscriber, Collector):
         lines_dropped: Callable[[], int] = int,
         tasks: Callable[[], int] = int,
     ) -> None:
-        """Register every metric; counters start at zero.
-
-        Args:
-            clock: seconds that never go back; series of triggers without calls end by it.
-            lines_dropped: returns how many lines of the log were not written.
-            tasks: returns how many tasks the event loop has.
-        """
+        """Register every metric; counters start at zero, and series end by the clock."""
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._expiries: dict[str, Callable[[], Mapping[str, float]]] = {}
@@ -122,7 +116,7 @@ class Telemetry(facts.Subscriber, Collector):
             {
                 facts.Evaluated: self._evaluated,
                 facts.DemandKnown: self._triggers.demand_known,
-                facts.SnapshotTaken: self._sources.taken,
+                facts.SnapshotTaken: self._sources.snapshot_taken,
                 facts.SourceChanged: self._sources.source_changed,
                 facts.LagChanged: self._sources.lag_changed,
                 facts.EvidenceChanged: self._sources.evidence_changed,

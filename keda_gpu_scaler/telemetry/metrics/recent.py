@@ -17,25 +17,25 @@ class Recent(Generic[K, V]):
     """The newest value of each key that was put within `FORGET_SECONDS`; any thread may read."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        self._held: TTLCache[K, V] = TTLCache(limit, FORGET_SECONDS, clock)
+        self._values: TTLCache[K, V] = TTLCache(limit, FORGET_SECONDS, clock)
         self._lock = threading.Lock()
 
     def put(self, key: K, value: V) -> None:
         """Hold a value from now on; at the limit, the one that was put longest ago ends."""
         with self._lock:
-            self._held[key] = value
+            self._values[key] = value
 
     def renewed(self, key: K, new: Callable[[], V]) -> V:
         """Return the value of a key, or a new one; it is held as if it was put now."""
         with self._lock:
-            value = self._held.get(key) or new()
-            self._held[key] = value
+            value = self._values.get(key) or new()
+            self._values[key] = value
             return value
 
     def items(self) -> list[tuple[K, V]]:
         """Return the keys that are held, with their values."""
-        with self._lock, self._held.timer:  # the time stands still, so no key ends meanwhile
-            return list(self._held.items())
+        with self._lock, self._values.timer:  # the time stands still, so no key ends meanwhile
+            return list(self._values.items())
 
 
 def gauge(

@@ -34,10 +34,6 @@ class _Snapshot:
     at: float | None = None
     """The snapshot's evaluation time, on this process's clock."""
 
-    def age(self, now: float) -> float | None:
-        """Return the seconds since then."""
-        return None if self.at is None else now - self.at
-
 
 class Sources(Collector):
     """The state of each source and of its snapshots, while triggers ask for them."""
@@ -47,7 +43,7 @@ class Sources(Collector):
         self._sources: Recent[str, _Source] = Recent(LIMIT, clock)
         self._snapshots: Recent[tuple[str, str, str], _Snapshot] = Recent(LIMIT, clock)
 
-    def taken(self, fact: facts.SnapshotTaken) -> None:
+    def snapshot_taken(self, fact: facts.SnapshotTaken) -> None:
         """Show the counts of this snapshot from now on."""
         snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)
         snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
@@ -76,19 +72,19 @@ class Sources(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
         now, snapshots = self._clock(), self._snapshots.items()
-        sources = [((name,), known) for name, known in self._sources.items()]
+        sources = [((name,), source) for name, source in self._sources.items()]
         yield gauge(
             "keda_gpu_scaler_source_up",
             "1 while a source answers, 0 while not.",
             _SOURCE,
-            ((name, known.is_up) for name, known in sources),
+            ((name, source.is_up) for name, source in sources),
         )
         yield gauge(
             "keda_gpu_scaler_source_lag_seconds",
             "How late all samples of a source arrive, where that is more than a minute; absent "
             "where they never were.",
             _SOURCE,
-            ((name, known.lag_seconds) for name, known in sources),
+            ((name, source.lag_seconds) for name, source in sources),
         )
         yield gauge(
             "keda_gpu_scaler_source_evidence",
@@ -96,9 +92,9 @@ class Sources(Collector):
             "kube-state-metrics or exporters.",
             (*_SOURCE, "evidence"),
             (
-                ((*name, evidence), known.evidence is evidence)
-                for name, known in sources
-                if known.evidence is not None
+                ((*name, evidence), source.evidence is evidence)
+                for name, source in sources
+                if source.evidence is not None
                 for evidence in EvidenceSource
             ),
         )
@@ -106,7 +102,7 @@ class Sources(Collector):
             "keda_gpu_scaler_snapshot_age_seconds",
             "Age of the data that triggers are decided from.",
             _SNAPSHOT,
-            ((key, snapshot.age(now)) for key, snapshot in snapshots),
+            ((key, now - snapshot.at) for key, snapshot in snapshots if snapshot.at is not None),
         )
         yield gauge(
             "keda_gpu_scaler_snapshot_pods",

@@ -57,14 +57,14 @@ class Triggers(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
-        now, decided = self._clock(), self._decided.items()
+        now, triggers = self._clock(), self._decided.items()
         for name, meaning, read in _GAUGES:
-            yield gauge(name, meaning, _LABELS, ((key, read(each)) for key, each in decided))
+            yield gauge(name, meaning, _LABELS, ((key, read(decided)) for key, decided in triggers))
         yield gauge(
             "keda_gpu_scaler_trigger_decision_age_seconds",
             "Time since this replica was last asked about the trigger.",
             _LABELS,
-            ((key, now - each.at) for key, each in decided),
+            ((key, now - decided.at) for key, decided in triggers),
         )
         yield gauge(
             "keda_gpu_scaler_trigger_demand",
@@ -77,8 +77,8 @@ class Triggers(Collector):
             "1 for the state the trigger is in, 0 for the others.",
             (*_LABELS, "state"),
             (
-                ((*key, state), each.decision.state is state)
-                for key, each in decided
+                ((*key, state), decided.decision.state is state)
+                for key, decided in triggers
                 for state in State
             ),
         )
@@ -88,9 +88,9 @@ class Triggers(Collector):
             "kube-state-metrics or exporters.",
             (*_LABELS, "evidence"),
             (
-                ((*key, evidence), each.decision.evidence is evidence)
-                for key, each in decided
-                if each.decision.evidence is not None
+                ((*key, evidence), decided.decision.evidence is evidence)
+                for key, decided in triggers
+                if decided.decision.evidence is not None
                 for evidence in EvidenceSource
             ),
         )
@@ -100,48 +100,48 @@ _GAUGES = (
     _Gauge(
         "keda_gpu_scaler_trigger_value",
         "What GetMetrics returns; absent while the number of replicas is held.",
-        lambda each: each.decision.value,
+        lambda decided: decided.decision.value,
     ),
     _Gauge(
         "keda_gpu_scaler_trigger_average",
         "Load per replica, in the signal's unit; absent while it is unknown.",
-        lambda each: each.decision.average,
+        lambda decided: decided.decision.average,
     ),
     _Gauge(
         "keda_gpu_scaler_trigger_threshold",
         "The target per replica.",
-        lambda each: each.threshold,
+        lambda decided: decided.threshold,
     ),
     _Gauge(
         "keda_gpu_scaler_trigger_active",
         "1 while IsActive says active, 0 while not; absent while it fails.",
-        lambda each: each.decision.active,
+        lambda decided: decided.decision.active,
     ),
     _Gauge(
         "keda_gpu_scaler_recommended_replicas",
         "Replicas that the last answer asks for at those that there are, before minimum, maximum, "
         "stabilization and policies: 0 while the trigger is inactive; absent while the load is "
         "unknown or the replicas are held.",
-        lambda each: each.recommended,
+        lambda decided: decided.recommended,
     ),
     _Gauge(
         "keda_gpu_scaler_trigger_expected_replicas",
         "Replicas that should report.",
-        lambda each: each.decision.expected,
+        lambda decided: decided.decision.expected,
     ),
     _Gauge(
         "keda_gpu_scaler_trigger_measured_replicas",
         "Replicas whose load is known.",
-        lambda each: each.decision.measured,
+        lambda decided: decided.decision.measured,
     ),
     _Gauge(
         "keda_gpu_scaler_trigger_reporting_pods",
         "Pods that report right now.",
-        lambda each: each.decision.reporting_pods,
+        lambda decided: decided.decision.reporting_pods,
     ),
     _Gauge(
         "keda_gpu_scaler_trigger_ignored_pods",
         "Ready pods that ask for no GPU and never showed one, while others of the workload did.",
-        lambda each: len(each.decision.ignored),
+        lambda decided: len(decided.decision.ignored),
     ),
 )
