@@ -62,16 +62,10 @@ class Evaluator:
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
 
-        Args:
-            sources: by the name that triggers use.
-            observe: is called with every decision, snapshot and change of a source.
-            targets: the scale targets of ScaledObjects, if the Kubernetes API is used.
-            alerts: the store of alerts, if there is one.
-            pace: how often demand is queried.
-            give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
-            slow_seconds: how long a record waits for a source.
-            clock: monotonic seconds.
-            is_observing: neither KEDA nor the HPA asks: a workload that was never seen is unknown.
+        `sources` are by the name that triggers use. `give_up_seconds` is how long a pod that
+        disappeared with its exporter counts as missing, `slow_seconds` how long a record waits for
+        a source. `is_observing`: neither KEDA nor the HPA asks, so a workload that was never seen
+        is unknown.
         """
         self._targets, self._observe, self._clock = targets, observe, clock
         self._alerts = alerts or NoAlerts()
@@ -120,12 +114,9 @@ class Evaluator:
     ) -> Decision:
         """Return the decision for one trigger within the caller's time, and within 2.5 s.
 
-        Args:
-            scaled_object: the ScaledObject of the trigger.
-            spec: the trigger.
-            timeout_seconds: what is left of the caller's deadline; None: the caller set none.
-            wait_for_fresh: wait for a running fetch even if there is a usable snapshot, as for the
-                HPA, whose next call comes only a step later.
+        `timeout_seconds` is what is left of the caller's deadline; None: the caller set none.
+        `wait_for_fresh` waits for a running fetch even if there is a usable snapshot, as for the
+        HPA, whose next call comes only a step later.
         """
         allowed_seconds = _allowed_seconds(timeout_seconds)
         deadline = self._clock() + allowed_seconds
