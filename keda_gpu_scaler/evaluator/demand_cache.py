@@ -44,7 +44,9 @@ class DemandQuery:
         self._source_name, self._numbers, self._text = source_name, numbers, text
         self._observe, self._clock, self._slow_seconds = observe, clock, slow_seconds
         self._value: float | None = None
-        self._answered_at = self._asked_at = self._wanted_at = float("-inf")
+        self._answered_at = self._wanted_at = float("-inf")
+        self._sent_at = float("-inf")
+        """When the newest query was sent; in the future while it waits for its turn."""
         self._trouble: str | None = f"source {source_name}: no answer yet"
         """Why the newest query gave no number; None: it did."""
         self._is_prompt = True
@@ -57,21 +59,21 @@ class DemandQuery:
 
         While it waits for its turn, this is the time until its turn.
         """
-        left = self._asked_at - self._clock()
-        if left > 0:
-            return left
-        is_overdue = left <= -interval_seconds and self._flight.is_under_way
-        return interval_seconds if is_overdue else left + interval_seconds
+        turn_seconds = self._sent_at - self._clock()
+        if turn_seconds > 0:
+            return turn_seconds
+        is_overdue = turn_seconds <= -interval_seconds and self._flight.is_under_way
+        return interval_seconds if is_overdue else turn_seconds + interval_seconds
 
     def is_idle(self, seconds: float) -> bool:
         """Tell whether no trigger has asked for it for this long, and no query is running."""
-        is_being_asked = self._flight.is_under_way and self._asked_at <= self._clock()
-        return not is_being_asked and self._wanted_at < self._clock() - seconds
+        is_running = self._flight.is_under_way and self._sent_at <= self._clock()
+        return not is_running and self._wanted_at < self._clock() - seconds
 
     def launch(self, turn_seconds: float) -> None:
         """Start a query that is sent when its turn comes; do not wait for the answer."""
         self._flight.land()
-        self._asked_at = self._clock() + turn_seconds
+        self._sent_at = self._clock() + turn_seconds
         name = f"{demand.name_of(self._text)} {self._source_name}"
         self._flight.launch(self._ask(turn_seconds), name=name)
 
@@ -81,9 +83,9 @@ class DemandQuery:
         If the last answer was late or an error, wait only where it is urgent.
         """
         self._wanted_at = self._clock()
-        if (self._is_prompt or is_urgent) and self._asked_at <= deadline:
-            left = min(deadline, self._asked_at + self._slow_seconds) - self._clock()
-            await self._flight.wait(max(0.0, left))
+        if (self._is_prompt or is_urgent) and self._sent_at <= deadline:
+            until = min(deadline, self._sent_at + self._slow_seconds)
+            await self._flight.wait(max(0.0, until - self._clock()))
         self._flight.land()
 
     def demand(self, max_age_seconds: float) -> Demand:
@@ -110,7 +112,7 @@ class DemandQuery:
             self._trouble = f"source {self._source_name}: {error}"
         else:
             self._answered_at = self._clock()
-            self._is_prompt = self._answered_at - self._asked_at <= self._slow_seconds
+            self._is_prompt = self._answered_at - self._sent_at <= self._slow_seconds
             self._value = value
             self._trouble = NOTHING if value is None else None
         works = self._trouble is None

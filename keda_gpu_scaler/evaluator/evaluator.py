@@ -179,7 +179,7 @@ class Evaluator:
         is_forgotten = spec.on_unknown is OnUnknown.HOLD and tracked.memory is None
         would_fail = is_forgotten or spec.on_unknown is OnUnknown.ERROR
         if wait_for_recovery and would_fail and reading.is_cut_off(spec):
-            await shared.retried(deadline)
+            await shared.wait_for_recovery(deadline)
             reading = shared.read(tracked.snapshot_query)
         return reading
 

@@ -18,7 +18,7 @@ from keda_gpu_scaler.decision.decision import (
 )
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.snapshot_cache import Reading
-from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, MadeDecision, TrackedTrigger
+from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, TrackedTrigger
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
 
@@ -45,33 +45,33 @@ class GpuDecisions:
 
     def decide(self, tracked: TrackedTrigger, reading: Reading) -> GpuDecision:
         """Return what the GPUs say: the last decision again, while all its inputs are the same."""
-        made, spec, snapshot = tracked.made, tracked.spec, reading.snapshot
-        if made is not None and self._still_holds(made, spec, reading):
-            return made.gpu
+        spec, snapshot = tracked.spec, reading.snapshot
+        if tracked.gpu is not None and self._still_holds(tracked.gpu, spec, reading):
+            return tracked.gpu
         decided, tracked.memory = self._decide_anew(tracked, reading)
-        gpu = GpuDecision(
+        tracked.gpu = GpuDecision(
             decided,
             neighbour=self.decide_neighbour(spec, decided, reading),
             snapshot_age_seconds=None if snapshot is None else reading.now - snapshot.at,
             source=tracked.key.source,
+            snapshot=None if snapshot is None else weakref.ref(snapshot),
+            at=reading.now_for(spec),
         )
-        seen = None if snapshot is None else weakref.ref(snapshot)
-        tracked.made = MadeDecision(gpu, seen, reading.now_for(spec))
-        return gpu
+        return tracked.gpu
 
-    def _still_holds(self, made: MadeDecision, spec: TriggerSpec, reading: Reading) -> bool:
+    def _still_holds(self, gpu: GpuDecision, spec: TriggerSpec, reading: Reading) -> bool:
         """Tell whether a new decision would be the same: all its inputs are the same.
 
         That is so if less than a step has passed and there is no trouble. The decision for an
         unknown load also depends on memories, which can change at any time.
         """
         snapshot = reading.snapshot
-        if snapshot is None or made.snapshot is None or made.snapshot() is not snapshot:
+        if snapshot is None or gpu.snapshot is None or gpu.snapshot() is not snapshot:
             return False
-        if made.gpu.decision.state is State.UNKNOWN or reading.trouble is not None:
+        if gpu.decision.state is State.UNKNOWN or reading.trouble is not None:
             return False
         now = reading.now_for(spec)
-        is_recent = 0 <= now - made.at < self._step_seconds(spec.source)
+        is_recent = 0 <= now - gpu.at < self._step_seconds(spec.source)
         return is_recent and now - snapshot.at <= spec.max_age_seconds
 
     def _decide_anew(

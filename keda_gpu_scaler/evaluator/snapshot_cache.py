@@ -67,8 +67,8 @@ class Reading(NamedTuple):
         """Tell whether the source does not answer, and its last samples are too old to be used."""
         if self.trouble is None:
             return False
-        taken = self.covered
-        return taken is None or self.now_for(spec) - taken.at > spec.max_age_seconds
+        snapshot = self.covered
+        return snapshot is None or self.now_for(spec) - snapshot.at > spec.max_age_seconds
 
 
 class SharedSnapshot:
@@ -101,12 +101,9 @@ class SharedSnapshot:
     async def refresh(
         self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool = False
     ) -> None:
-        """Bring the snapshot up to date, as far as possible before `deadline`.
+        """Bring the snapshot up to date for one trigger, as far as possible before `deadline`.
 
-        Args:
-            snapshot_query: the namespaces and the span of one trigger.
-            deadline: on this snapshot's clock.
-            wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
+        If there is a usable snapshot, a running fetch is waited for only with `wait_for_fresh`.
         """
         self._asked_at[snapshot_query] = self._clock()
         while True:
@@ -123,11 +120,10 @@ class SharedSnapshot:
             if not await self._wait(deadline):
                 return
 
-    async def retried(self, deadline: float) -> None:
+    async def wait_for_recovery(self, deadline: float) -> None:
         """Wait until a source that is down has answered the running fetch, if there is one.
 
-        Args:
-            deadline: on this snapshot's clock; a fetch that is slow is not waited for either.
+        A fetch that is slow is not waited for either.
         """
         until = min(deadline, self._launched_at + self._slow_seconds)
         await self._flight.wait(max(0.0, until - self._clock()))

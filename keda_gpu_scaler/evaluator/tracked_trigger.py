@@ -29,15 +29,9 @@ class GpuDecision:
     snapshot_age_seconds: float | None = None
     source: str = ""
     """As facts name it."""
-
-
-class MadeDecision(NamedTuple):
-    """The last GPU decision, and its inputs."""
-
-    gpu: GpuDecision
-    snapshot: weakref.ref[Snapshot] | None
+    snapshot: weakref.ref[Snapshot] | None = None
     """A weak reference, only to compare identity: a rarely evaluated trigger must not keep it."""
-    at: float
+    at: float = 0.0
     """On the source's clock."""
 
 
@@ -82,7 +76,7 @@ class TrackedTrigger:
     kept_bytes: int
     asked_at: float
     """When it was asked about last."""
-    made: MadeDecision | None = None
+    gpu: GpuDecision | None = None
     memory: Memory | None = None
     """Used when its load becomes unknown."""
     answer: Answer | None = None
