@@ -9,7 +9,7 @@ import contextlib
 import math
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, memory, recommendation
@@ -269,7 +269,7 @@ class Evaluator:
 
         It may be left for other work in between: each trigger is shown as it is at its turn.
         """
-        for tracked in _each_once(self._triggers.all(self._clock())):
+        for tracked in self._triggers.all(self._clock()):
             answer, scaled_object = tracked.answer, tracked.scaled_object
             if answer is not None and namespace in {None, scaled_object.namespace}:
                 yield build.summary(
@@ -289,7 +289,7 @@ class Evaluator:
         waits for its turn.
         """
         newest_first = sorted(
-            _each_once(self._triggers.of(scaled_object, self._clock())),
+            self._triggers.of(scaled_object, self._clock()),
             key=lambda tracked: tracked.answer.at if tracked.answer else -math.inf,
             reverse=True,
         )
@@ -370,24 +370,6 @@ class Evaluator:
 
 def _refused(spec: TriggerSpec, error: errors.SourceRefusedError) -> GpuDecision:
     return GpuDecision(unknown(spec, f"source {spec.source}: {error}", None))
-
-
-def _each_once(triggers: Sequence[TrackedTrigger]) -> list[TrackedTrigger]:
-    """Return each trigger once.
-
-    One without `workload` is tracked again as soon as it is known what the ScaledObject scales.
-    """
-    with_pods = {
-        (tracked.scaled_object, tracked.given)
-        for tracked in triggers
-        if not isinstance(tracked.spec.pods, ScaleTarget)
-    }
-    return [
-        tracked
-        for tracked in triggers
-        if not isinstance(tracked.spec.pods, ScaleTarget)
-        or (tracked.scaled_object, tracked.given) not in with_pods
-    ]
 
 
 _numbers = operator.attrgetter("value", "state", "active", "refused", "expected", "wanted")

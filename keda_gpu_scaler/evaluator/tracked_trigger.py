@@ -16,7 +16,7 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.sizes import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-from keda_gpu_scaler.spec.workload import PodSelector
+from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +127,15 @@ class TrackedTriggers:
     def all(self, now: float) -> list[TrackedTrigger]:
         """Return every trigger that is tracked, by the names of their ScaledObjects."""
         self._forget(now)
-        return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
+        by_name = sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
+        return _each_once(by_name)
 
     def of(self, scaled_object: ScaledObject, now: float) -> list[TrackedTrigger]:
         """Return the tracked triggers of one ScaledObject, without a look at all others."""
-        tracked = [self._tracked[key] for key in self._keys.get(scaled_object, ())]
-        return [trigger for trigger in tracked if now - trigger.asked_at < FORGET_SECONDS]
+        triggers = [self._tracked[key] for key in self._keys.get(scaled_object, ())]
+        return _each_once(
+            [tracked for tracked in triggers if now - tracked.asked_at < FORGET_SECONDS]
+        )
 
     def _add(
         self, scaled_object: ScaledObject, given: TriggerSpec, now: float, pods: PodSelector | None
@@ -176,6 +179,24 @@ class TrackedTriggers:
             self._keys[tracked.scaled_object].remove(key)
             if not self._keys[tracked.scaled_object]:
                 del self._keys[tracked.scaled_object]
+
+
+def _each_once(triggers: list[TrackedTrigger]) -> list[TrackedTrigger]:
+    """Return each trigger once.
+
+    One without `workload` is tracked again as soon as it is known what the ScaledObject scales.
+    """
+    with_pods = {
+        (tracked.scaled_object, tracked.given)
+        for tracked in triggers
+        if not isinstance(tracked.spec.pods, ScaleTarget)
+    }
+    return [
+        tracked
+        for tracked in triggers
+        if not isinstance(tracked.spec.pods, ScaleTarget)
+        or (tracked.scaled_object, tracked.given) not in with_pods
+    ]
 
 
 def _with_pods(given: TriggerSpec, pods: PodSelector | None) -> TriggerSpec:
