@@ -47,7 +47,7 @@ class SourceState:
         """How many fetches have ended, and the number of the newest one that succeeded."""
         self._queries: dict[Key, _Query] = {}
 
-    def succeeded(self, key: Key, taken: Snapshot) -> None:
+    def succeeded(self, key: Key, snapshot: Snapshot) -> None:
         """Record a successful fetch, and state its snapshot."""
         self._fetches += 1
         self._last_success = self._fetches
@@ -60,7 +60,7 @@ class SourceState:
             answers = "it answers" if self._is_up is None else "it answers again"
             self._turn(is_up=True, reason=answers)
         self._observe(
-            facts.SnapshotTaken(*key[:3], taken.at, taken.pod_count, taken.refused_samples)
+            facts.SnapshotTaken(*key[:3], snapshot.at, snapshot.pod_count, snapshot.refused_samples)
         )
 
     def failed(self, key: Key, error: errors.SourceError) -> None:

@@ -59,7 +59,8 @@ def read(texts: Mapping[str, str], access: Access) -> Reading:
     refused: list[Refused] = []
     for file, text in texts.items():
         parsed = documents.read(text, VALUES_LIMIT)
-        refused += [Refused(file, each.position.line, each.what) for each in parsed.problems]
+        problems = parsed.problems
+        refused += [Refused(file, problem.position.line, problem.what) for problem in problems]
         for document in parsed.documents:
             for manifest in manifests(file, document, Terms(namespace="")):
                 if manifest.kind != "ScaledObject" or not manifest.is_of_keda:

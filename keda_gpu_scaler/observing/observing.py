@@ -38,11 +38,11 @@ def contents(folder: Path) -> Contents:
     except OSError as error:
         why = f"the folder cannot be read: {error.strerror}"
         return Contents({}, (Refused(str(folder), 0, why),))
-    shown = [path for path in paths if not path.name.startswith(".")]
+    visible = [path for path in paths if not path.name.startswith(".")]
     texts: dict[str, str] = {}
     refused: list[Refused] = []
     room = BYTES_LIMIT
-    for path in shown[:FILES_LIMIT]:
+    for path in visible[:FILES_LIMIT]:
         try:
             content = _read(path, room)
             texts[path.name] = content.decode()
@@ -50,8 +50,8 @@ def contents(folder: Path) -> Contents:
             refused.append(Refused(path.name, 0, str(error)))
         else:
             room -= len(content)
-    if len(shown) > FILES_LIMIT:
-        name = shown[FILES_LIMIT].name
+    if len(visible) > FILES_LIMIT:
+        name = visible[FILES_LIMIT].name
         refused.append(Refused(name, 0, f"there are more than {FILES_LIMIT} files"))
     return Contents(texts, tuple(refused))
 
