@@ -34,7 +34,6 @@ from keda_gpu_scaler.transport.replicas import Replicas
 if TYPE_CHECKING:
     from keda_gpu_scaler.observing import Observing
     from keda_gpu_scaler.service.certificates import CertificateFiles
-    from keda_gpu_scaler.sources.kubernetes import Following
     from keda_gpu_scaler.transport.certificates import Server
 
 
@@ -51,18 +50,18 @@ async def supervise(stop: asyncio.Event, parts: Mapping[str, Part]) -> None:
     Raises:
         RuntimeError: a part ended unexpectedly; the message names it.
     """
-    asked = asyncio.create_task(stop.wait(), name="stop")
+    stopped = asyncio.create_task(stop.wait(), name="stop")
     ended = {
         asyncio.create_task(part.ended(), name=f"{name} ended"): name
         for name, part in parts.items()
     }
     try:
-        await asyncio.wait({asked, *ended}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stopped, *ended}, return_when=asyncio.FIRST_COMPLETED)
         for task, name in ended.items():
             if task.done():
                 raise RuntimeError(f"{name} ended by surprise") from task.result()
     finally:
-        for waiting in (asked, *ended):
+        for waiting in (stopped, *ended):
             waiting.cancel()
 
 
@@ -74,14 +73,10 @@ class Listening(NamedTuple):
     http_port: int
 
 
-def _tell_nobody(_listening: Listening) -> None:
-    pass
-
-
 async def run(
     settings: Settings,
     stop: asyncio.Event,
-    on_listening: Callable[[Listening], None] = _tell_nobody,
+    on_listening: Callable[[Listening], None] = lambda _listening: None,
     lines_dropped: Callable[[], int] = int,
     *,
     observed: Path | None = None,
@@ -89,7 +84,7 @@ async def run(
     """Serve until `stop` is set, then drain.
 
     Args:
-        settings: all settings of the process.
+        settings: of the process.
         stop: ends the process in order; it may be set before everything has started.
         on_listening: is called with the ports once calls are answered.
         lines_dropped: returns how many lines of the log were not written, for the metrics.
@@ -105,17 +100,17 @@ async def run(
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
     async with AsyncExitStack() as stack:
         loop = asyncio.get_running_loop()
-        counted = metrics.Telemetry(
+        telemetry = metrics.Telemetry(
             lines_dropped=lines_dropped, tasks=lambda: len(asyncio.all_tasks(loop))
         )
-        observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
+        observers: dict[str, facts.Observer] = {"metrics": telemetry, "log": LogObserver()}
         changes = history.History(time.time)
         refused = history.Refusals()
         observers |= {"history": changes, "refusals": refused}
         observers |= _start_traces(stack, settings)
         observe = Observers(observers)
-        grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
-        http_certificate = _certificate("http", settings.http_tls, counted, observe)
+        grpc_certificate = _certificate("grpc", settings.grpc_tls, telemetry, observe)
+        http_certificate = _certificate("http", settings.http_tls, telemetry, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
         webhook = settings.webhook
         replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
@@ -128,7 +123,7 @@ async def run(
         hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
         ready, namespace_tokens = asyncio.Event(), settings.http_namespace_secrets
         pages = web.create_app(
-            counted.registry,
+            telemetry.registry,
             ready.is_set,
             hook if webhook.is_on else None,
             settings.http_secret,
@@ -156,7 +151,7 @@ async def run(
 def _certificate(
     server: "Server",
     files: TlsFiles | None,
-    counted: metrics.Telemetry,
+    telemetry: metrics.Telemetry,
     observe: facts.Observer,
 ) -> "CertificateFiles | None":
     """Follow the certificate files of a port, and show their expiry; None: no TLS."""
@@ -164,9 +159,9 @@ def _certificate(
         return None
     from keda_gpu_scaler.service import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
-    followed = certificates.CertificateFiles(server, *files, observe)
-    counted.follow_certificate(server, followed.expiries)
-    return followed
+    certificate = certificates.CertificateFiles(server, *files, observe)
+    telemetry.follow_certificate(server, certificate.expiries)
+    return certificate
 
 
 def _start_traces(stack: AsyncExitStack, settings: Settings) -> Mapping[str, facts.Observer]:
@@ -192,21 +187,21 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
 ) -> evaluator.Evaluator:
     """Open what the settings name, and return what decides; both end with the stack.
 
-    Args:
-        stack: closes all of it.
-        settings: the sources, and whether the Kubernetes API is asked.
-        observe: is told what happens.
-        alerts: the store of alerts; None: none are received.
-        slow_seconds: how long a record waits for a source.
-        at: the time that all sources are asked about, in Unix seconds; None: the present.
-        is_observing: neither KEDA nor the HPA asks.
+    All sources are asked about `at`, in Unix seconds; None: the present. `slow_seconds` is how long
+    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks.
 
     Raises:
         errors.SettingsError: there is no cluster to query, or a source cannot be asked about `at`.
     """
-    cluster = _start_cluster(stack, settings, observe) if settings.kubernetes else None
+    cluster = None
+    if settings.kubernetes:
+        from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
+
+        cluster = kubernetes.create(observe, settings.claims_without_gpus)
+        cluster.start()
+        stack.push_async_callback(cluster.close)
     providers = () if cluster is None else (cluster,)
-    named = {
+    opened_sources = {
         name: await stack.enter_async_context(
             sources.opened(
                 name,
@@ -219,9 +214,8 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         )
         for name, source in settings.sources.items()
     }
-
     evaluations = evaluator.Evaluator(
-        named,
+        opened_sources,
         observe,
         targets=cluster,
         alerts=alerts,
@@ -249,17 +243,6 @@ def _start_observing(
     started.start()
     stack.push_async_callback(started.close)
     return started
-
-
-def _start_cluster(
-    stack: AsyncExitStack, settings: Settings, observe: facts.Observer
-) -> "Following":
-    from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
-
-    cluster = kubernetes.create(observe, settings.claims_without_gpus)
-    cluster.start()
-    stack.push_async_callback(cluster.close)
-    return cluster
 
 
 async def _start_http(

@@ -41,20 +41,12 @@ class DemandQuery:
         *,
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
-        """Take the expression and its source; `launch` sends the first query.
-
-        Args:
-            source_name: the source, as facts name it.
-            numbers: answers the expression.
-            text: the expression.
-            observe: is called when it fails and when it works again.
-            clock: seconds that never go back.
-            slow_seconds: how long callers wait for an answer.
-        """
         self._source_name, self._numbers, self._text = source_name, numbers, text
         self._observe, self._clock, self._slow_seconds = observe, clock, slow_seconds
         self._value: float | None = None
-        self._answered_at = self._asked_at = self._wanted_at = float("-inf")
+        self._answered_at = self._wanted_at = float("-inf")
+        self._sent_at = float("-inf")
+        """When the newest query was sent; in the future while it waits for its turn."""
         self._trouble: str | None = f"source {source_name}: no answer yet"
         """Why the newest query gave no number; None: it did."""
         self._is_prompt = True
@@ -67,38 +59,33 @@ class DemandQuery:
 
         While it waits for its turn, this is the time until its turn.
         """
-        left = self._asked_at - self._clock()
-        if left > 0:
-            return left
-        is_overdue = left <= -interval_seconds and self._flight.is_under_way
-        return interval_seconds if is_overdue else left + interval_seconds
+        turn_seconds = self._sent_at - self._clock()
+        if turn_seconds > 0:
+            return turn_seconds
+        is_overdue = turn_seconds <= -interval_seconds and self._flight.is_under_way
+        return interval_seconds if is_overdue else turn_seconds + interval_seconds
 
     def is_idle(self, seconds: float) -> bool:
         """Tell whether no trigger has asked for it for this long, and no query is running."""
-        is_being_asked = self._flight.is_under_way and self._asked_at <= self._clock()
-        return not is_being_asked and self._wanted_at < self._clock() - seconds
+        is_running = self._flight.is_under_way and self._sent_at <= self._clock()
+        return not is_running and self._wanted_at < self._clock() - seconds
 
     def launch(self, turn_seconds: float) -> None:
         """Start a query that is sent when its turn comes; do not wait for the answer."""
         self._flight.land()
-        self._asked_at = self._clock() + turn_seconds
-        self._flight.launch(
-            self._ask(turn_seconds), name=f"{demand.name_of(self._text)} {self._source_name}"
-        )
+        self._sent_at = self._clock() + turn_seconds
+        name = f"{demand.name_of(self._text)} {self._source_name}"
+        self._flight.launch(self._ask(turn_seconds), name=name)
 
-    async def waited(self, deadline: float, *, is_urgent: bool = False) -> None:
-        """Wait for the running query, if its answer may come soon.
+    async def wait(self, deadline: float, *, is_urgent: bool = False) -> None:
+        """Wait for the running query, if it is sent before the deadline.
 
-        Do not wait if the query is sent only after the deadline.
-
-        Args:
-            deadline: on this query's clock.
-            is_urgent: wait also if the last answer was late or an error.
+        If the last answer was late or an error, wait only where it is urgent.
         """
         self._wanted_at = self._clock()
-        if (self._is_prompt or is_urgent) and self._asked_at <= deadline:
-            left = min(deadline, self._asked_at + self._slow_seconds) - self._clock()
-            await self._flight.wait(max(0.0, left))
+        if (self._is_prompt or is_urgent) and self._sent_at <= deadline:
+            until = min(deadline, self._sent_at + self._slow_seconds)
+            await self._flight.wait(max(0.0, until - self._clock()))
         self._flight.land()
 
     def demand(self, max_age_seconds: float) -> Demand:
@@ -122,30 +109,18 @@ class DemandQuery:
             value = await self._numbers.number(self._text)
         except errors.SourceError as error:
             self._is_prompt = False
-            self._found_trouble(f"source {self._source_name}: {error}")
-            return
-        self._answered_at = self._clock()
-        self._is_prompt = self._answered_at - self._asked_at <= self._slow_seconds
-        self._value = value
-        if value is None:
-            self._found_trouble(NOTHING)
+            self._trouble = f"source {self._source_name}: {error}"
         else:
-            self._answered()
-
-    def _found_trouble(self, trouble: str) -> None:
-        self._trouble = trouble
-        if self._works:
-            self._changed(works=False, reason=trouble)
-
-    def _answered(self) -> None:
-        self._trouble = None
-        if not self._works:
-            self._changed(works=True, reason="it gives a number again")
-
-    def _changed(self, *, works: bool, reason: str) -> None:
-        self._works = works
-        name = demand.name_of(self._text)
-        self._observe(facts.QueryChanged(self._source_name, name, works, reason))
+            self._answered_at = self._clock()
+            self._is_prompt = self._answered_at - self._sent_at <= self._slow_seconds
+            self._value = value
+            self._trouble = NOTHING if value is None else None
+        works = self._trouble is None
+        if works != self._works:
+            self._works = works
+            name = demand.name_of(self._text)
+            reason = self._trouble or "it gives a number again"
+            self._observe(facts.QueryChanged(self._source_name, name, works, reason))
 
 
 LOOK_SECONDS = 60.0
@@ -179,14 +154,9 @@ class DemandCache:
         clock: Callable[[], float] = time.monotonic,
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
-        """Take the sources to query.
+        """Take the sources to query, by the name that triggers use.
 
-        Args:
-            sources: the sources, by the name that triggers use.
-            observe: is called with each answer, and when an expression fails or works again.
-            pace: how often to query.
-            clock: seconds that never go back.
-            slow_seconds: how long callers wait for an answer.
+        `slow_seconds` is how long callers wait for an answer.
         """
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace, self._slow_seconds = pace, slow_seconds
@@ -212,22 +182,19 @@ class DemandCache:
     ) -> Demand:
         """Return the demand, as new as can be had before `deadline`.
 
-        Args:
-            scaled_object: the ScaledObject of the trigger; its namespace is used where a source is
-                queried by namespace.
-            spec: the trigger, for its source and its `maxAge`.
-            wanted: its demand.
-            deadline: on this cache's clock.
-            is_urgent: wait also for a source that is known to fail or to be slow.
+        Only if it is urgent, wait also for a source that is known to fail or to be slow.
         """
-        self._let_go()
+        self._drop_idle()
         try:
-            demand_query = self._demand_query(
-                self._key(scaled_object, spec, wanted), scaled_object.namespace
-            )
-            demand = await self._asked(demand_query, spec, deadline, is_urgent=is_urgent)
+            key = self._key(scaled_object, spec, wanted)
+            demand_query = self._find_or_add(key, scaled_object.namespace)
         except errors.SourceRefusedError as error:
             demand = Demand(None, f"source {spec.source}: {error}")
+        else:
+            if demand_query.due_seconds(self._interval_seconds(spec.source)) <= 0:
+                demand_query.launch(self._reserve_turn(spec.source))
+            await demand_query.wait(deadline, is_urgent=is_urgent)
+            demand = self._demand(demand_query, spec)
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
         return demand
 
@@ -258,14 +225,6 @@ class DemandCache:
         for demand_query in self._demand_queries.values():
             await demand_query.close()
 
-    async def _asked(
-        self, demand_query: DemandQuery, spec: TriggerSpec, deadline: float, *, is_urgent: bool
-    ) -> Demand:
-        if demand_query.due_seconds(self._interval_seconds(spec.source)) <= 0:
-            demand_query.launch(self._turn_seconds(spec.source))
-        await demand_query.waited(deadline, is_urgent=is_urgent)
-        return self._demand(demand_query, spec)
-
     def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
         """Return what is known now; where turns are rare, a number is valid for two of them."""
         interval_seconds = self._interval_seconds(spec.source)
@@ -275,9 +234,10 @@ class DemandCache:
         source_key = self._sources[spec.source].key(spec.source, scaled_object.namespace)
         return _Key(spec.source, source_key, wanted.text)
 
-    def _demand_query(self, key: _Key, namespace: str) -> DemandQuery:
+    def _find_or_add(self, key: _Key, namespace: str) -> DemandQuery:
         """Return the query for a key, new if needed; raise if there are too many already."""
-        if key not in self._demand_queries:
+        demand_query = self._demand_queries.get(key)
+        if demand_query is None:
             if self._sharing[key.source] >= QUERIES_PER_SOURCE:
                 message = f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}"
                 raise errors.SourceRefusedError(message)
@@ -285,7 +245,7 @@ class DemandCache:
                 message = f"{TOO_MANY} of {namespace}, more than {QUERIES_PER_NAMESPACE:,}"
                 raise errors.SourceRefusedError(message)
             numbers = self._sources[key.source].within(namespace).numbers
-            self._demand_queries[key] = DemandQuery(
+            demand_query = self._demand_queries[key] = DemandQuery(
                 key.source_key,
                 numbers,
                 key.text,
@@ -296,9 +256,9 @@ class DemandCache:
             self._payers[key] = namespace
             self._sharing[key.source] += 1
             self._taken[key.source, namespace] += 1
-        return self._demand_queries[key]
+        return demand_query
 
-    def _let_go(self) -> None:
+    def _drop_idle(self) -> None:
         """Forget unused expressions from time to time, to query the others more often."""
         if self._clock() < self._looked_at + LOOK_SECONDS:
             return
@@ -315,7 +275,7 @@ class DemandCache:
         share_seconds = self._sharing[source] / self._pace.queries_per_second
         return max(self._pace.interval_seconds, share_seconds)
 
-    def _turn_seconds(self, source: str) -> float:
+    def _reserve_turn(self, source: str) -> float:
         """Return in how many seconds the source has room for one more query, and reserve it."""
         now = self._clock()
         begins = max(now, self._next_turn[source])

@@ -42,9 +42,7 @@ class HpaCalls:
     def asking(self, now: float, ahead_seconds: float = 0.0) -> Asking | None:
         """Return the calls of an HPA that asks again and again; None: it does not.
 
-        Args:
-            now: the time on the clock of these calls.
-            ahead_seconds: how far the clock is ahead on which they are returned.
+        Their times are of a clock that is `ahead_seconds` ahead of the one of `now`.
         """
         if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
             return None

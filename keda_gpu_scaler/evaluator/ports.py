@@ -46,11 +46,7 @@ class ScaleTargets(Protocol):
     """Knows which pods a ScaledObject scales."""
 
     async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
-        """Return the pods of a ScaledObject's target; wait for it at most `grace_seconds`.
-
-        Raises:
-            errors.SourceError: it is not known; the message says why.
-        """
+        """Return the pods of a ScaledObject's target; wait for it at most `grace_seconds`."""
 
 
 class EvidenceProvider(Protocol):
@@ -63,10 +59,7 @@ class EvidenceProvider(Protocol):
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return what is known of the pods of these namespaces; None: it was never set up here.
 
-        Args:
-            namespaces: the namespaces to report.
-            at: the instant to report; nothing later is included.
-            now: the time on the same clock as `at`.
+        Nothing later than the instant `at` is included; `now` is the time on the same clock.
 
         Raises:
             errors.SourceError: what is known may be out of date; the message says why.
@@ -79,11 +72,8 @@ class Numbers(Protocol):
     async def number(self, text: str) -> float | None:
         """Return the one number that an expression gives now; None if the result is empty.
 
-        Any other result than one countable number (`demand.is_countable`), such as two numbers or
-        NaN, is an error.
-
-        Args:
-            text: in the source's own language.
+        The expression is in the source's own language. Any other result than one countable number
+        (`demand.is_countable`), such as two numbers or NaN, is an error.
         """
 
 

@@ -13,7 +13,6 @@ a new one is needed.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
@@ -27,55 +26,10 @@ from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
-
-class SnapshotQueries:
-    """Remembers what the triggers asked for, and when each query was last asked."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Start with no queries.
-
-        Args:
-            clock: seconds that never go back.
-        """
-        self._clock = clock
-        self._asked: dict[SnapshotQuery, float] = {}
-
-    def note(self, snapshot_query: SnapshotQuery) -> None:
-        """Remember that a trigger asks for this now."""
-        self._asked[snapshot_query] = self._clock()
-
-    @property
-    def are_forgotten(self) -> bool:
-        """Whether no trigger has asked for anything recently."""
-        return all(when < self._since for when in self._asked.values())
-
-    def together(self) -> SnapshotQuery:
-        """Return the query that covers all recent ones; there must be one."""
-        self._asked = {
-            snapshot_query: when
-            for snapshot_query, when in self._asked.items()
-            if when >= self._since
-        }
-        return merged(self._asked)
-
-    @property
-    def _since(self) -> float:
-        return self._clock() - FORGET_SECONDS
-
-
 USABLE_STEPS = 2
 """A snapshot older than this is not used while a newer one can be had."""
 WIDEN_SECONDS = 1.0
 """A fetch only for new namespaces waits this long after the last fetch, to collect more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why the newest fetch failed, and since when fetches fail."""
-
-    reason: str
-    since: float
-    """The first instant that could not be fetched, on the source's clock."""
 
 
 class Reading(NamedTuple):
@@ -113,8 +67,8 @@ class Reading(NamedTuple):
         """Tell whether the source does not answer, and its last samples are too old to be used."""
         if self.trouble is None:
             return False
-        taken = self.covered
-        return taken is None or self.now_for(spec) - taken.at > spec.max_age_seconds
+        snapshot = self.covered
+        return snapshot is None or self.now_for(spec) - snapshot.at > spec.max_age_seconds
 
 
 class SharedSnapshot:
@@ -130,22 +84,16 @@ class SharedSnapshot:
         *,
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
-        """Take what a fetch needs; `refresh` starts the first one.
-
-        Args:
-            key: identifies what is shared.
-            samples: the samples of its source, for their clock and their step.
-            state: is told how each fetch ends.
-            snapshot_fetcher: fetches the snapshots.
-            clock: seconds that never go back.
-            slow_seconds: how long callers wait for a fetch.
-        """
         self.snapshot: Snapshot | None = None
-        self.failure: Failure | None = None
+        self._failure: str | None = None
+        """Why the newest fetch failed; None: it did not."""
+        self._failing_since = float("-inf")
+        """The first instant that could not be fetched then, on the source's clock."""
         self._key, self._samples, self._state = key, samples, state
         self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
         self._slow_seconds = slow_seconds
-        self._wanted = SnapshotQueries(clock)
+        self._asked_at: dict[SnapshotQuery, float] = {}
+        """When a trigger last asked for each query."""
         self._span_seconds = 0.0
         self._flight = SingleFlight()
         self._launched_at = self._tried = float("-inf")
@@ -153,31 +101,29 @@ class SharedSnapshot:
     async def refresh(
         self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool = False
     ) -> None:
-        """Bring the snapshot up to date, as far as possible before `deadline`.
+        """Bring the snapshot up to date for one trigger, as far as possible before `deadline`.
 
-        Args:
-            snapshot_query: the namespaces and the span of one trigger.
-            deadline: on this snapshot's clock.
-            wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
+        If there is a usable snapshot, a running fetch is waited for only with `wait_for_fresh`.
         """
-        self._wanted.note(snapshot_query)
+        self._asked_at[snapshot_query] = self._clock()
         while True:
             self._flight.land()
             instant = self._samples.instant()
-            is_current = self._is_within(USABLE_STEPS, snapshot_query, instant)
+            is_current = self._is_current(snapshot_query, instant)
             if self._flight.is_free and self._is_due(instant, is_current=is_current):
-                self._launch()
+                self._launched_at = self._clock()
+                name = f"fetch {self._key.source} {self._key.signal}"
+                self._flight.launch(self._fetch(), name=name)
             is_awaited = wait_for_fresh and not self._flight.is_free
             if self.trouble is not None or (is_current and not is_awaited):
                 return
-            if not await self._waited(deadline):
+            if not await self._wait(deadline):
                 return
 
-    async def retried(self, deadline: float) -> None:
+    async def wait_for_recovery(self, deadline: float) -> None:
         """Wait until a source that is down has answered the running fetch, if there is one.
 
-        Args:
-            deadline: on this snapshot's clock; a fetch that is slow is not waited for either.
+        A fetch that is slow is not waited for either.
         """
         until = min(deadline, self._launched_at + self._slow_seconds)
         await self._flight.wait(max(0.0, until - self._clock()))
@@ -185,22 +131,22 @@ class SharedSnapshot:
 
     def read(self, snapshot_query: SnapshotQuery) -> Reading:
         """Return what is known now, for the decision of a trigger that asks for this."""
-        now, failure = self._samples.now(), self.failure
+        now = self._samples.now()
         return Reading(
             snapshot=self.snapshot,
-            is_covered=self.covers(snapshot_query),
+            is_covered=self._covers(snapshot_query),
             now=now,
             lag_seconds=self._samples.lag_seconds,
             trouble=self.trouble,
-            lost_at=now if failure is None else failure.since,
+            lost_at=now if self._failure is None else self._failing_since,
             clock_seconds=self._clock(),
         )
 
     @property
     def trouble(self) -> str | None:
         """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
-        if self.failure is not None:
-            return self.failure.reason
+        if self._failure is not None:
+            return self._failure
         is_slow = self._clock() - self._launched_at >= self._slow_seconds
         if is_slow and self._flight.is_under_way:
             return f"source {self._key.source}: no answer within {self._slow_seconds:g} s"
@@ -209,9 +155,11 @@ class SharedSnapshot:
     @property
     def is_idle(self) -> bool:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
-        return not self._flight.is_under_way and self._wanted.are_forgotten
+        forgotten_before = self._clock() - FORGET_SECONDS
+        is_wanted = any(when >= forgotten_before for when in self._asked_at.values())
+        return not self._flight.is_under_way and not is_wanted
 
-    def covers(self, snapshot_query: SnapshotQuery) -> bool:
+    def _covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
         if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
             return False
@@ -221,16 +169,16 @@ class SharedSnapshot:
         """Cancel the running fetch, if there is one."""
         await self._flight.close()
 
-    def _is_within(self, steps: int, snapshot_query: SnapshotQuery, instant: float) -> bool:
-        """Tell whether the snapshot covers this, at most so many steps from the newest instant."""
-        if self.snapshot is None or not self.covers(snapshot_query):
+    def _is_current(self, snapshot_query: SnapshotQuery, instant: float) -> bool:
+        """Tell whether the snapshot covers this and is usable while a newer one can be had."""
+        if self.snapshot is None or not self._covers(snapshot_query):
             return False
-        return abs(instant - self.snapshot.at) <= steps * self._samples.step_seconds
+        return abs(instant - self.snapshot.at) <= USABLE_STEPS * self._samples.step_seconds
 
     def _is_due(self, instant: float, *, is_current: bool) -> bool:
         if instant > self._tried or self._is_set_back(instant):
             return True
-        return self.failure is None and not is_current and self._until_wider() <= 0
+        return self._failure is None and not is_current and self._until_wider() <= 0
 
     def _is_set_back(self, instant: float) -> bool:
         """Tell whether the clock is farther behind the snapshot than it is worth waiting for."""
@@ -241,19 +189,16 @@ class SharedSnapshot:
     def _until_wider(self) -> float:
         return self._launched_at + WIDEN_SECONDS - self._clock()
 
-    async def _waited(self, deadline: float) -> bool:
+    async def _wait(self, deadline: float) -> bool:
         """Wait for the running fetch or the next start; tell whether there was time for it."""
-        left = max(0.0, deadline - self._clock())
+        left_seconds = max(0.0, deadline - self._clock())
         if self._flight.is_free:
-            pause = max(0.0, self._until_wider())
-            await asyncio.sleep(min(left, pause))
-            return left > pause
-        slow = max(0.0, self._launched_at + self._slow_seconds - self._clock())
-        return await self._flight.wait(min(left, slow)) or left > slow
-
-    def _launch(self) -> None:
-        self._launched_at = self._clock()
-        self._flight.launch(self._fetch(), name=f"fetch {self._key.source} {self._key.signal}")
+            pause_seconds = max(0.0, self._until_wider())
+            await asyncio.sleep(min(left_seconds, pause_seconds))
+            return left_seconds > pause_seconds
+        patience_seconds = max(0.0, self._launched_at + self._slow_seconds - self._clock())
+        has_ended = await self._flight.wait(min(left_seconds, patience_seconds))
+        return has_ended or left_seconds > patience_seconds
 
     async def _fetch(self) -> None:
         self._tried = self._samples.instant()
@@ -264,15 +209,22 @@ class SharedSnapshot:
                 self._snapshot_fetcher.forget_after(self._tried)
             elif self.snapshot is not None and self._tried < self.snapshot.at:
                 return  # until the clock has caught up with the snapshot
-            snapshot_query = self._wanted.together()
+            forgotten_before = self._clock() - FORGET_SECONDS
+            self._asked_at = {
+                snapshot_query: when
+                for snapshot_query, when in self._asked_at.items()
+                if when >= forgotten_before
+            }
+            snapshot_query = merged(self._asked_at)
             self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds
         except errors.SourceError as error:
-            since = self._tried if self.failure is None else self.failure.since
-            self.failure = Failure(f"source {self._key.source}: {error}", since)
+            if self._failure is None:
+                self._failing_since = self._tried
+            self._failure = f"source {self._key.source}: {error}"
             self._state.failed(self._key, error)
         else:
-            self.failure = None
+            self._failure = None
             self._state.succeeded(self._key, self.snapshot)
 
 
@@ -304,14 +256,10 @@ class SnapshotCache:
         clock: Callable[[], float] = time.monotonic,
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
-        """Take the sources to fetch from.
+        """Take the sources to fetch from, by the name that triggers use.
 
-        Args:
-            sources: the sources, by the name that triggers use.
-            observe: is called with every snapshot and change of a source.
-            give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
-            clock: seconds that never go back.
-            slow_seconds: how long callers wait for a fetch.
+        `give_up_seconds` is how long a pod that disappeared with its exporter counts as missing,
+        `slow_seconds` how long callers wait for a fetch.
         """
         self._sources, self._observe = sources, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
@@ -350,36 +298,27 @@ class SnapshotCache:
         return snapshot_query, key
 
     def of(self, key: Key, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
-        """Return the shared snapshot for a trigger.
-
-        Args:
-            key: the snapshot that it needs.
-            spec: the trigger.
-            namespace: its ScaledObject's.
+        """Return the shared snapshot for a trigger of a ScaledObject in `namespace`.
 
         Raises:
             errors.SourceRefusedError: it has a query of its own, and there are too many of them.
         """
         shared = self._shared_snapshots.get(key)
         if shared is None:
-            self._let_go()
+            self._drop_idle()
             if key.query is not None:
                 self._admit(key, spec.source, namespace)
-            shared = self._shared_snapshots[key] = self._made(key, spec)
+            shared = self._shared_snapshots[key] = self._create(key, spec)
         return shared
 
     def _admit(self, key: Key, source: str, namespace: str) -> None:
         """Count one more own query; raise if there are too many already."""
-        there = [payer for payer in self._payers.values() if payer[0] == source]
-        limits = [
-            (len(there), OWN_QUERIES, "one source"),
-            (
-                there.count((source, namespace)),
-                OWN_QUERIES_PER_NAMESPACE,
-                f"namespace {namespace} to one source",
-            ),
-        ]
-        for count, limit, whose in limits:
+        payers = [payer for payer in self._payers.values() if payer[0] == source]
+        of_namespace = payers.count((source, namespace))
+        for count, limit, whose in [
+            (len(payers), OWN_QUERIES, "one source"),
+            (of_namespace, OWN_QUERIES_PER_NAMESPACE, f"namespace {namespace} to one source"),
+        ]:
             if count >= limit:
                 raise errors.SourceRefusedError(
                     f"more than {limit} different custom queries of {whose}; expected at most "
@@ -387,7 +326,7 @@ class SnapshotCache:
                 )
         self._payers[key] = source, namespace
 
-    def _made(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
+    def _create(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
         shared = self._shared_sources.get(key.source)
         if shared is None:
             source = self._sources[spec.source].within(spec.pods.namespace)
@@ -402,7 +341,7 @@ class SnapshotCache:
             key, samples, shared.state, fetcher, self._clock, slow_seconds=self._slow_seconds
         )
 
-    def _let_go(self) -> None:
+    def _drop_idle(self) -> None:
         """Drop snapshots that are not asked for any more: namespaces and queries come and go.
 
         Only where a new one takes their place. A snapshot remembers which pods there were, and KEDA

@@ -35,30 +35,22 @@ class _Query:
     failing_since: int | None = None
     """The number of the first report of a failure since then; None: the newest fetch succeeded."""
     is_stated: bool = False
-    """Its failure was stated."""
 
 
 class SourceState:
     """Whether one source is up; unknown until the first fetch has ended."""
 
     def __init__(self, name: str, observe: facts.Observer, clock: Callable[[], float]) -> None:
-        """Take the source's name; its state is unknown until the first report.
-
-        Args:
-            name: the source, as facts name it.
-            observe: is called once for each change.
-            clock: seconds that never go back.
-        """
         self._name, self._observe, self._clock = name, observe, clock
         self._is_up: bool | None = None
-        self._reports = self._answered = 0
+        self._fetches = self._last_success = 0
         """How many fetches have ended, and the number of the newest one that succeeded."""
         self._queries: dict[Key, _Query] = {}
 
-    def succeeded(self, key: Key, taken: Snapshot) -> None:
+    def succeeded(self, key: Key, snapshot: Snapshot) -> None:
         """Record a successful fetch, and state its snapshot."""
-        self._reports += 1
-        self._answered = self._reports
+        self._fetches += 1
+        self._last_success = self._fetches
         query = self._queries.setdefault(key, _Query())
         query.answered_at, query.failing_since = self._clock(), None
         if query.is_stated:
@@ -68,17 +60,17 @@ class SourceState:
             answers = "it answers" if self._is_up is None else "it answers again"
             self._turn(is_up=True, reason=answers)
         self._observe(
-            facts.SnapshotTaken(*key[:3], taken.at, taken.pod_count, taken.refused_samples)
+            facts.SnapshotTaken(*key[:3], snapshot.at, snapshot.pod_count, snapshot.refused_samples)
         )
 
     def failed(self, key: Key, error: errors.SourceError) -> None:
         """Record a fetch that brought no snapshot."""
-        self._reports += 1
+        self._fetches += 1
         query, reason = self._queries.setdefault(key, _Query()), f"source {self._name}: {error}"
         if query.failing_since is None:
-            query.failing_since = self._reports
+            query.failing_since = self._fetches
         is_own = key.query is not None
-        is_silent = isinstance(error, _NO_ANSWER) and query.failing_since > self._answered
+        is_silent = isinstance(error, _NO_ANSWER) and query.failing_since > self._last_success
         if not is_own and self._is_up is not False and (is_silent or not self._answers()):
             self._turn(is_up=False, reason=reason)
         if not query.is_stated and (is_own or self._is_up):
@@ -102,12 +94,9 @@ class SourceState:
         self._observe(facts.SourceChanged(self._name, is_up, reason))
 
     def _state(self, key: Key, *, works: bool, reason: str) -> None:
-        self._observe(facts.QueryChanged(self._name, _called(key), works, reason))
-
-
-def _called(key: Key) -> str:
-    """Return the name of a shared snapshot: the own query's name, or the signal."""
-    if key.query is not None:
-        return key.query.name
-    profile = "" if key.profile == profiles.AUTO else f" of {key.profile}"
-    return f"{key.signal}{profile}{' over a long range' if key.is_long_range else ''}"
+        if key.query is not None:
+            name = key.query.name
+        else:
+            profile = "" if key.profile == profiles.AUTO else f" of {key.profile}"
+            name = f"{key.signal}{profile}{' over a long range' if key.is_long_range else ''}"
+        self._observe(facts.QueryChanged(self._name, name, works, reason))

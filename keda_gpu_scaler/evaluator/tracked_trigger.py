@@ -16,7 +16,7 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.sizes import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-from keda_gpu_scaler.spec.workload import PodSelector
+from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,9 @@ class GpuDecision:
     snapshot_age_seconds: float | None = None
     source: str = ""
     """As facts name it."""
-
-
-class MadeDecision(NamedTuple):
-    """The last GPU decision, and its inputs."""
-
-    gpu: GpuDecision
-    snapshot: weakref.ref[Snapshot] | None
+    snapshot: weakref.ref[Snapshot] | None = None
     """A weak reference, only to compare identity: a rarely evaluated trigger must not keep it."""
-    at: float
+    at: float = 0.0
     """On the source's clock."""
 
 
@@ -82,7 +76,7 @@ class TrackedTrigger:
     kept_bytes: int
     asked_at: float
     """When it was asked about last."""
-    made: MadeDecision | None = None
+    gpu: GpuDecision | None = None
     memory: Memory | None = None
     """Used when its load becomes unknown."""
     answer: Answer | None = None
@@ -106,7 +100,6 @@ class TrackedTriggers:
     """The triggers that were evaluated within the last ten minutes, bounded in bytes."""
 
     def __init__(self, snapshot_cache: SnapshotCache) -> None:
-        """Start with no triggers; all of them share these snapshots."""
         self._snapshot_cache = snapshot_cache
         self._tracked: dict[_TrackedKey, TrackedTrigger] = {}
         self._keys: dict[ScaledObject, list[_TrackedKey]] = {}
@@ -121,34 +114,33 @@ class TrackedTriggers:
     ) -> TrackedTrigger:
         """Return the tracked trigger, a new one if it is not known; it is asked about now.
 
-        Args:
-            scaled_object: the ScaledObject of the trigger.
-            given: the trigger.
-            now: in seconds that never go back.
-            pods: those of the scale target, if the trigger names none itself and they are known.
+        `pods` are those of the scale target, if the trigger names none itself and they are known.
         """
         tracked = self._tracked.get((scaled_object, given, pods))
         if tracked is None or now - tracked.asked_at >= FORGET_SECONDS:
-            tracked = self._new(scaled_object, given, now, pods)
+            tracked = self._add(scaled_object, given, now, pods)
         elif tracked.given is not given:  # the same trigger in other words
-            tracked.given, tracked.spec = given, _aimed(given, pods)
+            tracked.given, tracked.spec = given, _with_pods(given, pods)
         tracked.asked_at = now
         return tracked
 
     def all(self, now: float) -> list[TrackedTrigger]:
         """Return every trigger that is tracked, by the names of their ScaledObjects."""
         self._forget(now)
-        return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
+        by_name = sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
+        return _each_once(by_name)
 
     def of(self, scaled_object: ScaledObject, now: float) -> list[TrackedTrigger]:
         """Return the tracked triggers of one ScaledObject, without a look at all others."""
-        tracked = [self._tracked[key] for key in self._keys.get(scaled_object, ())]
-        return [one for one in tracked if now - one.asked_at < FORGET_SECONDS]
+        triggers = [self._tracked[key] for key in self._keys.get(scaled_object, ())]
+        return _each_once(
+            [tracked for tracked in triggers if now - tracked.asked_at < FORGET_SECONDS]
+        )
 
-    def _new(
+    def _add(
         self, scaled_object: ScaledObject, given: TriggerSpec, now: float, pods: PodSelector | None
     ) -> TrackedTrigger:
-        spec = _aimed(given, pods)
+        spec = _with_pods(given, pods)
         snapshot_query, key = self._snapshot_cache.needs(spec)
         tracked = TrackedTrigger(
             scaled_object,
@@ -164,7 +156,10 @@ class TrackedTriggers:
         if now >= self._looked_at + _LOOK_SECONDS:
             self._forget(now)
         if self._kept_bytes + tracked.kept_bytes > TRACKED_BYTES:
-            self._make_room()
+            longest_ago_first = sorted(self._tracked.items(), key=lambda item: item[1].asked_at)
+            for old_key, _ in longest_ago_first:
+                if self._kept_bytes > _LEFT_BYTES:
+                    self._drop(old_key)
         self._tracked[tracked_key] = tracked
         self._keys.setdefault(scaled_object, []).append(tracked_key)
         self._kept_bytes += tracked.kept_bytes
@@ -177,12 +172,6 @@ class TrackedTriggers:
             if now - tracked.asked_at >= FORGET_SECONDS:
                 self._drop(key)
 
-    def _make_room(self) -> None:
-        """Drop an eighth of the triggers: those that were asked about longest ago."""
-        for key in sorted(self._tracked, key=lambda key: self._tracked[key].asked_at):
-            if self._kept_bytes > _LEFT_BYTES:
-                self._drop(key)
-
     def _drop(self, key: _TrackedKey) -> None:
         tracked = self._tracked.pop(key, None)
         if tracked is not None:
@@ -192,5 +181,23 @@ class TrackedTriggers:
                 del self._keys[tracked.scaled_object]
 
 
-def _aimed(given: TriggerSpec, pods: PodSelector | None) -> TriggerSpec:
+def _each_once(triggers: list[TrackedTrigger]) -> list[TrackedTrigger]:
+    """Return each trigger once.
+
+    One without `workload` is tracked again as soon as it is known what the ScaledObject scales.
+    """
+    with_pods = {
+        (tracked.scaled_object, tracked.given)
+        for tracked in triggers
+        if not isinstance(tracked.spec.pods, ScaleTarget)
+    }
+    return [
+        tracked
+        for tracked in triggers
+        if not isinstance(tracked.spec.pods, ScaleTarget)
+        or (tracked.scaled_object, tracked.given) not in with_pods
+    ]
+
+
+def _with_pods(given: TriggerSpec, pods: PodSelector | None) -> TriggerSpec:
     return given if pods is None else replace(given, pods=pods, workload=str(pods))

@@ -55,52 +55,57 @@ def read(texts: Mapping[str, str], access: Access) -> Reading:
         texts: by the names of their files.
         access: what ScaledObjects are allowed, by their namespace, as for KEDA's.
     """
-    found: dict[Observed, None] = {}
+    triggers: dict[Observed, None] = {}
     refused: list[Refused] = []
     for file, text in texts.items():
-        reading = documents.read(text, VALUES_LIMIT)
-        refused += [Refused(file, one.position.line, one.what) for one in reading.problems]
-        for document in reading.documents:
-            for one in manifests(file, document, Terms(namespace="")):
-                if one.kind != "ScaledObject" or not one.is_of_keda:
+        parsed = documents.read(text, VALUES_LIMIT)
+        problems = parsed.problems
+        refused += [Refused(file, problem.position.line, problem.what) for problem in problems]
+        for document in parsed.documents:
+            for manifest in manifests(file, document, Terms(namespace="")):
+                if manifest.kind != "ScaledObject" or not manifest.is_of_keda:
                     continue
-                for each in _of(one, access):
-                    if isinstance(each, Refused):
-                        refused.append(each)
-                    elif len(found) < TRIGGERS_LIMIT:
-                        found[each] = None
+                for outcome in _read_manifest(manifest, access):
+                    if isinstance(outcome, Refused):
+                        refused.append(outcome)
+                    elif len(triggers) < TRIGGERS_LIMIT:
+                        triggers[outcome] = None
                     else:
-                        line, why = one.node.position.line, f"more than {TRIGGERS_LIMIT:,} triggers"
+                        line = manifest.node.position.line
+                        why = f"more than {TRIGGERS_LIMIT:,} triggers"
                         refused.append(Refused(file, line, why))
-    return Reading(tuple(found), tuple(refused))
+    return Reading(tuple(triggers), tuple(refused))
 
 
-def _of(one: Manifest, access: Access) -> Iterator[Observed | Refused]:
-    if not one.namespace:
-        yield Refused(one.file, one.node.place("metadata").line, _NO_NAMESPACE)
+def _read_manifest(manifest: Manifest, access: Access) -> Iterator[Observed | Refused]:
+    if not manifest.namespace:
+        line = manifest.node.place("metadata").line
+        yield Refused(manifest.file, line, _NO_NAMESPACE)
         return
-    if not one.ours:
-        yield Refused(one.file, one.node.place("spec", "triggers").line, _NOT_OURS)
-    for each in one.ours:
-        yield from _read(one, each, access)
+    if not manifest.ours:
+        line = manifest.node.place("spec", "triggers").line
+        yield Refused(manifest.file, line, _NOT_OURS)
+    for manifest_trigger in manifest.ours:
+        yield from _read_trigger(manifest, manifest_trigger, access)
 
 
-def _read(one: Manifest, each: Trigger, access: Access) -> Iterator[Observed | Refused]:
+def _read_trigger(
+    manifest: Manifest, manifest_trigger: Trigger, access: Access
+) -> Iterator[Observed | Refused]:
+    metadata = manifest_trigger.metadata
     from_env = [
-        key
-        for key in each.metadata
-        if key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in KEYS
+        key for key in metadata if key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in KEYS
     ]
     for key in from_env:
         why = f"{key}: its value is in the environment of the target, which is not known here; "
         why += f"write the value as {key.removesuffix(FROM_ENV)}"
-        yield Refused(one.file, each.place(key).line, why)
+        yield Refused(manifest.file, manifest_trigger.place(key).line, why)
     if from_env:
         return
-    scaled_object = ScaledObject(one.namespace, one.name)
+    scaled_object = ScaledObject(manifest.namespace, manifest.name)
     try:
-        yield Observed(scaled_object, trigger.parse(scaled_object, each.metadata, access))
+        yield Observed(scaled_object, trigger.parse(scaled_object, metadata, access))
     except errors.SpecError as error:
         for mistake in error.mistakes:
-            line = each.place(mistake.key).line
-            yield Refused(one.file, line, f"{mistake.what}; {mistake.advice}")
+            line = manifest_trigger.place(mistake.key).line
+            yield Refused(manifest.file, line, f"{mistake.what}; {mistake.advice}")

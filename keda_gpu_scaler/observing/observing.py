@@ -38,11 +38,11 @@ def contents(folder: Path) -> Contents:
     except OSError as error:
         why = f"the folder cannot be read: {error.strerror}"
         return Contents({}, (Refused(str(folder), 0, why),))
-    shown = [path for path in paths if not path.name.startswith(".")]
+    visible = [path for path in paths if not path.name.startswith(".")]
     texts: dict[str, str] = {}
     refused: list[Refused] = []
     room = BYTES_LIMIT
-    for path in shown[:FILES_LIMIT]:
+    for path in visible[:FILES_LIMIT]:
         try:
             content = _read(path, room)
             texts[path.name] = content.decode()
@@ -50,8 +50,8 @@ def contents(folder: Path) -> Contents:
             refused.append(Refused(path.name, 0, str(error)))
         else:
             room -= len(content)
-    if len(shown) > FILES_LIMIT:
-        name = shown[FILES_LIMIT].name
+    if len(visible) > FILES_LIMIT:
+        name = visible[FILES_LIMIT].name
         refused.append(Refused(name, 0, f"there are more than {FILES_LIMIT} files"))
     return Contents(texts, tuple(refused))
 
@@ -78,15 +78,7 @@ class Observing:
         observe: facts.Observer,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Take what is observed, and what decides it.
-
-        Args:
-            folder: the files with ScaledObjects.
-            access: what ScaledObjects are allowed, by their namespace.
-            evaluations: decides; the caller closes it.
-            observe: is called with what was read and refused.
-            sleep: waits so many seconds.
-        """
+        """Take the folder of ScaledObjects, and what decides them; the caller closes it."""
         self._folder, self._access, self._evaluations = folder, access, evaluations
         self._observe, self._sleep = observe, sleep
         self._contents: Contents | None = None
@@ -113,7 +105,7 @@ class Observing:
     async def round(self) -> None:
         """Read the files, and evaluate all of their triggers once."""
         await self._reread()
-        await asyncio.gather(*map(self._evaluated, self._triggers))
+        await asyncio.gather(*map(self._evaluate, self._triggers))
 
     async def _run(self) -> None:
         while True:
@@ -121,18 +113,18 @@ class Observing:
             await self._sleep(min(self._evaluations.step_seconds, LONGEST_PAUSE_SECONDS))
 
     async def _reread(self) -> None:
-        found = await asyncio.to_thread(contents, self._folder)
-        if found == self._contents:
+        present = await asyncio.to_thread(contents, self._folder)
+        if present == self._contents:
             return
-        self._contents = found
-        reading = await asyncio.to_thread(manifests.read, found.texts, self._access)
+        self._contents = present
+        reading = await asyncio.to_thread(manifests.read, present.texts, self._access)
         self._triggers = reading.triggers
-        refused = [*found.refused, *reading.refused]
-        for one in refused:
-            self._observe(facts.ObserveRefused(*one))
-        self._observe(facts.ObserveRead(len(found.texts), len(reading.triggers), len(refused)))
+        refused = [*present.refused, *reading.refused]
+        for refusal in refused:
+            self._observe(facts.ObserveRefused(*refusal))
+        self._observe(facts.ObserveRead(len(present.texts), len(reading.triggers), len(refused)))
 
-    async def _evaluated(self, observed: Observed) -> None:
+    async def _evaluate(self, observed: Observed) -> None:
         scaled_object, spec = observed
         if spec.demand is not None and spec.demand.threshold is not None:
             await self._evaluations.demand(scaled_object, spec, None)  # the HPA would ask for it
