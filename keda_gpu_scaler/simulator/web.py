@@ -53,8 +53,8 @@ class _Api:
 
     async def workloads(self, _request: Request) -> Response:
         """List the workloads with their pods."""
-        shown = [self._description(key) for key in sorted(self._cluster.workloads)]
-        return JSONResponse({"workloads": shown})
+        descriptions = [self._description(key) for key in sorted(self._cluster.workloads)]
+        return JSONResponse({"workloads": descriptions})
 
     async def put(self, request: Request) -> Response:
         """Create a workload, or change the given fields of one."""
@@ -91,8 +91,8 @@ def _page(text: bytes) -> Response:
 
 
 async def _refusal(_request: Request, error: Exception) -> Response:
-    refused = cast("HTTPException", error)  # Starlette calls it for no other class
-    return JSONResponse({"error": refused.detail}, refused.status_code, refused.headers)
+    refusal = cast("HTTPException", error)  # Starlette calls it for no other class
+    return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
 
 
 async def _body(request: Request) -> bytes:
