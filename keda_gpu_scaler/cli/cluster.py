@@ -44,7 +44,7 @@ class Access(NamedTuple):
 async def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gates.Gates:
     """Return what stands between the values of a ScaledObject's triggers and the replicas.
 
-    There are no records where the scaler could not be asked.
+    `records` is empty if the scaler did not answer.
 
     Raises:
         ClusterError: the cluster cannot be asked, or does not show the ScaledObject.

@@ -40,7 +40,7 @@ class Chosen(NamedTuple):
 def chosen(texts: Mapping[str, str], terms: Terms, wanted: str | None = None) -> Chosen:
     """Return the ScaledObjects of some texts, by the names under which mistakes show them.
 
-    Only one is wanted, as namespace/name, or all of them.
+    With `wanted`, only the one of this namespace/name.
     """
     scaled = [
         manifest

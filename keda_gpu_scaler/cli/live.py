@@ -56,7 +56,7 @@ def ask(
             looks.append(_Look(entry, scaled_object, spec))
     if len(looks) > TRIGGERS_LIMIT:
         raise ValueError(f"{len(looks)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
-    return findings + asyncio.run(_look(looks, settings, timeout_seconds))
+    return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
 
 
 def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
@@ -70,7 +70,7 @@ def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
                     )
 
 
-async def _look(looks: list["_Look"], settings: Settings, timeout_seconds: float) -> list[Finding]:
+async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: float) -> list[Finding]:
     used = {name: settings.sources[name] for name in sorted({look.spec.source for look in looks})}
     settings = settings.model_copy(update={"sources": used})
     findings: list[Finding] = []

@@ -46,7 +46,7 @@ def source_settings(
     """Return the settings of the sources, as `serve` reads them.
 
     `prometheus_url` takes the place of what the settings say of the URL of the source `default`.
-    For an earlier time they are without the Kubernetes API, which has only the present.
+    With `is_past` they are without the Kubernetes API, which has only the present.
 
     Raises:
         errors.SettingsError: something is wrong; the message names every wrong setting.
@@ -59,7 +59,7 @@ def source_settings(
 
 
 def instant(text: str, now: float) -> float:
-    """Return the Unix seconds of RFC 3339 with an offset, Unix seconds, or how long ago, as 2h.
+    """Return a time of RFC 3339 with an offset, in Unix seconds, or how long ago (2h), as seconds.
 
     ValueError for other texts, and for a time that is not in the past.
     """
@@ -82,7 +82,7 @@ def instant(text: str, now: float) -> float:
 def given(
     texts: Mapping[str, str], terms: Terms, access: Access, wanted: str | None = None
 ) -> list[Given]:
-    """Return the triggers for this scaler that some texts hold, of one ScaledObject or of all.
+    """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
     Raises:
         files.FileError: something is wrong with one that is wanted, or there is none; one line

@@ -91,7 +91,7 @@ class Scaler:
     """Calls one scaler as KEDA does."""
 
     def __init__(self, channel: grpc.Channel, timeout_seconds: float, *, tls: bool) -> None:
-        """Take a channel, which stays open, and the time for all calls and the connection.
+        """Take a channel, which stays open; the time is for all calls together and the connection.
 
         What a closed connection means depends on TLS.
         """

@@ -95,10 +95,8 @@ def start(observed: Path | None = None) -> None:
     """Run the scaler until a signal ends it, and end the process.
 
     A thread may wait for a name server long after everything else. So neither the loop nor the
-    interpreter is closed, which would wait for all threads.
-
-    Args:
-        observed: a folder with ScaledObjects to decide without KEDA; None: answer KEDA.
+    interpreter is closed, which would wait for all threads. With a folder of ScaledObjects to
+    observe, it decides those without KEDA, and does not answer KEDA.
     """
     logs.free_error_output()
     chosen = _settings()

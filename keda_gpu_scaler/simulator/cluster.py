@@ -158,7 +158,7 @@ class Cluster:
         holders += [pod.uid] * (pod.gpus - len(free))
 
     def wanted_of(self, key: Key) -> Wanted:
-        """Return what is wanted of a workload, which need not exist."""
+        """Return what is wanted of a workload, whether or not it exists."""
         return self.wanted.get(key, Wanted())
 
     def put(self, key: Key, wanted: Wanted, now: float) -> None:
