@@ -93,7 +93,15 @@ def write(
     if behind is not None:
         if records:
             console.rule()
-        _write_gates(console, behind)
+        replicas = gates.replicas_in_words(behind.replicas)
+        console.print(f"From the value to {replicas}, by {behind.cluster}", style="bold")
+        # Whole lines, where a program or a search reads them.
+        whole = not console.is_terminal
+        if not behind.gates:
+            console.print(behind.reason, soft_wrap=whole)
+        for gate in behind.gates:
+            shown_by = "" if gate.condition is None else f" ({gate.condition})"
+            console.print(f"{gate.name}: {gate.reason}{shown_by}", soft_wrap=whole)
 
 
 def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
@@ -129,16 +137,6 @@ def _console() -> Console:
     if not console.is_terminal:
         console.width = WIDTH
     return console
-
-
-def _write_gates(console: Console, behind: gates.Gates) -> None:
-    replicas = gates.replicas_in_words(behind.replicas)
-    console.print(f"From the value to {replicas}, by {behind.cluster}", style="bold")
-    if not behind.gates:
-        console.print(behind.reason, soft_wrap=not console.is_terminal)
-    for gate in behind.gates:
-        shown_by = "" if gate.condition is None else f" ({gate.condition})"
-        console.print(f"{gate.name}: {gate.reason}{shown_by}", soft_wrap=not console.is_terminal)
 
 
 def _write_record(console: Console, record: Record) -> None:

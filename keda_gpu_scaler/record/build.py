@@ -348,24 +348,20 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
     if not answered.speaks_promql:
         return
     if spec.query is None:
-        yield from _load_queries(answered, pods)
+        view = answered.view
+        shown_by = {metric for pod in pods if pod.was_seen for metric in pod.shown_by}
+        is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
+        for name, explained in (("value", explained_promql), ("busiest GPU", explained_busiest)):
+            text = explained(
+                spec,
+                answered.exporters,
+                shown_by=shown_by,
+                owned=is_owned,
+                step_seconds=answered.step_seconds,
+            )
+            yield Query(name, text)
     elif not settings.is_hidden(spec, "query"):
         yield Query("query", spec.query.text)
     is_shown = not any(settings.is_hidden(spec, key) for key in _DEMAND_KEYS)
     if spec.demand is not None and is_shown:
         yield Query("demand", spec.demand.text)
-
-
-def _load_queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:
-    view = answered.view
-    shown_by = {metric for pod in pods if pod.was_seen for metric in pod.shown_by}
-    is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
-    for name, explained in (("value", explained_promql), ("busiest GPU", explained_busiest)):
-        text = explained(
-            answered.spec,
-            answered.exporters,
-            shown_by=shown_by,
-            owned=is_owned,
-            step_seconds=answered.step_seconds,
-        )
-        yield Query(name, text)

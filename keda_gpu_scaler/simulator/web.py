@@ -60,7 +60,7 @@ class _Api:
         """Create a workload, or change the given fields of one."""
         try:
             key = changes.key(request.path_params)
-            wanted = changes.from_json(await _body(request), self._cluster, key)
+            wanted = changes.from_json(await _read_body(request), self._cluster, key)
         except ValueError as error:
             raise HTTPException(_UNPROCESSABLE, str(error)) from error
         self._cluster.put(key, wanted, self._clock())
@@ -95,7 +95,7 @@ async def _refusal(_request: Request, error: Exception) -> Response:
     return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     """Read the body, up to its limit."""
     body = bytearray()
     async for chunk in request.stream():
