@@ -19,7 +19,6 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from keda_gpu_scaler.check import documents, keys, rules
-from keda_gpu_scaler.check.documents import Problem
 from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.check.workloads import Workloads
@@ -54,13 +53,10 @@ def check(
     ignored: Iterable[str] = (),
     seen: Iterable[Finding] = (),
 ) -> Report:
-    """Return what is wrong in some texts.
+    """Return what is wrong in some texts, by the names under which findings show them.
 
-    Args:
-        texts: by the names under which findings show them; one may refer to the others' objects.
-        terms: what is known beside them.
-        ignored: names of rules that are not looked at.
-        seen: what was found beside the texts.
+    One text may refer to the objects of the others. The rules that are named in `ignored` are not
+    looked at; `seen` is what was found beside the texts.
     """
     objects: list[Manifest] = []
     problems: list[Finding] = []
@@ -68,14 +64,17 @@ def check(
         reading = documents.read(text)
         for document in reading.documents:
             objects += manifests(file, document, terms)
-        problems += (_of_text(file, problem) for problem in reading.problems)
+        for problem in reading.problems:
+            rule, fix = rules.RULES[problem.rule], _FIXES[problem.rule]
+            problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
     workloads = Workloads(objects)
     scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
     everywhere = frozenset(ignored)
-    by_line = {file: _ignored(text) for file, text in texts.items()}
+    by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}
     is_complete = True
-    for finding in chain(seen, problems, *(_of_object(each, workloads) for each in scaled)):
+    of_objects = (_of_object(manifest, workloads) for manifest in scaled)
+    for finding in chain(seen, problems, *of_objects):
         here = by_line[finding.file].get(finding.position.line, frozenset())
         if finding.rule.name in everywhere | here or finding in kept:
             continue
@@ -88,11 +87,6 @@ def check(
         kept, key=lambda finding: (order[finding.file], finding.position, finding.rule.name)
     )
     return Report(tuple(findings), len(scaled), is_complete)
-
-
-def _of_text(file: str, problem: Problem) -> Finding:
-    rule = rules.RULES[problem.rule]
-    return Finding(rule, file, problem.position, "", problem.what, _FIXES[problem.rule])
 
 
 def _of_object(manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
@@ -115,7 +109,7 @@ def _findings(table: Iterable[Rule], manifest: Manifest, workloads: Workloads) -
             yield as_finding(rule, manifest, wrong)
 
 
-def _ignored(text: str) -> dict[int, frozenset[str]]:
+def _ignored_by_line(text: str) -> dict[int, frozenset[str]]:
     """Return the rules that comments leave out, by line: their own, and the next with content."""
     by_line: dict[int, frozenset[str]] = {}
     waiting: frozenset[str] = frozenset()
@@ -129,11 +123,11 @@ def _ignored(text: str) -> dict[int, frozenset[str]]:
 
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
     """Yield a finding for each mistake of a trigger, where its key is."""
-    for name, wrong in keys.refused(trigger, mistakes):
-        yield as_finding(rules.RULES[name], trigger.of, wrong)
+    for rule_name, wrong in keys.refused(trigger, mistakes):
+        yield as_finding(rules.RULES[rule_name], trigger.of, wrong)
 
 
 def as_finding(rule: Rule, manifest: Manifest, wrong: Wrong) -> Finding:
     """Return what a rule found wrong in an object, with the object."""
-    where = wrong.where or manifest
-    return Finding(rule, where.file, wrong.position, where.subject, wrong.why, wrong.fix)
+    place = wrong.where or manifest
+    return Finding(rule, place.file, wrong.position, place.subject, wrong.why, wrong.fix)

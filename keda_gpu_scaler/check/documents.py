@@ -83,7 +83,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
     A marker at the start of a line ends a document wherever it stands, also within a string.
     """
     start, line = 0, 1
-    for end in (*(found.start() for found in _MARKER.finditer(text)), len(text)):
+    for end in (*(marker.start() for marker in _MARKER.finditer(text)), len(text)):
         piece = text[start:end]
         if _NOTHING.fullmatch(without_end := piece.removeprefix("...")) is None:
             yield line, without_end
@@ -103,11 +103,7 @@ class _Builder:
         self._anchors: dict[str, tuple[Node, int]] = {}
 
     def document(self) -> Node | None:
-        """Return the root of the document; None: it is empty.
-
-        Raises:
-            _ProblemError: it is no YAML, or beyond a limit.
-        """
+        """Return the root of the document; None: it is empty."""
         root: Node | None = None
         try:
             # Both loaders have the same events; the one in C needs a tenth of the time.
@@ -116,14 +112,14 @@ class _Builder:
                 if isinstance(event, yaml.NodeEvent):
                     root = self._node(event, 0)
         except yaml.MarkedYAMLError as error:
-            place, what = self._fault(error), error.problem or "it cannot be read"
-            raise _ProblemError("yaml-syntax", place, what) from error
+            what = error.problem or "it cannot be read"
+            raise _ProblemError("yaml-syntax", self._error_place(error), what) from error
         except (yaml.YAMLError, UnicodeError) as error:
             what = "it has characters that YAML does not allow"
             raise _ProblemError("yaml-syntax", Position(self._line, 1), what) from error
         return root
 
-    def _fault(self, error: yaml.MarkedYAMLError) -> Position:
+    def _error_place(self, error: yaml.MarkedYAMLError) -> Position:
         """Return where a text is wrong: what is not ended is at fault where it begins."""
         text = self._text.rstrip()
         for mark in (error.problem_mark, error.context_mark):
@@ -135,7 +131,7 @@ class _Builder:
         return Position(self._line + mark.line, mark.column + 1)
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
-        place, before = self._place(event.start_mark), self.values_left
+        place, values_before = self._place(event.start_mark), self.values_left
         self._spend(1, place)
         if depth > DEPTH_LIMIT:
             what = f"it is nested deeper than {DEPTH_LIMIT} levels"
@@ -150,11 +146,14 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             node = Node(place, _kind(event), event.value)
         elif isinstance(event, yaml.SequenceStartEvent):
-            node = Node(place, "list", items=tuple(self._items(depth)))
+            items: list[Node] = []
+            while not isinstance(item := next(self._events), yaml.SequenceEndEvent):
+                items.append(self._node(item, depth + 1))
+            node = Node(place, "list", items=tuple(items))
         else:
             node = Node(place, "mapping", entries=self._entries(depth))
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            self._anchors[event.anchor] = node, before - self.values_left
+            self._anchors[event.anchor] = node, values_before - self.values_left
         return node
 
     def _spend(self, values: int, place: Position) -> None:
@@ -162,10 +161,6 @@ class _Builder:
         if self.values_left < 0:
             what = "there are more values than are read"
             raise _ProblemError("too-large", place, what)
-
-    def _items(self, depth: int) -> Iterator[Node]:
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            yield self._node(event, depth + 1)
 
     def _entries(self, depth: int) -> dict[str, Entry]:
         entries: dict[str, Entry] = {}

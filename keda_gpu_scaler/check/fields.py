@@ -68,19 +68,17 @@ def unknown_field(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 
 
 def _unknown(block: Node, path: str, known: tuple[str, ...]) -> Iterator[Wrong]:
+    by_lower_case = {field.lower(): field for field in known}
     for key, entry in block.entries.items():
-        if key not in known:
-            name = shown(f"{path}.{key}")
-            why = f'KEDA has no field "{name}": the API server refuses it or drops it'
-            yield Wrong(entry.position, why, _nearest(key, known))
-
-
-def _nearest(word: str, known: tuple[str, ...]) -> str:
-    by_lower_case = {each.lower(): each for each in known}
-    near = get_close_matches(word[:100].lower(), by_lower_case, n=1)
-    if near:
-        return f"Did you mean {by_lower_case[near[0]]}?"
-    return f"Known are {', '.join(known)}."
+        if key in known:
+            continue
+        name = shown(f"{path}.{key}")
+        why = f'KEDA has no field "{name}": the API server refuses it or drops it'
+        fix = f"Known are {', '.join(known)}."
+        near = get_close_matches(key[:100].lower(), by_lower_case, n=1)
+        if near:
+            fix = f"Did you mean {by_lower_case[near[0]]}?"
+        yield Wrong(entry.position, why, fix)
 
 
 def missing_field(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
@@ -97,7 +95,7 @@ def missing_field(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 
 def wrong_type(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each value of another type than the API server accepts, or below its least."""
-    for path, least in _LEAST.items():
+    for path, minimum in _LEAST.items():
         value, name = manifest.node.get(*path), ".".join(path)
         if value is None:
             continue
@@ -105,9 +103,9 @@ def wrong_type(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
         if number is None:
             why = f"{name} is a {value.kind}, and the API server accepts only a whole number here"
             yield Wrong(manifest.node.place(*path), why, "Write a whole number, without quotes.")
-        elif number < least:
-            why = f"{name} is {number}: the API server refuses less than {least}"
-            yield Wrong(manifest.node.place(*path), why, f"Write {least} or more.")
+        elif number < minimum:
+            why = f"{name} is {number}: the API server refuses less than {minimum}"
+            yield Wrong(manifest.node.place(*path), why, f"Write {minimum} or more.")
     for index, trigger in enumerate(manifest.triggers):
         for key, entry in trigger.node.block("metadata").entries.items():
             if entry.value.kind not in ("string", "null"):
@@ -122,16 +120,19 @@ def wrong_type(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 
 def replica_bounds(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield replica counts that contradict each other."""
-    least, most = manifest.minimum, manifest.maximum
+    minimum, maximum = manifest.minimum, manifest.maximum
     idle = manifest.node.integer("spec", "idleReplicaCount")
     # A count that is refused by itself is one finding already.
-    if least > most >= 1:
-        why = f"minReplicaCount {least} is above maxReplicaCount {most}: KEDA refuses the object"
-        yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, f"Write {most} at most.")
-    if idle is not None and (idle > 0 or least == 0):
+    if minimum > maximum >= 1:
         why = (
-            f"idleReplicaCount is {idle} and minReplicaCount is {least}: KEDA refuses the object, "
-            "as idleReplicaCount has to be 0, and less than minReplicaCount"
+            f"minReplicaCount {minimum} is above maxReplicaCount {maximum}: KEDA refuses the object"
+        )
+        fix = f"Write {maximum} at most."
+        yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
+    if idle is not None and (idle > 0 or minimum == 0):
+        why = (
+            f"idleReplicaCount is {idle} and minReplicaCount is {minimum}: KEDA refuses the "
+            "object, as idleReplicaCount has to be 0, and less than minReplicaCount"
         )
         fix = "Remove idleReplicaCount, or write 0 and a minReplicaCount of 1 or more."
         yield Wrong(manifest.node.place("spec", "idleReplicaCount"), why, fix)

@@ -19,16 +19,27 @@ _SCHEMA = (
 
 def as_json(report: Report) -> str:
     """Return one JSON object: every finding, and how many there are of each severity."""
-    return json.dumps(
+    findings = [
         {
-            "version": 1,
-            "checked": report.checked,
-            "complete": report.is_complete,
-            "counts": counts(report),
-            "findings": [_fields(finding) for finding in report.findings],
-        },
-        indent=2,
-    )
+            "rule": finding.rule.name,
+            "severity": finding.rule.severity.value,
+            "file": finding.file,
+            "line": finding.position.line,
+            "column": finding.position.column,
+            "object": finding.subject,
+            "why": finding.why,
+            "fix": finding.fix,
+        }
+        for finding in report.findings
+    ]
+    fields = {
+        "version": 1,
+        "checked": report.checked,
+        "complete": report.is_complete,
+        "counts": counts(report),
+        "findings": findings,
+    }
+    return json.dumps(fields, indent=2)
 
 
 def as_sarif(report: Report) -> str:
@@ -65,19 +76,6 @@ def counts(report: Report) -> dict[str, int]:
     """Return how many findings there are of each severity, the worst first."""
     by_severity = Counter(finding.rule.severity for finding in report.findings)
     return {severity.value: by_severity[severity] for severity in Severity}
-
-
-def _fields(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule.name,
-        "severity": finding.rule.severity.value,
-        "file": finding.file,
-        "line": finding.position.line,
-        "column": finding.position.column,
-        "object": finding.subject,
-        "why": finding.why,
-        "fix": finding.fix,
-    }
 
 
 def _result(finding: Finding) -> dict[str, Any]:

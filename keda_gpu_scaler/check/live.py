@@ -61,7 +61,7 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
             why += ", and the HPA's calls take them for stale"
         fix = "See what lies between the exporters and this server, such as remote write."
         yield "late-samples", Wrong(_place(trigger, "maxAge"), why, fix)
-    yield from _intervals(trigger, spec, seen.interval_seconds)
+    yield from _slow_scrapes(trigger, spec, seen.interval_seconds)
     if not seen.has_readiness:
         why = (
             "nothing in the source says which pods there are and which are Ready: a pod counts "
@@ -84,10 +84,14 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
     rule, place = "no-pods", _place(trigger, "query", "podPattern", "workload")
     namespace, names = spec.pods.namespace, ", ".join(sorted(seen.metrics)[:_PODS_SHOWN])
     if seen.neighbours and seen.has_series is not False:
+        neighbours = sorted(seen.neighbours)
+        more = len(neighbours) - _PODS_SHOWN
         why = (
             f"no GPU is shown of a pod of {spec.workload}; the pods of namespace {namespace} that "
-            f"are shown: {_few(sorted(seen.neighbours))}"
+            f"are shown: {shown(', '.join(neighbours[:_PODS_SHOWN]))}"
         )
+        if more > 0:
+            why += f" and {more} more"
         fix = "Name the workload that these pods belong to, or see why its own are not shown."
     elif seen.has_series is None:
         why = f"the source shows no GPU of {spec.workload}"
@@ -117,7 +121,7 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
     return rule, Wrong(place, why, fix)
 
 
-def _intervals(
+def _slow_scrapes(
     trigger: Trigger, spec: TriggerSpec, interval_seconds: float | None
 ) -> Iterator[tuple[str, Wrong]]:
     window = WINDOW_SECONDS if spec.window_seconds is None else spec.window_seconds
@@ -129,11 +133,6 @@ def _intervals(
             )
             fix = f"Write {durations.text(2 * interval_seconds)} or more, or scrape more often."
             yield "slow-scrape", Wrong(_place(trigger, key), why, fix)
-
-
-def _few(names: list[str]) -> str:
-    more = f" and {len(names) - _PODS_SHOWN} more" if len(names) > _PODS_SHOWN else ""
-    return shown(", ".join(names[:_PODS_SHOWN])) + more
 
 
 def _place(trigger: Trigger, *keys: str) -> Position:

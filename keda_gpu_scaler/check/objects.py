@@ -91,8 +91,8 @@ class Manifest:
     @property
     def maximum(self) -> int:
         """The most replicas, KEDA's default included."""
-        found = self.node.integer("spec", "maxReplicaCount")
-        return 100 if found is None else found
+        written = self.node.integer("spec", "maxReplicaCount")
+        return 100 if written is None else written
 
     @property
     def goes_to_zero(self) -> bool:
@@ -172,9 +172,9 @@ class Trigger:
     @cached_property
     def needs(self) -> tuple[Mistake, ...]:
         """What the scaler refuses unless its operator allows it."""
-        usual = Access(dict.fromkeys(self._sources(), EVERY_NAMESPACE))
-        known = frozenset(self.mistakes)
-        return tuple(mistake for mistake in self._known(self._read(usual)) if mistake not in known)
+        parsed = self._parse(Access(dict.fromkeys(self._sources, EVERY_NAMESPACE)))
+        reported = frozenset(self.mistakes)
+        return tuple(mistake for mistake in self._known(parsed) if mistake not in reported)
 
     @property
     def _from_env(self) -> frozenset[str]:
@@ -182,41 +182,43 @@ class Trigger:
 
     @cached_property
     def _parsed(self) -> TriggerSpec | tuple[Mistake, ...]:
-        return self._read(self._everything())
+        # Access to whatever a trigger can name: the settings are not known here.
+        is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
+        return self._parse(
+            Access(
+                dict.fromkeys(self._sources, EVERY_NAMESPACE),
+                others=EVERY_NAMESPACE,
+                own_promql=Policy.ALLOW,
+                knows_targets=True,
+                influxql_sources=self._sources if is_influxql else frozenset(),
+            )
+        )
 
-    def _known(self, read: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
-        if isinstance(read, TriggerSpec):
+    def _known(self, parsed: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
+        if isinstance(parsed, TriggerSpec):
             return ()
         # What KEDA takes from the environment is not known here.
         return tuple(
             mistake
-            for mistake in read
+            for mistake in parsed
             if mistake.key not in self._from_env or mistake.key.removesuffix(FROM_ENV) not in KEYS
         )
 
-    def _read(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:
+    def _parse(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:
         # A wrong name or namespace is a finding about the object, and none about its trigger.
-        names = self.of
-        namespace = names.namespace if workload.is_namespace(names.namespace) else "default"
-        name = names.name if workload.is_name(names.name) else "unnamed"
+        namespace, name = self.of.namespace, self.of.name
+        scaled_object = ScaledObject(
+            namespace if workload.is_namespace(namespace) else "default",
+            name if workload.is_name(name) else "unnamed",
+        )
         try:
-            return trigger.parse(ScaledObject(namespace, name), self.metadata, access)
+            return trigger.parse(scaled_object, self.metadata, access)
         except errors.SpecError as wrong:
             return wrong.mistakes
 
+    @property
     def _sources(self) -> frozenset[str]:
         return frozenset({self.metadata.get("source", "default").strip()})
-
-    def _everything(self) -> Access:
-        """Return access to whatever a trigger can name: the settings are not known here."""
-        is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
-        return Access(
-            dict.fromkeys(self._sources(), EVERY_NAMESPACE),
-            others=EVERY_NAMESPACE,
-            own_promql=Policy.ALLOW,
-            knows_targets=True,
-            influxql_sources=self._sources() if is_influxql else frozenset(),
-        )
 
 
 def manifests(file: str, document: Node, terms: Terms) -> Iterator[Manifest]:

@@ -28,7 +28,9 @@ def cached_metrics(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 
 def fallback_to_zero(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a fallback that takes the last replica of a workload whose load is unknown."""
-    if manifest.ours and _falls_to_zero(manifest):
+    replicas = manifest.node.integer("spec", "fallback", "replicas")
+    is_used = _is_error_counted(manifest) or manifest.goes_to_zero
+    if manifest.ours and replicas == 0 and is_used:
         why = (
             "with 0 replicas neither an error nor a scaler that does not answer blocks the last "
             "step to zero, busy or not"
@@ -53,11 +55,6 @@ def fallback_scales_in(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
         )
         fix = "Write behavior: currentReplicasIfHigher, which KEDA has since 2.17."
         yield Wrong(manifest.node.place("spec", "fallback", "behavior"), why, fix)
-
-
-def _falls_to_zero(manifest: Manifest) -> bool:
-    replicas = manifest.node.integer("spec", "fallback", "replicas")
-    return replicas == 0 and (_is_error_counted(manifest) or manifest.goes_to_zero)
 
 
 def _is_error_counted(manifest: Manifest) -> bool:

@@ -101,11 +101,7 @@ def average_recipe(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 
 
 def _aggregation_of_gpus(query: str) -> str:
-    """Return how PromQL makes one number of GPU metrics of several pods, unless it adds them up.
-
-    Returns:
-        `average` or the name of an aggregation such as `max`; empty for sums and other queries.
-    """
+    """Return `average`, or an aggregation such as `max`; empty for sums and other queries."""
     text = query[:_QUERY_LIMIT]
     outermost = _AGGREGATION.search(text)
     if outermost is None or not shows_gpus(text) or _PRODUCT.search(text):
@@ -149,14 +145,14 @@ def threshold_out_of_reach(manifest: Manifest, workloads: Workloads) -> Iterator
 def short_stabilization(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a pause before a scale-in that is shorter than the load is a mean of."""
     path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
-    given = manifest.node.integer(*path)
+    stabilization = manifest.node.integer(*path)
     windows = [trigger.spec.window_seconds for trigger in manifest.ours if trigger.spec is not None]
-    if given is None or not windows or manifest.minimum == manifest.maximum:
+    if stabilization is None or not windows or manifest.minimum == manifest.maximum:
         return
     longest = max(AVERAGED_WINDOW_SECONDS if window is None else window for window in windows)
-    if given < longest:
+    if stabilization < longest:
         why = (
-            f"stabilizationWindowSeconds {given} is shorter than window "
+            f"stabilizationWindowSeconds {stabilization} is shorter than window "
             f"({durations.text(longest)}): replicas go with each dip of the load, "
             "and come back, with a start, when it ends"
         )

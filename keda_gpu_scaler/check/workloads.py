@@ -46,8 +46,8 @@ class Workloads:
 
     def workload(self, manifest: Manifest) -> Manifest | None:
         """Return the workload that a ScaledObject scales, if it is in the texts."""
-        wanted = target(manifest)
-        return self._named.get((wanted.kind, wanted.namespace, wanted.name))
+        scaled = target(manifest)
+        return self._named.get((scaled.kind, scaled.namespace, scaled.name))
 
     def first_scaling(self, manifest: Manifest) -> Manifest:
         """Return an HPA that scales what a ScaledObject scales, or else the first ScaledObject."""

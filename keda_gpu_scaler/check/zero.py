@@ -83,7 +83,7 @@ def _wakes(trigger: Trigger) -> bool:
 
 def never_idle(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each activationThreshold that an idle GPU is above."""
-    for trigger, spec in _that_sleep(manifest):
+    for trigger, spec in _sleeping(manifest):
         least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
         if spec.activation_threshold < least:
             why = (
@@ -98,7 +98,7 @@ def never_idle(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 def short_activation_window(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield each activationWindow in which a burst of work can be missed."""
     polling = manifest.node.integer("spec", "pollingInterval") or _POLLING_SECONDS
-    for trigger, spec in _that_sleep(manifest):
+    for trigger, spec in _sleeping(manifest):
         window, needed = spec.activation_window_seconds, polling + SCRAPE_SECONDS
         if window < needed:
             why = (
@@ -112,9 +112,10 @@ def short_activation_window(manifest: Manifest, _: Workloads) -> Iterator[Wrong]
 
 def short_cooldown(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     """Yield a cooldownPeriod that ends before idleness can be seen."""
-    given = manifest.node.integer("spec", "cooldownPeriod")
-    cooldown = _COOLDOWN_SECONDS if given is None else given
-    windows = [spec.activation_window_seconds for _, spec in _that_sleep(manifest)]
+    cooldown = manifest.node.integer("spec", "cooldownPeriod")
+    if cooldown is None:
+        cooldown = _COOLDOWN_SECONDS
+    windows = [spec.activation_window_seconds for _, spec in _sleeping(manifest)]
     needed = max(windows, default=-math.inf) + SCRAPE_SECONDS
     if cooldown < needed:
         why = (
@@ -126,7 +127,7 @@ def short_cooldown(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
         yield Wrong(manifest.node.place("spec", "cooldownPeriod"), why, fix)
 
 
-def _that_sleep(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
+def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
     """Yield the triggers for this scaler in a ScaledObject that goes to zero."""
     for trigger in manifest.ours if manifest.goes_to_zero else ():
         if trigger.spec is not None:

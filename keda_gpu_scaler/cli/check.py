@@ -102,10 +102,10 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     texts: dict[str, str] = {}
     for file in files:
         with wrong.of("FILE|DIR|-"):
-            texts |= _texts(file)
+            texts |= _read_all(file)
     wrong.raise_any()
     terms = Terms(namespace, frozenset(scaler or ()))
-    seen = _seen(texts, terms, prometheus_url, timeout) if is_live else []
+    seen = _live_findings(texts, terms, prometheus_url, timeout) if is_live else []
     report = core.check(texts, terms, ignore or (), seen)
     match output:
         case Output.JSON:
@@ -113,7 +113,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         case Output.SARIF:
             typer.echo(formats.as_sarif(report))
         case _:
-            _print(report)
+            _print_text(report)
     if not report.is_complete:
         typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
     if fail_on is not FailOn.NEVER:
@@ -122,10 +122,9 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             raise typer.Exit(1)
 
 
-def _seen(
+def _live_findings(
     texts: Mapping[str, str], terms: Terms, prometheus_url: str | None, timeout_seconds: float
 ) -> list[Finding]:
-    """Return what the source and the cluster show."""
     from keda_gpu_scaler.cli import live, local  # noqa: PLC0415 - they load all that `serve` does
 
     try:
@@ -134,22 +133,19 @@ def _seen(
         raise typer.BadParameter(str(error), param_hint="'--live'") from error
 
 
-def _texts(name: str) -> dict[str, str]:
+def _read_all(name: str) -> dict[str, str]:
     """Return the text of a file, or the texts of a folder, with their names.
 
     Hidden folders and the templates of charts, which are no YAML, are left out, and so is what is
     no file: to open a pipe would wait for its other end.
-
-    Raises:
-        ValueError: a file cannot be read or is not in UTF-8, or a folder has nothing to check.
     """
     if name == _STANDARD_INPUT or not Path(name).is_dir():
         return {name: read(name)}
     paths: list[Path] = []
-    for where, folders, files in os.walk(name):
+    for parent, folders, files in os.walk(name):
         skipped = {"templates"} if "Chart.yaml" in files else set()
-        folders[:] = [each for each in folders if each[0] != "." and each not in skipped]
-        paths += (Path(where, each) for each in files if each.endswith(_SUFFIXES))
+        folders[:] = [folder for folder in folders if folder[0] != "." and folder not in skipped]
+        paths += (Path(parent, file) for file in files if file.endswith(_SUFFIXES))
     texts = {str(path): read(str(path)) for path in sorted(paths) if path.is_file()}
     if not texts:
         raise ValueError(f"{name} has no *.yaml and no *.yml")
@@ -159,8 +155,7 @@ def _texts(name: str) -> dict[str, str]:
 def read(name: str) -> str:
     """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
 
-    Raises:
-        ValueError: it cannot be read, or is not in UTF-8.
+    ValueError if it cannot be read, or is not in UTF-8.
     """
     if name == _STANDARD_INPUT:
         return _decoded(name, sys.stdin.buffer.read(BYTES_LIMIT + 1))
@@ -181,7 +176,7 @@ def _decoded(name: str, data: bytes) -> str:
         raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _print(report: Report) -> None:
+def _print_text(report: Report) -> None:
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     for finding in report.findings:
         severity = finding.rule.severity

@@ -44,53 +44,44 @@ class Access(NamedTuple):
 async def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gates.Gates:
     """Return what stands between the values of a ScaledObject's triggers and the replicas.
 
-    Args:
-        access: the cluster.
-        scaled_object: namespace/name.
-        records: of its triggers; none where the scaler could not be asked.
+    `records` is empty if the scaler did not answer.
 
     Raises:
-        ClusterError: the cluster cannot be asked, or does not show it.
+        ClusterError: the cluster cannot be asked, or does not show the ScaledObject.
     """
     try:
-        configuration = _configuration(access)
-        asked = api.Api(configuration=configuration)
+        if access.kubeconfig is None:
+            kubeconfig = lightkube.KubeConfig.from_env()
+        else:
+            kubeconfig = lightkube.KubeConfig.from_file(access.kubeconfig)
+        # Without a default, a missing context is an error and not None.
+        configuration = cast("SingleConfig", kubeconfig.get(access.context))
+        connection = api.Api(configuration=configuration)
     except Exception as error:  # lightkube raises the errors of several libraries
         raise ClusterError(api.configuration_text(error)) from error
     try:
         async with asyncio.timeout(access.timeout_seconds):
-            known = await _objects(asked, *scaled_object.split("/"))
+            fetched = await _fetch_all(connection, *scaled_object.split("/"))
     except TimeoutError as error:
         raise ClusterError(f"no answer within {access.timeout_seconds:g} s") from error
     except errors.SourceError as error:
         raise ClusterError(client.printable(str(error))) from error
     finally:
-        await asked.close()
+        await connection.close()
     activities = {record.active for record in records}
-    wanted = [metric.desired for record in records for metric in record.metrics]
-    numbers = [replicas for replicas in wanted if replicas is not None]
+    desired = [metric.desired for record in records for metric in record.metrics]
+    known = [replicas for replicas in desired if replicas is not None]
     facts = gates.Facts(
         _printable(configuration.context_name),
         time.time(),
-        *known,
+        *fetched,
         active=True in activities or (False if activities == {False} else None),
-        asked=max(numbers, default=None) if len(numbers) == len(wanted) else None,
+        asked=max(known, default=None) if len(known) == len(desired) else None,
     )
     return gates.gates(facts)
 
 
-def _configuration(access: Access) -> SingleConfig:
-    if access.kubeconfig is None:
-        kubeconfig = lightkube.KubeConfig.from_env()
-    else:
-        kubeconfig = lightkube.KubeConfig.from_file(access.kubeconfig)
-    # Without a default, a missing context is an error and not None.
-    return cast("SingleConfig", kubeconfig.get(access.context))
-
-
 class _Place(NamedTuple):
-    """Where an object is."""
-
     group: str
     version: str
     namespace: str
@@ -114,28 +105,28 @@ class _Place(NamedTuple):
         return f"{start}/{self.version}/{spaced}{self.part}"
 
 
-async def _objects(
-    asked: api.Api, namespace: str, name: str
+async def _fetch_all(
+    connection: api.Api, namespace: str, name: str
 ) -> tuple[objects.ScaledObject, objects.Hpa | None, objects.Scale | None]:
     place = _Place("keda.sh", "v1alpha1", namespace, "scaledobjects", name)
-    scaled_object = await _object(asked, objects.ScaledObject, place)
+    scaled_object = await _fetch(connection, objects.ScaledObject, place)
     status, hpa, scale = scaled_object.status, None, None
     if status.hpa_name:
         place = _Place("autoscaling", "v2", namespace, "horizontalpodautoscalers", status.hpa_name)
         with contextlib.suppress(api.AbsentError):
-            hpa = await _object(asked, objects.Hpa, place)
+            hpa = await _fetch(connection, objects.Hpa, place)
     if (target := status.target) is not None:
         workload = scaled_object.spec.scale_target_ref.name
         place = _Place(target.group, target.version, namespace, target.resource, workload, "/scale")
         # Without this right, the HPA shows the replicas of its last sync.
         with contextlib.suppress(errors.SourceRefusedError):
-            scale = await _object(asked, objects.Scale, place)
+            scale = await _fetch(connection, objects.Scale, place)
     return scaled_object, hpa, scale
 
 
-async def _object(asked: api.Api, kind: type[_Kind], place: _Place) -> _Kind:
+async def _fetch(connection: api.Api, kind: type[_Kind], place: _Place) -> _Kind:
     """Return one object, without control characters in its texts."""
-    body = await asked.body(place.path, str(place))
+    body = await connection.body(place.path, str(place))
     try:
         return msgspec.convert(_clean(msgspec.json.decode(body)), kind)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -147,7 +138,7 @@ def _clean(plain: object) -> object:
     if isinstance(plain, str):
         return _printable(plain)
     if isinstance(plain, list):
-        return [_clean(each) for each in plain]
+        return [_clean(item) for item in plain]
     if isinstance(plain, dict):
         return {_printable(key): _clean(value) for key, value in plain.items()}
     return plain

@@ -36,8 +36,8 @@ class Command(TyperCommand):
         """Know what does not take loading the module."""
         super().__init__(name, short_help=COMMANDS[name], rich_markup_mode=None)
         self._module_name = f"keda_gpu_scaler.cli.{name}"
-        for each in _OF_THE_MODULE:
-            delattr(self, each)
+        for attribute in _OF_THE_MODULE:
+            delattr(self, attribute)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as different as the attributes
         """Load the command: Python asks here only for what is not there yet."""
@@ -46,8 +46,8 @@ class Command(TyperCommand):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command()(_with_flags(getattr(self._module(), str(self.name))))
         loaded = typer.main.get_command(single)
-        for each in _OF_THE_MODULE:
-            setattr(self, each, getattr(loaded, each))
+        for attribute in _OF_THE_MODULE:
+            setattr(self, attribute, getattr(loaded, attribute))
         return getattr(self, name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - private to Typer
@@ -57,16 +57,21 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - private to Typer
         """Return the usage without the braces in which Typer puts what is required."""
-        arguments = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
-        return ["[OPTIONS]", *(_usage(each) for each in arguments)]
+        pieces = ["[OPTIONS]"]
+        for parameter in self.get_params(ctx):
+            if parameter.param_type_name == "argument":
+                name = str(parameter.metavar)
+                piece = name if parameter.required else f"[{name}]"
+                pieces.append(piece if parameter.nargs == 1 else f"{piece}...")
+        return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - private to Typer
         """Write what each argument and option is for, without the names of Python's types."""
         arguments, options = [], []
-        for each in self.get_params(ctx):
-            name, text = each.get_help_record(ctx) or ("", "")
-            if each.param_type_name == "argument":
-                arguments.append((str(each.metavar), text))
+        for parameter in self.get_params(ctx):
+            name, text = parameter.get_help_record(ctx) or ("", "")
+            if parameter.param_type_name == "argument":
+                arguments.append((str(parameter.metavar), text))
             else:
                 options.append((name, text))
         for title, rows in (("Arguments", arguments), ("Options", options)):
@@ -81,7 +86,7 @@ class Command(TyperCommand):
 def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with a flag for each field, if it takes a dataclass of options."""
     parameters = inspect.signature(command).parameters.values()
-    options: Any = next((each.annotation for each in parameters), None)
+    options: Any = next((parameter.annotation for parameter in parameters), None)
     if not (isinstance(options, type) and dataclasses.is_dataclass(options)):
         return command
 
@@ -91,12 +96,6 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     called.__signature__ = inspect.signature(options)  # type: ignore[attr-defined] # for Typer
     return called
-
-
-def _usage(argument: Any) -> str:  # noqa: ANN401 - private to Typer
-    written = str(argument.metavar)
-    shown = written if argument.required else f"[{written}]"
-    return shown if argument.nargs == 1 else f"{shown}..."
 
 
 class Group(TyperGroup):
@@ -122,7 +121,7 @@ def _unknown_options(ctx: Any, hint: Callable[[str], str | None] | None = None) 
         if not hasattr(error, "possibilities"):  # it is about something else
             raise
         name = str(getattr(error, "option_name", ""))
-        said = None if hint is None else hint(name)
-        if said is None and error.possibilities:
-            said = f"Did you mean {' or '.join(map(repr, error.possibilities))}?"
-        ctx.fail(error.message if said is None else f"{error.message}. {said}")
+        advice = None if hint is None else hint(name)
+        if advice is None and error.possibilities:
+            advice = f"Did you mean {' or '.join(map(repr, error.possibilities))}?"
+        ctx.fail(error.message if advice is None else f"{error.message}. {advice}")

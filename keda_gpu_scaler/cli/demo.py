@@ -62,11 +62,7 @@ async def _until_a_signal(show: Callable[[driver.Frame], None]) -> tuple[int, st
 
 
 async def _play(show: Callable[[driver.Frame], None]) -> str:
-    """Play all phases before a simulator and a scaler, which run meanwhile.
-
-    Raises:
-        scenario.DemoError: a phase failed, or one of the two ended early.
-    """
+    """Play all phases before a simulator and a scaler, which run meanwhile."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     simulated = cluster.MadeUp()
     exporter = web.server(web.application(simulated, loop.time))
@@ -82,18 +78,16 @@ async def _play(show: Callable[[driver.Frame], None]) -> str:
         await asyncio.wait({playing, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
         for name, part in parts.items():
             if part.done():
-                raise _ended_early(name, part.exception() or part.result())
+                error = part.exception() or part.result()
+                cause = error and error.__cause__
+                suffix = f": {cause}" if cause else ""
+                raise scenario.DemoError(f"{name} ended early: {error}{suffix}")
         return playing.result()
     finally:
         playing.cancel()
         stop.set()
         await exporter.stop()
         await asyncio.gather(playing, *parts.values(), return_exceptions=True)
-
-
-def _ended_early(name: str, error: BaseException | None) -> scenario.DemoError:
-    cause = error and error.__cause__
-    return scenario.DemoError(f"{name} ended early: {error}" + (f": {cause}" if cause else ""))
 
 
 async def _drive(

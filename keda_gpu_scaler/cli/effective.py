@@ -18,26 +18,27 @@ from keda_gpu_scaler.spec import durations
 
 def as_file(chosen: Settings) -> dict[str, Any]:
     """Return the settings by the names that they have in the file; secrets are asterisks."""
-    found = dict(_entries(chosen))
-    del found["config"]  # what it says is among the others
-    return found | {"sources": {name: dict(_entries(one)) for name, one in chosen.sources.items()}}
+    entries = dict(_entries(chosen))
+    del entries["config"]  # what it says is among the others
+    sources = {name: dict(_entries(source)) for name, source in chosen.sources.items()}
+    return entries | {"sources": sources}
 
 
-def as_yaml(found: Mapping[str, Any]) -> str:
+def as_yaml(entries: Mapping[str, Any]) -> str:
     """Return settings as the file."""
-    text: str = yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True)
+    text: str = yaml.safe_dump(dict(entries), sort_keys=False, allow_unicode=True)
     return text
 
 
-def as_json(found: Mapping[str, Any]) -> str:
+def as_json(entries: Mapping[str, Any]) -> str:
     """Return settings as JSON."""
-    return orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n"
+    return orjson.dumps(entries, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
     """Yield each setting of a model with its value as one writes it; an empty one is not set."""
     # A secret is dumped as asterisks, and a URL without its query.
-    written = model.model_dump(mode="json")
+    dumped = model.model_dump(mode="json")
     for field, described in type(model).model_fields.items():
         name = str(described.validation_alias)
         if name in GROUPS:
@@ -45,10 +46,9 @@ def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
                 inner = getattr(model, field)
                 yield from ((f"{name}_{key}", value) for key, value in _entries(inner))
         else:
-            yield name, _text(field, written[field])
-
-
-def _text(field: str, value: Any) -> Any:  # noqa: ANN401 - any of JSON's
-    if value is None:
-        return ""
-    return durations.text(value) if field.endswith("_seconds") else value
+            value = dumped[field]
+            if value is None:
+                value = ""
+            elif field.endswith("_seconds"):
+                value = durations.text(value)
+            yield name, value

@@ -128,7 +128,6 @@ def explain(options: Options) -> None:
 
 
 def _refuse_mistakes(options: Options) -> None:
-    """Refuse what does not go together, or is no value."""
     wrong, named = Mistakes(), options.scaled_object
     if options.drain and options.why_not is not None:
         wrong.note("--why-not, --drain", "expected only one of them")
@@ -183,18 +182,7 @@ async def _explain_running(options: Options) -> None:
 
 
 async def _explain_file(options: Options) -> None:
-    """Show what the triggers of a file give here; a source that gives nothing is a failure."""
-    records = await _decided(options)
-    _show(records, options)
-    troubles = {one.source.trouble: None for one in records if one.source.snapshot_at is None}
-    for trouble in filter(None, troubles):
-        typer.echo(f"keda-gpu-scaler: {trouble}", err=True)
-    if troubles:
-        raise typer.Exit(_FAILED)
-
-
-async def _decided(options: Options) -> "list[Record]":
-    """Decide the triggers of a file, and say what is not known here."""
+    """Decide the triggers of a file here; a source that gives nothing is a failure."""
     from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
     from keda_gpu_scaler.cli import check, files, local  # noqa: PLC0415 - they load all that `serve` does
 
@@ -204,12 +192,18 @@ async def _decided(options: Options) -> "list[Record]":
         settings = local.source_settings(options.prometheus_url, is_past=is_past)
         texts, terms = {file: check.read(file)}, Terms(options.namespace)
         triggers = local.given(texts, terms, settings.access, options.scaled_object)
-        found = await local.records(triggers, settings, slow_seconds=options.timeout, at=at)
+        records = await local.records(triggers, settings, slow_seconds=options.timeout, at=at)
     except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
         raise _end(str(error), _WRONG) from error
     for unknown in local.unknown_here(triggers, settings, is_past=is_past):
         typer.echo(f"not known here: {unknown}", err=True)
-    return found
+    _show(records, options)
+    sources = [record.source for record in records]
+    troubles = {source.trouble: None for source in sources if source.snapshot_at is None}
+    for trouble in filter(None, troubles):
+        typer.echo(f"keda-gpu-scaler: {trouble}", err=True)
+    if troubles:
+        raise typer.Exit(_FAILED)
 
 
 def _show(

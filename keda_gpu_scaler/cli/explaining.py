@@ -62,7 +62,11 @@ async def ask(
     except (errors.SourceError, OSError, UnicodeError) as error:
         raise ExplainError(str(error)) from error
     if answer.status != client.OK:
-        raise ExplainError(_refusal(answer))
+        text = bytes(answer.body).decode(errors="replace")
+        message = _STATUSES.get(answer.status) or f"HTTP {answer.status}: {client.printable(text)}"
+        if answer.status == _NOT_FOUND:
+            message = client.printable(text, _REASON_SHOWN)
+        raise ExplainError(message)
     try:
         return msgspec.json.decode(answer.body, type=_Answer).triggers
     except msgspec.MsgspecError as error:
@@ -74,23 +78,10 @@ def _token(file: Path | None) -> str | None:
     return None if file is None else file.read_text().strip()
 
 
-def _refusal(answer: client.Answer) -> str:
-    text = bytes(answer.body).decode(errors="replace")
-    if answer.status == _NOT_FOUND:
-        return client.printable(text, _REASON_SHOWN)
-    return _STATUSES.get(answer.status) or f"HTTP {answer.status}: {client.printable(text)}"
-
-
 def write(
     records: Sequence[Record], behind: gates.Gates | None = None, *, is_json: bool = False
 ) -> None:
-    """Write records to the standard output.
-
-    Args:
-        records: one for each trigger.
-        behind: the gates between records and the replicas; None: not known.
-        is_json: as JSON and not as text.
-    """
+    """Write records, and the gates between them and the replicas, to the standard output."""
     if is_json:
         _write_json({"triggers": records, "gates": behind})
         return
@@ -98,11 +89,19 @@ def write(
     for number, record in enumerate(records):
         if number:
             console.rule()
-        _show(console, record)
+        _write_record(console, record)
     if behind is not None:
         if records:
             console.rule()
-        _show_gates(console, behind)
+        replicas = gates.replicas_in_words(behind.replicas)
+        console.print(f"From the value to {replicas}, by {behind.cluster}", style="bold")
+        # Whole lines, where a program or a search reads them.
+        whole = not console.is_terminal
+        if not behind.gates:
+            console.print(behind.reason, soft_wrap=whole)
+        for gate in behind.gates:
+            shown_by = "" if gate.condition is None else f" ({gate.condition})"
+            console.print(f"{gate.name}: {gate.reason}{shown_by}", soft_wrap=whole)
 
 
 def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
@@ -114,11 +113,23 @@ def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
     for number, answer in enumerate(answers):
         if number:
             console.rule()
-        _show_why_not(console, answer)
+        question = f"does {answer.metric_name} ask for {answer.wanted}?"
+        if answer.wanted == 0:
+            question = "is the trigger inactive, so that KEDA goes to zero?"
+        replicas = gates.replicas_in_words(answer.replicas)
+        yes_or_no = "yes" if answer.is_so else "no"
+        heading = f"{answer.scaled_object} at {replicas}: {question} {yes_or_no}"
+        console.print(heading, style="bold")
+        for reason in answer.reasons:
+            console.print(f"- {reason}")
+        if answer.ways:
+            console.print("What would do:", style="bold")
+        for way in answer.ways:
+            console.print(f"- {way.text}")
 
 
-def _write_json(found: object) -> None:
-    sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+def _write_json(values: object) -> None:
+    sys.stdout.write(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def _console() -> Console:
@@ -128,32 +139,7 @@ def _console() -> Console:
     return console
 
 
-def _show_gates(console: Console, behind: gates.Gates) -> None:
-    there = gates.replicas_in_words(behind.replicas)
-    console.print(f"From the value to {there}, by {behind.cluster}", style="bold")
-    if not behind.gates:
-        console.print(behind.reason, soft_wrap=not console.is_terminal)
-    for gate in behind.gates:
-        shown_by = "" if gate.condition is None else f" ({gate.condition})"
-        console.print(f"{gate.name}: {gate.reason}{shown_by}", soft_wrap=not console.is_terminal)
-
-
-def _show_why_not(console: Console, found: WhyNot) -> None:
-    question = f"does {found.metric_name} ask for {found.wanted}?"
-    if found.wanted == 0:
-        question = "is the trigger inactive, so that KEDA goes to zero?"
-    there = gates.replicas_in_words(found.replicas)
-    answer = "yes" if found.is_so else "no"
-    console.print(f"{found.scaled_object} at {there}: {question} {answer}", style="bold")
-    for reason in found.reasons:
-        console.print(f"- {reason}")
-    if found.ways:
-        console.print("What would do:", style="bold")
-    for way in found.ways:
-        console.print(f"- {way.text}")
-
-
-def _show(console: Console, record: Record) -> None:
+def _write_record(console: Console, record: Record) -> None:
     # Whole lines, where a program or a search reads them.
     whole = not console.is_terminal
     active = {True: "active", False: "inactive", None: "activity unknown"}[record.active]
@@ -174,10 +160,7 @@ def _show(console: Console, record: Record) -> None:
         console,
         "What says active, in this order",
         ("signal", "says", "value", "above", "why"),
-        (
-            (one.signal, one.says, _number(one.value), _number(one.threshold), one.reason)
-            for one in record.activation
-        ),
+        _signals(record),
     )
     _table(
         console,
@@ -185,7 +168,7 @@ def _show(console: Console, record: Record) -> None:
         ("metric", "type", "value", "target", "replicas", "asks for", "why"),
         _metrics(record),
     )
-    settings = ((one.key, one.value, one.origin) for one in record.settings)
+    settings = ((setting.key, setting.value, setting.origin) for setting in record.settings)
     _table(console, "Trigger", (), settings)
     for query in record.queries:
         console.print()
@@ -229,6 +212,12 @@ def _pods(record: Record) -> Iterator[Sequence[str]]:
             gpus.append(f"and {pod.gpus_left_out} more")
         shown = ", ".join(gpus) or "-"
         yield pod.name, pod.state, _number(pod.load, record.unit), shown, pod.reason
+
+
+def _signals(record: Record) -> Iterator[Sequence[str]]:
+    for signal in record.activation:
+        value, threshold = _number(signal.value), _number(signal.threshold)
+        yield signal.signal, signal.says, value, threshold, signal.reason
 
 
 def _metrics(record: Record) -> Iterator[Sequence[str]]:

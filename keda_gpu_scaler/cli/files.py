@@ -38,69 +38,70 @@ class Chosen(NamedTuple):
 
 
 def chosen(texts: Mapping[str, str], terms: Terms, wanted: str | None = None) -> Chosen:
-    """Return the ScaledObjects of some texts.
+    """Return the ScaledObjects of some texts, by the names under which mistakes show them.
 
-    Args:
-        texts: YAML by the names under which mistakes show it.
-        terms: what is known beside it.
-        wanted: the only ScaledObject, as namespace/name; None: all of them.
+    With `wanted`, only the one of this namespace/name.
     """
-    found = [
-        one
+    scaled = [
+        manifest
         for file, text in texts.items()
         for document in documents.read(text).documents
-        for one in manifests(file, document, terms)
-        if one.kind in ("ScaledObject", "ScaledJob")
+        for manifest in manifests(file, document, terms)
+        if manifest.kind in ("ScaledObject", "ScaledJob")
     ]
-    those = [one for one in found if wanted in (None, name(one))]
-    subjects = {"", *(one.subject for one in those)}
+    matching = [manifest for manifest in scaled if wanted in (None, name(manifest))]
+    subjects = {"", *(manifest.subject for manifest in matching)}
     refused = [
-        one
-        for one in check.check(texts, terms).findings
-        if one.rule.name in _REFUSED and one.subject in subjects
+        finding
+        for finding in check.check(texts, terms).findings
+        if finding.rule.name in _REFUSED and finding.subject in subjects
     ]
-    return Chosen(those, refused, _nothing(list(texts), found, those, wanted))
+    return Chosen(matching, refused, _nothing(list(texts), scaled, matching, wanted))
 
 
-def require(found: Chosen, triggers: Sequence[object], refused: Sequence[Finding]) -> None:
+def require(content: Chosen, triggers: Sequence[object], refused: Sequence[Finding]) -> None:
     """Raise FileError where something was refused, or no trigger is left."""
     if refused:
-        raise FileError("\n".join(_line(one) for one in refused))
+        lines = (
+            f"{finding.file}:{finding.position.line}:{finding.position.column}: "
+            f"{finding.rule.severity} {finding.rule.name}: {formats.message(finding)}"
+            for finding in refused
+        )
+        raise FileError("\n".join(lines))
     if not triggers:
-        raise FileError(found.nothing)
+        raise FileError(content.nothing)
 
 
-def name(one: Manifest) -> str:
+def name(manifest: Manifest) -> str:
     """Return the name of an object as namespace/name."""
-    return f"{one.namespace}/{one.name}"
+    return f"{manifest.namespace}/{manifest.name}"
 
 
-def from_env(one: Trigger) -> Iterator[Finding]:
+def from_env(trigger: Trigger) -> Iterator[Finding]:
     """Yield what KEDA takes from the workload's environment: the file names a variable only."""
-    for written in one.metadata:
-        key = written.removesuffix(FROM_ENV)
-        if key != written and key in KEYS:
+    for written_key in trigger.metadata:
+        key = written_key.removesuffix(FROM_ENV)
+        if key != written_key and key in KEYS:
             why = f"The value of {key} is in the environment of what is scaled, and not known here"
             fix = f"Write {key} with its value in a copy of the file."
-            rule = rules.RULES["wrong-value"]
-            yield check.as_finding(rule, one.of, Wrong(one.place(written), why, fix))
-
-
-def _line(one: Finding) -> str:
-    place = f"{one.file}:{one.position.line}:{one.position.column}"
-    return f"{place}: {one.rule.severity} {one.rule.name}: {formats.message(one)}"
+            wrong = Wrong(trigger.place(written_key), why, fix)
+            yield check.as_finding(rules.RULES["wrong-value"], trigger.of, wrong)
 
 
 def _nothing(
-    files: Sequence[str], found: Sequence[Manifest], those: Sequence[Manifest], wanted: str | None
+    files: Sequence[str],
+    scaled: Sequence[Manifest],
+    matching: Sequence[Manifest],
+    wanted: str | None,
 ) -> str:
     place = ", ".join(files)
-    if not found:
+    if not scaled:
         return f"{place}: there is no ScaledObject"
-    if not those:
-        return f"{place}: there is no {wanted}, only {', '.join(map(name, found))}"
+    if not matching:
+        return f"{place}: there is no {wanted}, only {', '.join(map(name, scaled))}"
+    names = ", ".join(map(name, matching))
     return (
-        f"{place}: no trigger of {', '.join(map(name, those))} is for this scaler: expected type "
+        f"{place}: no trigger of {names} is for this scaler: expected type "
         "external or external-push, and a scalerAddress with gpu-scaler in it or a key such as "
         "workload"
     )

@@ -38,31 +38,25 @@ def ask(
 ) -> list[Finding]:
     """Return what is wrong with the triggers in some texts by what the source and cluster show.
 
-    Args:
-        texts: YAML by the names under which findings show it.
-        terms: what is known beside it.
-        settings: the sources, and whether the Kubernetes API is asked.
-        timeout_seconds: how long to wait for a source.
-
     Raises:
         errors.SettingsError: there is no cluster to query.
         ValueError: there are more triggers than are asked about.
     """
     findings: list[Finding] = []
     looks: list[_Look] = []
-    for given in _triggers(texts, terms):
-        scaled_object = ScaledObject(given.of.namespace, given.of.name)
+    for entry in _triggers(texts, terms):
+        scaled_object = ScaledObject(entry.of.namespace, entry.of.name)
         try:
-            spec = trigger.parse(scaled_object, given.metadata, settings.access)
-        except errors.SpecError as wrong:
+            spec = trigger.parse(scaled_object, entry.metadata, settings.access)
+        except errors.SpecError as error:
             # What is wrong by itself is found without looking.
-            here = [each for each in wrong.mistakes if each not in given.mistakes]
-            findings += check.refused(given, here)
+            only_here = [mistake for mistake in error.mistakes if mistake not in entry.mistakes]
+            findings += check.refused(entry, only_here)
         else:
-            looks.append(_Look(given, scaled_object, spec))
+            looks.append(_Look(entry, scaled_object, spec))
     if len(looks) > TRIGGERS_LIMIT:
         raise ValueError(f"{len(looks)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
-    return findings + asyncio.run(_findings(looks, settings, timeout_seconds))
+    return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
 
 
 def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
@@ -72,13 +66,11 @@ def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
                 if manifest.kind == "ScaledObject":
                     # A value of the environment is not known here.
                     yield from (
-                        each for each in manifest.ours if each.mistakes or each.spec is not None
+                        entry for entry in manifest.ours if entry.mistakes or entry.spec is not None
                     )
 
 
-async def _findings(
-    looks: list["_Look"], settings: Settings, timeout_seconds: float
-) -> list[Finding]:
+async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: float) -> list[Finding]:
     used = {name: settings.sources[name] for name in sorted({look.spec.source for look in looks})}
     settings = settings.model_copy(update={"sources": used})
     findings: list[Finding] = []
@@ -92,10 +84,9 @@ async def _findings(
         # One after the other: each number that a source is asked for waits for its turn.
         for look, record in zip(looks, records, strict=True):
             seen = await look.seen(evaluations, record)
-            findings += (
-                check.as_finding(rules.RULES[name], look.trigger.of, wrong)
-                for name, wrong in live.check(look.trigger, look.spec, seen)
-            )
+            for rule_name, wrong in live.check(look.trigger, look.spec, seen):
+                rule = rules.RULES[rule_name]
+                findings.append(check.as_finding(rule, look.trigger.of, wrong))
     return findings
 
 
@@ -123,7 +114,7 @@ class _Look(NamedTuple):
         if self.spec.query is not None:
             return seen
         metrics = {name for _, name in profiles.metric_names(self.spec.profile, self.spec.signal)}
-        interval_seconds = (await self._ask(evaluations, _interval(metrics))).value
+        interval_seconds = (await self._ask(evaluations, _interval_query(metrics))).value
         if interval_seconds is not None:
             seen = replace(seen, interval_seconds=round(interval_seconds))
         if seen.has_gpus or seen.is_empty:
@@ -168,7 +159,7 @@ def _naming_pods(metrics: Collection[str]) -> str:
     return " or ".join([*(_selector(metrics, label) for label in others), own])
 
 
-def _interval(metrics: Collection[str]) -> str:
+def _interval_query(metrics: Collection[str]) -> str:
     """Return PromQL for the time between two samples, of series that are 10 minutes old."""
     # Each metric by itself: two of one GPU have the same labels, and times have no name.
     intervals = (

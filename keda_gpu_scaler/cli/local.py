@@ -45,30 +45,23 @@ def source_settings(
 ) -> Settings:
     """Return the settings of the sources, as `serve` reads them.
 
-    Args:
-        prometheus_url: the source `default`, in the place of what the settings say of its URL.
-        environ: the environment; by default that of this process.
-        is_past: for an earlier time, without the Kubernetes API, which knows the present alone.
+    `prometheus_url` takes the place of what the settings say of the URL of the source `default`.
+    With `is_past` they are without the Kubernetes API, which has only the present.
 
     Raises:
         errors.SettingsError: something is wrong; the message names every wrong setting.
     """
-    given = dict(os.environ if environ is None else environ)
+    variables = dict(os.environ if environ is None else environ)
     if prometheus_url is not None:
-        given[f"{PREFIX}PROMETHEUS_URL"] = prometheus_url
-    chosen = settings.load(given)
+        variables[f"{PREFIX}PROMETHEUS_URL"] = prometheus_url
+    chosen = settings.load(variables)
     return chosen.model_copy(update={"kubernetes": False}) if is_past else chosen
 
 
 def instant(text: str, now: float) -> float:
-    """Return the time that a text stands for, in Unix seconds.
+    """Return a time of RFC 3339 with an offset, in Unix seconds, or how long ago (2h), as seconds.
 
-    Args:
-        text: RFC 3339 with an offset, Unix seconds, or how long ago, such as 2h.
-        now: the present.
-
-    Raises:
-        ValueError: it is none of them, or not in the past.
+    ValueError for other texts, and for a time that is not in the past.
     """
     at = math.nan
     with contextlib.suppress(ValueError, OverflowError):
@@ -89,33 +82,26 @@ def instant(text: str, now: float) -> float:
 def given(
     texts: Mapping[str, str], terms: Terms, access: Access, wanted: str | None = None
 ) -> list[Given]:
-    """Return the triggers for this scaler that some texts hold.
-
-    Args:
-        texts: YAML by the names under which mistakes show it.
-        terms: what is known beside it.
-        access: what the settings allow ScaledObjects.
-        wanted: the only ScaledObject, as namespace/name; None: all of them.
+    """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
     Raises:
         files.FileError: something is wrong with one that is wanted, or there is none; one line
             each.
     """
-    found = files.chosen(texts, terms, wanted)
-    refused = list(found.refused)
+    content = files.chosen(texts, terms, wanted)
+    refused = list(content.refused)
     triggers: list[Given] = []
-    for one in (each for object_ in found.objects for each in object_.ours):
-        scaled_object = ScaledObject(one.of.namespace, one.of.name)
-        mistakes = list(files.from_env(one))
+    for entry in [entry for manifest in content.objects for entry in manifest.ours]:
+        scaled_object = ScaledObject(entry.of.namespace, entry.of.name)
+        refused += files.from_env(entry)
         try:
-            triggers.append(
-                Given(scaled_object, trigger.parse(scaled_object, one.metadata, access))
-            )
-        except errors.SpecError as wrong:
-            known = (each for each in wrong.mistakes if not each.key.endswith(FROM_ENV))
-            mistakes += check.refused(one, known)
-        refused += mistakes
-    files.require(found, triggers, refused)
+            spec = trigger.parse(scaled_object, entry.metadata, access)
+        except errors.SpecError as error:
+            known = (mistake for mistake in error.mistakes if not mistake.key.endswith(FROM_ENV))
+            refused += check.refused(entry, known)
+        else:
+            triggers.append(Given(scaled_object, spec))
+    files.require(content, triggers, refused)
     return triggers
 
 
@@ -133,7 +119,7 @@ def unknown_here(
             "what the Kubernetes API said then: it knows only the present, so kube-state-metrics "
             "and exporters say which pods there were"
         )
-    for name in sorted({one.spec.source for one in triggers}):
+    for name in sorted({given.spec.source for given in triggers}):
         if isinstance(chosen.sources[name], ScrapeSettings):
             yield (
                 f"the past of source {name}: it is scraped directly, and a scaler holds until it "
@@ -151,24 +137,21 @@ async def records(
     """Decide each trigger, and return the records in the same order.
 
     A source that does not answer is no error: its trouble is in the record, with the answer of a
-    scaler that has just started.
-
-    Args:
-        triggers: what to decide.
-        chosen: the settings of the sources.
-        slow_seconds: how long to wait for a source.
-        at: when to decide, in Unix seconds, by what the sources show of that time; None: now.
+    scaler that has just started. With `at`, in Unix seconds, it is decided by what the sources show
+    of that time.
 
     Raises:
         errors.SettingsError: there is no cluster to query, or a source has no past.
     """
-    used = {name: chosen.sources[name] for name in sorted({one.spec.source for one in triggers})}
+    used = {
+        name: chosen.sources[name] for name in sorted({given.spec.source for given in triggers})
+    }
     chosen = chosen.model_copy(update={"sources": used})
     async with AsyncExitStack() as stack:
         evaluations = await app.start_evaluator(
             stack, chosen, facts.ignore, slow_seconds=slow_seconds, at=at
         )
-        found = await asyncio.gather(*(evaluations.record(*one) for one in triggers))
+        decided = await asyncio.gather(*(evaluations.record(*given) for given in triggers))
     why = "which alerts fire is not known without a running scaler"
     return [
         replace(
@@ -178,5 +161,5 @@ async def records(
                 for signal in record.activation
             ),
         )
-        for record in found
+        for record in decided
     ]

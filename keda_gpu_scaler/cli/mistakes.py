@@ -11,7 +11,7 @@ class Mistakes:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._found: list[tuple[str, str]] = []
+        self._mistakes: list[tuple[str, str]] = []
 
     @contextlib.contextmanager
     def of(self, name: str) -> Iterator[None]:
@@ -19,19 +19,19 @@ class Mistakes:
         try:
             yield
         except (OSError, ValueError) as error:
-            self._found.append((name, str(error)))
+            self._mistakes.append((name, str(error)))
 
     def note(self, name: str, what: str) -> None:
         """Note a mistake in this option or argument."""
-        self._found.append((name, what))
+        self._mistakes.append((name, what))
 
     def raise_any(self) -> None:
         """Raise what was noted, which ends the command with 2."""
-        if len(self._found) == 1:
-            ((name, what),) = self._found
+        if len(self._mistakes) == 1:
+            ((name, what),) = self._mistakes
             raise typer.BadParameter(what, param_hint=f"'{name}'")
-        if self._found:
-            lines = [f"- {name}: {what}" for name, what in self._found]
+        if self._mistakes:
+            lines = [f"- {name}: {what}" for name, what in self._mistakes]
             raise _SeveralError("\n".join([f"{len(lines)} mistakes in the arguments:", *lines]))
 
 

@@ -160,8 +160,8 @@ def address(text: str, *, tls: bool) -> str:
 
 
 def _split(text: str, separator: str, form: str) -> tuple[str, str]:
-    first, found, second = text.partition(separator)
-    if not first or not found or (separator == "/" and not second):
+    first, separated, second = text.partition(separator)
+    if not first or not separated or (separator == "/" and not second):
         raise ValueError(f"{text!r} is not {form}")
     return first, second
 
@@ -175,4 +175,6 @@ def _triggers_of(file: str, wanted: str | None) -> "list[Trigger]":
     ours = [trigger for manifest in chosen.objects for trigger in manifest.ours]
     unknown = [finding for trigger in ours for finding in files.from_env(trigger)]
     files.require(chosen, ours, [*chosen.refused, *unknown])
-    return [probing.Trigger(each.of.namespace, each.of.name, each.metadata) for each in ours]
+    return [
+        probing.Trigger(trigger.of.namespace, trigger.of.name, trigger.metadata) for trigger in ours
+    ]

@@ -91,12 +91,9 @@ class Scaler:
     """Calls one scaler as KEDA does."""
 
     def __init__(self, channel: grpc.Channel, timeout_seconds: float, *, tls: bool) -> None:
-        """Take a channel, which stays open.
+        """Take a channel, which stays open; the time is for all calls together and the connection.
 
-        Args:
-            channel: the channel to the scaler.
-            timeout_seconds: for all calls together, including the connection.
-            tls: whether the channel uses TLS; the meaning of a closed connection depends on it.
+        What a closed connection means depends on TLS.
         """
         self._health = health_pb2_grpc.HealthStub(channel)
         self._scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
@@ -106,12 +103,8 @@ class Scaler:
         """Yield each answer in words as it comes, in KEDA's order, and what is wrong.
 
         A call that fails does not end the others, as it does not for KEDA; without health, or where
-        a trigger is refused, there are none.
-
-        Args:
-            triggers: what to ask about.
-            values: also call GetMetrics and IsActive. Without them no source is queried: a scaler
-                answers the rest while its Prometheus is down.
+        a trigger is refused, there are none. Without values, GetMetrics and IsActive are not called
+        and no source is queried: a scaler answers the rest while its Prometheus is down.
         """
         try:
             answer = self._call("health", self._health.Check, health_pb2.HealthCheckRequest())
@@ -134,9 +127,13 @@ class Scaler:
             name=trigger.name, namespace=trigger.namespace, scalerMetadata=trigger.metadata
         )
         try:
-            specs = self._specs(reference)
+            answer = self._call("GetMetricSpec", self._scaler.GetMetricSpec, reference)
         except ProbeError as error:
             yield error
+            return
+        specs = answer.metricSpecs
+        if not specs:
+            yield ProbeError("GetMetricSpec: no metric, so that the HPA has nothing to scale on")
             return
         for spec in specs:
             target = _float_first(spec.targetSizeFloat, spec.targetSize)
@@ -149,13 +146,7 @@ class Scaler:
                 except ProbeError as error:
                     yield error
 
-    def _specs(self, reference: Any) -> Any:  # noqa: ANN401 - generated code has no types
-        specs = self._call("GetMetricSpec", self._scaler.GetMetricSpec, reference).metricSpecs
-        if not specs:
-            raise ProbeError("GetMetricSpec: no metric, so that the HPA has nothing to scale on")
-        return specs
-
-    def _value(self, reference: Any, metric: str) -> str:  # noqa: ANN401
+    def _value(self, reference: Any, metric: str) -> str:  # noqa: ANN401 - generated code has no types
         name = f"GetMetrics: {metric}"
         request = externalscaler_pb2.GetMetricsRequest(scaledObjectRef=reference, metricName=metric)
         values = self._call(name, self._scaler.GetMetrics, request).metricValues

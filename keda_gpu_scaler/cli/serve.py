@@ -23,8 +23,6 @@ _FAILED = 1
 _LAST_LINES_SECONDS = 2.0
 """For the last lines of the log, if its reader hangs. Kubernetes allows 30 s for everything, of
 which calls usually have 20 s and the last spans 2 s."""
-
-
 _OPTIONS = ("check_config", "print_config", "output", "help")
 
 
@@ -36,11 +34,7 @@ class Output(StrEnum):
 
 
 def unknown_option(option: str) -> str | None:
-    """Return what to do in the place of an option; None: another option was meant.
-
-    Args:
-        option: as it was typed, without a value.
-    """
+    """Return what to do in the place of an option; None: another option was meant."""
     name = option.lstrip("-").replace("-", "_").lower()
     keys = {row.key: row.variable for row in settings.describe()}
     key = next(iter(difflib.get_close_matches(name, [*keys, *_OPTIONS], n=1)), "")
@@ -87,7 +81,10 @@ def serve(
     if output_format is not None and not print_config:
         raise typer.BadParameter("it goes only with --print-config", param_hint="'--output'")
     if print_config:
-        _print(_settings(), output_format or Output.YAML)
+        from keda_gpu_scaler.cli import effective  # noqa: PLC0415 - for this flag only
+
+        as_text = effective.as_json if output_format is Output.JSON else effective.as_yaml
+        typer.echo(as_text(effective.as_file(_settings())), nl=False)
     elif check_config:
         typer.echo(f"the settings are valid; sources: {', '.join(_settings().sources)}")
     else:
@@ -95,35 +92,14 @@ def serve(
 
 
 def start(observed: Path | None = None) -> None:
-    """Run the scaler until a signal ends it.
+    """Run the scaler until a signal ends it, and end the process.
 
-    Args:
-        observed: a folder with ScaledObjects to decide without KEDA; None: answer KEDA.
+    A thread may wait for a name server long after everything else. So neither the loop nor the
+    interpreter is closed, which would wait for all threads. With a folder of ScaledObjects to
+    observe, it decides those without KEDA, and does not answer KEDA.
     """
     logs.free_error_output()
-    _run(_settings(), observed)
-
-
-def _settings() -> settings.Settings:
-    try:
-        return settings.load()
-    except errors.SettingsError as error:
-        raise _end(error, _WRONG_SETTINGS) from error
-
-
-def _print(chosen: settings.Settings, output_format: Output) -> None:
-    from keda_gpu_scaler.cli import effective  # noqa: PLC0415 - for this flag only
-
-    found = effective.as_file(chosen)
-    as_text = effective.as_json if output_format is Output.JSON else effective.as_yaml
-    typer.echo(as_text(found), nl=False)
-
-
-def _run(chosen: settings.Settings, observed: Path | None) -> None:
-    """Serve, and end the process: a thread may wait for a name server long after everything else.
-
-    So neither the loop nor the interpreter is closed, which would wait for all threads.
-    """
+    chosen = _settings()
     log = logs.configure(chosen.log_level, chosen.log_format)
     interpreter.share()
     status = _FAILED
@@ -137,6 +113,13 @@ def _run(chosen: settings.Settings, observed: Path | None) -> None:
     finally:
         log.finish(_LAST_LINES_SECONDS)
         os._exit(status)
+
+
+def _settings() -> settings.Settings:
+    try:
+        return settings.load()
+    except errors.SettingsError as error:
+        raise _end(error, _WRONG_SETTINGS) from error
 
 
 def _end(error: Exception, status: int) -> typer.Exit:

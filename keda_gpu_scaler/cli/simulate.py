@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import signal
 import time
 from typing import Annotated
@@ -64,14 +65,21 @@ def simulate(
             wrong.note(option, "it goes only with --kubernetes")
     labels: dict[str, str] = {}
     with wrong.of("--node-selector"):
-        labels = dict(map(_label, node_selector or []))
+        for text in node_selector or []:
+            key, equals, value = text.partition("=")
+            if not key or not equals:
+                raise ValueError(f"{text!r} is not KEY=VALUE")
+            labels[key] = value
     shown = Cluster() if kubernetes else MadeUp()
     for text in workload or []:
         with wrong.of("--workload"):
             shown.put(*changes.from_text(text), time.monotonic())
     where = Address("", 0)
     with wrong.of("--address"):
-        where = _where(address)
+        try:
+            where = parse_address(address)
+        except ValueError as error:
+            raise ValueError(f"{address!r} is not {error}") from error
     wrong.raise_any()
     following = (namespace, labels) if kubernetes else None
     try:
@@ -79,20 +87,6 @@ def simulate(
     except errors.SettingsError as error:
         typer.echo(f"keda-gpu-scaler: {error}", err=True)
         raise typer.Exit(1) from error
-
-
-def _label(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise ValueError(f"{text!r} is not KEY=VALUE")
-    return key, value
-
-
-def _where(text: str) -> Address:
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not {error}") from error
 
 
 async def _run(
@@ -113,7 +107,11 @@ async def _run(
 
             namespace, labels = following
             followed = kubernetes.following(
-                shown, listed.set, _report, namespace=namespace, node_labels=labels
+                shown,
+                listed.set,
+                functools.partial(typer.echo, err=True),
+                namespace=namespace,
+                node_labels=labels,
             )
             await stack.enter_async_context(followed)
             await listed.wait()
@@ -123,7 +121,3 @@ async def _run(
             stack.push_async_callback(server.stop)
             typer.echo(f"listening on http://{where._replace(port=port)}")
             await stop.wait()
-
-
-def _report(text: str) -> None:
-    typer.echo(text, err=True)

@@ -99,16 +99,7 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     recommended: int | None = None,
     active_by: str | None = None,
 ) -> Summary:
-    """Return what a list shows of an answer.
-
-    Args:
-        scaled_object: the ScaledObject of the trigger.
-        spec: the trigger.
-        decided: what was answered last.
-        age_seconds: how long ago that was.
-        recommended: the replicas that it asks for; None: not known, or held.
-        active_by: the signal that said active, if one did.
-    """
+    """Return what a list shows of the last answer, which was given `age_seconds` ago."""
     return Summary(
         scaled_object=str(scaled_object),
         workload=spec.workload,
@@ -130,26 +121,26 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
 
 def record(answered: Answered) -> Record:
     """Return the record of an answer."""
-    spec, decided, view = answered.spec, answered.decision, answered.view
-    pods, judged, listed = list[snapshot.Pod](), list[_Judged](), list[Pod]()
+    spec, decision, view = answered.spec, answered.decision, answered.view
+    pods, judged, listed = list[snapshot.Pod](), list[_JudgedPod](), list[Pod]()
     if view is not None:
         pods = load.pods_of(spec, view)
-        judged = [*_judged(answered, view, pods)]
-        listed = [_pod(answered, view.at, one) for one in _listed(judged)]
-    counts = sorted(Counter(one.state for one in judged).items())
+        judged = [*_judged_pods(answered, view, pods)]
+        listed = [_pod(spec, view.at, judged_pod) for judged_pod in _to_list(judged)]
+    counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
     head = summary(
         answered.scaled_object,
         spec,
-        decided,
+        decision,
         0.0,
-        recommended=recommendation.recommended(spec, decided, answered.demand),
+        recommended=recommendation.recommended(spec, decision, answered.demand),
         active_by=answered.active_by,
     )
     return Record(
         **asdict(head),
         at=answered.now,
-        refused=decided.refused,
-        remembered=decided.remembered,
+        refused=decision.refused,
+        remembered=decision.remembered,
         settings=settings.settings(spec),
         source=_source(answered),
         pods=tuple(listed),
@@ -175,63 +166,62 @@ def _source(answered: Answered) -> Source:
     )
 
 
-class _Judged(NamedTuple):
-    """A pod and what became of it."""
-
+class _JudgedPod(NamedTuple):
     pod: snapshot.Pod
-    found: Reported | None
+    reported: Reported | None
+    """None: it need not report."""
     state: str
 
     @property
     def load(self) -> float | None:
         """Its load; None: it does not count."""
-        if self.found is None or self.found.reporting is not PodState.MEASURED:
+        if self.reported is None or self.reported.reporting is not PodState.MEASURED:
             return None
-        return round(self.found.load, load.DECIMALS)
+        return round(self.reported.load, load.DECIMALS)
 
 
-def _judged(
+def _judged_pods(
     answered: Answered, view: NamespaceSnapshot, pods: Sequence[snapshot.Pod]
-) -> Iterator[_Judged]:
-    reported, ignored = load.reported_pods(
+) -> Iterator[_JudgedPod]:
+    all_reported, ignored = load.reported_pods(
         answered.spec, pods, view.at, answered.now, answered.give_up_seconds
     )
-    counted, without_gpu = {one.pod.name: one for one in reported}, frozenset(ignored)
+    by_name, without_gpu = {each.pod.name: each for each in all_reported}, frozenset(ignored)
     for pod in pods:
-        found = counted.get(pod.name)
-        if found is not None:
-            state = found.reporting.name.lower()
+        reported = by_name.get(pod.name)
+        if reported is not None:
+            state = reported.reporting.name.lower()
         elif pod.ended:
             state = "ended"
         elif pod.name in without_gpu:
             state = "ignored"
         else:
             state = "given up" if pod.was_seen else "not counted"
-        yield _Judged(pod, found, state)
+        yield _JudgedPod(pod, reported, state)
 
 
-def _listed(judged: Sequence[_Judged]) -> Sequence[_Judged]:
+def _to_list(judged: Sequence[_JudgedPod]) -> Sequence[_JudgedPod]:
     """Return the pods to list, the least busy first."""
-    measured = [one for one in judged if one.load is not None]
-    measured.sort(key=lambda one: (one.load, one.pod.name))
-    unknown = [one for one in judged if one.load is None and one.found is not None]
-    others = [one for one in judged if one.found is None]
+    measured = [each for each in judged if each.load is not None]
+    measured.sort(key=lambda each: (each.load, each.pod.name))
+    unknown = [each for each in judged if each.load is None and each.reported is not None]
+    others = [each for each in judged if each.reported is None]
     half = PODS_LISTED // 2
     room = PODS_LISTED - len(unknown[:half])
     shown = measured[:room]
     return [*shown, *[*unknown, *others][: PODS_LISTED - len(shown)]]
 
 
-def _pod(answered: Answered, at: float, one: _Judged) -> Pod:
-    spec, pod = answered.spec, one.pod
+def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
+    pod = judged.pod
     status, since = pod.status, since_when(spec, pod)
     return Pod(
         name=pod.name,
         replica=spec.pods.replica_of(pod.name),
-        state=one.state,
-        counts=one.load is not None,
-        reason=_WHY[one.state],
-        load=one.load,
+        state=judged.state,
+        counts=judged.load is not None,
+        reason=_WHY[judged.state],
+        load=judged.load,
         gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus[:GPUS_LISTED]),
         gpus_left_out=max(0, len(pod.gpus) - GPUS_LISTED),
         shown_by=pod.shown_by,
@@ -247,16 +237,16 @@ def _pod(answered: Answered, at: float, one: _Judged) -> Pod:
 
 def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
     since = at - spec.activation_window_seconds
-    shown = [one for one in zip(gpu.times, gpu.values, strict=True) if one[0] > since]
+    samples = zip(gpu.times, gpu.values, strict=True)
+    recent = [(sampled_at, value) for sampled_at, value in samples if sampled_at > since]
+    active_times = [sampled_at for sampled_at, value in recent if value > spec.activation_threshold]
     is_refused = gpu.refused[-1:] > gpu.times[-1:]
     return Gpu(
         gpu=gpu.gpu[:_NAME_SHOWN],
         value=None if is_refused or not gpu.values else gpu.values[-1],
         sampled_at=gpu.last,
-        busiest=max((value for _, value in shown), default=None),
-        active_at=max(
-            (at for at, value in shown if value > spec.activation_threshold), default=None
-        ),
+        busiest=max((value for _, value in recent), default=None),
+        active_at=max(active_times, default=None),
         refused=len(gpu.refused),
     )
 
@@ -264,47 +254,47 @@ def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
 def _activation(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Activation]:
     """Yield what each signal says; the first that says active decides, and no other is asked."""
     is_decided = False
-    for one in (
+    for signal in (
         _by_gpus(answered, pods),
         _by_neighbour(answered),
         _by_alert(answered),
         _by_demand(answered),
     ):
-        if is_decided and one.says is not Says.NOT_SET:
-            yield Activation(one.signal, Says.NOT_ASKED, "one before it says active")
+        if is_decided and signal.says is not Says.NOT_SET:
+            yield Activation(signal.signal, Says.NOT_ASKED, "one before it says active")
         else:
-            yield one
-        is_decided = is_decided or one.says is Says.ACTIVE
+            yield signal
+        is_decided = is_decided or signal.says is Says.ACTIVE
 
 
 def _by_gpus(answered: Answered, pods: Sequence[snapshot.Pod]) -> Activation:
     spec, view, name = answered.spec, answered.view, "gpus"
     if view is None or answered.now - view.at > spec.max_age_seconds or not is_told(spec, view):
         return Activation(name, Says.UNKNOWN, "there are no fresh samples")
-    found = activity.activity(spec, pods, view.at, answered.now)
+    gpus = activity.activity(spec, pods, view.at, answered.now)
     window = durations.text(spec.activation_window_seconds)
-    if found.busiest is None:
+    if gpus.busiest is None:
         says = Says.IDLE if answered.decision.state.is_gone else Says.UNKNOWN
         return Activation(name, says, f"no GPU of {spec.workload} has a sample within {window}")
-    if found.active:
+    if gpus.active:
         says, why = Says.ACTIVE, "the busiest GPU is above activationThreshold"
-    elif found.covered:
+    elif gpus.covered:
         says, why = Says.IDLE, f"no GPU was above activationThreshold within {window}"
     else:
         says, why = Says.UNKNOWN, f"samples do not cover {window} yet"
-    return Activation(name, says, why, found.busiest, spec.activation_threshold)
+    return Activation(name, says, why, gpus.busiest, spec.activation_threshold)
 
 
 def _by_neighbour(answered: Answered) -> Activation:
-    name, theirs = "activationWorkload", answered.neighbour
+    name, neighbour = "activationWorkload", answered.neighbour
     if answered.spec.neighbour is None:
         return Activation(name, Says.NOT_SET, "the trigger names no other workload")
-    if theirs is None:
+    if neighbour is None:
         return Activation(name, Says.NOT_ASKED, "the GPUs of the workload itself say active")
-    if theirs.activated:
-        return Activation(name, Says.ACTIVE, theirs.reason)
-    says = Says.IDLE if theirs.active is False else Says.UNKNOWN
-    return Activation(name, says, theirs.reason)
+    if neighbour.activated:
+        return Activation(name, Says.ACTIVE, neighbour.reason)
+    says = Says.IDLE if neighbour.active is False else Says.UNKNOWN
+    return Activation(name, says, neighbour.reason)
 
 
 def _by_alert(answered: Answered) -> Activation:
@@ -332,10 +322,9 @@ def _by_demand(answered: Answered) -> Activation:
 
 
 def _metrics(answered: Answered) -> Iterator[Metric]:
-    decided = answered.decision
-    replicas = recommendation.replicas(decided)
-    found = recommendation.metrics(answered.spec, decided, answered.demand)
-    for name, hpa in found.items():
+    replicas = recommendation.replicas(answered.decision)
+    metrics = recommendation.metrics(answered.spec, answered.decision, answered.demand)
+    for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
         per_replica = replicas if hpa.metric_type is rules.MetricType.AVERAGE_VALUE else 1
         ratio = None
@@ -359,24 +348,20 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
     if not answered.speaks_promql:
         return
     if spec.query is None:
-        yield from _written(answered, pods)
+        view = answered.view
+        shown_by = {metric for pod in pods if pod.was_seen for metric in pod.shown_by}
+        is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
+        for name, explained in (("value", explained_promql), ("busiest GPU", explained_busiest)):
+            text = explained(
+                spec,
+                answered.exporters,
+                shown_by=shown_by,
+                owned=is_owned,
+                step_seconds=answered.step_seconds,
+            )
+            yield Query(name, text)
     elif not settings.is_hidden(spec, "query"):
         yield Query("query", spec.query.text)
     is_shown = not any(settings.is_hidden(spec, key) for key in _DEMAND_KEYS)
     if spec.demand is not None and is_shown:
         yield Query("demand", spec.demand.text)
-
-
-def _written(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:
-    view = answered.view
-    shown_by = {metric for pod in pods if pod.was_seen for metric in pod.shown_by}
-    is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
-    for name, explained in (("value", explained_promql), ("busiest GPU", explained_busiest)):
-        text = explained(
-            answered.spec,
-            answered.exporters,
-            shown_by=shown_by,
-            owned=is_owned,
-            step_seconds=answered.step_seconds,
-        )
-        yield Query(name, text)

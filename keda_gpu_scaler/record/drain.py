@@ -29,7 +29,7 @@ _SHOWN = 300
 def drain(record: Record) -> Iterator[str]:
     """Yield lines for a shell: a comment, or a command about one pod, the least busy first."""
     yield _comment(f"{record.scaled_object}: {record.workload} by {record.metric_name}")
-    namespace = next((one.value for one in record.settings if one.key == "namespace"), "")
+    namespace = next((each.value for each in record.settings if each.key == "namespace"), "")
     if not workload.is_namespace(namespace):
         yield "# no costs: the namespace of its pods is not known here"
         return
@@ -37,8 +37,8 @@ def drain(record: Record) -> Iterator[str]:
     if kind in _OTHERS:
         yield f"# no costs: {_OTHERS[kind]}"
         return
-    there = [pod for pod in record.pods if pod.state not in _GONE]
-    known = [pod for pod in there if pod.load is not None and workload.is_name(pod.name)]
+    existing = [pod for pod in record.pods if pod.state not in _GONE]
+    known = [pod for pod in existing if pod.load is not None and workload.is_name(pod.name)]
     if not known:
         yield "# no costs: no pod's load is known"
     annotate = f"kubectl annotate pod --namespace {namespace}"
@@ -49,9 +49,9 @@ def drain(record: Record) -> Iterator[str]:
         yield _comment(f"load {load:g} {record.unit}{moment}")
         cost = levels.index((load, busiest)) - len(levels)
         yield f"{annotate} {pod.name} --overwrite {ANNOTATION}={cost}"
-    costly = {pod.name for pod in known}
-    for pod in there:
-        if pod.name in costly:
+    with_cost = {pod.name for pod in known}
+    for pod in existing:
+        if pod.name in with_cost:
             continue
         yield _comment(f"{pod.name} gets none, and loses one from before: {pod.reason}")
         if workload.is_name(pod.name):
@@ -68,5 +68,5 @@ def _level(pod: Pod) -> tuple[float, float]:
 
 def _comment(text: str) -> str:
     """Return a comment of one line, whatever is in the text."""
-    shown = "".join(one if one.isprintable() else "?" for one in text[:_SHOWN])
-    return f"# {shown}".rstrip()
+    printable = "".join(char if char.isprintable() else "?" for char in text[:_SHOWN])
+    return f"# {printable}".rstrip()

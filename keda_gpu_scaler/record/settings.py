@@ -8,7 +8,7 @@ from keda_gpu_scaler.spec.spec import AVERAGED_WINDOW_SECONDS, WINDOW_SECONDS, T
 from keda_gpu_scaler.trigger import KEYS
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 
-_USUAL_WINDOW = (
+_DEFAULT_WINDOW = (
     f"{durations.text(WINDOW_SECONDS)}; {durations.text(AVERAGED_WINDOW_SECONDS)} where the "
     "exporter's number is itself an average"
 )
@@ -25,19 +25,19 @@ def settings(spec: TriggerSpec) -> tuple[Setting, ...]:
 
     What the user wrote is shown as it was written, and of what was not written the default.
     """
-    given, usual = dict(spec.given), dict(_usual(spec))
-    found: list[Setting] = []
+    written, defaults = dict(spec.given), dict(_defaults(spec))
+    shown: list[Setting] = []
     for key in KEYS:
         if is_hidden(spec, key):
-            found.append(Setting(key, HIDDEN, Origin.ENVIRONMENT))
-        elif key in given:
-            found.append(Setting(key, given[key], Origin.TRIGGER))
-        elif key in usual:
-            found.append(Setting(key, usual[key], Origin.DEFAULT))
-    return tuple(found)
+            shown.append(Setting(key, HIDDEN, Origin.ENVIRONMENT))
+        elif key in written:
+            shown.append(Setting(key, written[key], Origin.TRIGGER))
+        elif key in defaults:
+            shown.append(Setting(key, defaults[key], Origin.DEFAULT))
+    return tuple(shown)
 
 
-def _usual(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
+def _defaults(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
     """Yield the value of each key that may be left out."""
     yield "workload", spec.workload
     yield "namespace", spec.pods.namespace
@@ -46,7 +46,7 @@ def _usual(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
         yield "profile", spec.profile
     yield "aggregation", spec.aggregation
     yield "gpuAggregation", spec.gpu_aggregation
-    yield "window", _USUAL_WINDOW
+    yield "window", _DEFAULT_WINDOW
     yield "activationThreshold", f"{spec.activation_threshold:g}"
     yield "activationWindow", durations.text(spec.activation_window_seconds)
     if spec.demand is not None:

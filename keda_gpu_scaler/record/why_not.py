@@ -58,22 +58,22 @@ class WhyNot:
 
 
 def why_not(record: Record, wanted: int) -> WhyNot:
-    """Return what would give so many replicas, by what a record knows.
-
-    Args:
-        record: of the trigger, as it is now.
-        wanted: how many; 0 is KEDA's part, and more than 0 the HPA's.
-    """
+    """Return what would give so many replicas: 0 is KEDA's part, and more than 0 the HPA's."""
     replicas = record.metrics[0].replicas if record.metrics else 0
     ways: list[Way] = []
     if wanted == 0 or replicas == 0:
         is_so = record.active is False if wanted == 0 else bool(record.active) and wanted == 1
         reasons = [*_by_keda(record, wanted, replicas)]
     else:
-        asked = _asked_by_all(record, replicas)
-        is_so, reasons = asked == wanted, [*_by_hpa(record, asked, wanted, replicas)]
-        if not is_so and (wanted > asked or _is_whole(record, replicas)):
-            ways = [*_ways(record, wanted)]
+        # The HPA takes the most; a metric without a value holds what there is.
+        desired = max(
+            _desired(metric, metric.value, metric.target) if _is_usable(metric) else replicas
+            for metric in record.metrics
+        )
+        is_so, reasons = desired == wanted, [*_by_hpa(record, desired, wanted, replicas)]
+        if not is_so and (wanted > desired or _is_whole(record, replicas)):
+            for metric in _to_change(record, wanted):
+                ways += _ways(record, metric, wanted)
             reasons += _impossible(record, wanted, ways)
     return WhyNot(
         scaled_object=record.scaled_object,
@@ -108,14 +108,14 @@ def _by_keda(record: Record, wanted: int, replicas: int) -> Iterator[str]:
         yield f"{signal.signal} is {signal.says}: {signal.reason}{numbers}"
 
 
-def _by_hpa(record: Record, asked: int, wanted: int, replicas: int) -> Iterator[str]:
+def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterator[str]:
     without = [metric.name for metric in record.metrics if not _is_usable(metric)]
     if record.active is False:
         yield _INACTIVE
     yield from (f"{name} has no value, which holds the replicas" for name in without)
-    if asked == wanted:
+    if desired == wanted:
         yield f"the trigger asks for {wanted}"
-    elif wanted < asked and not _is_whole(record, replicas):
+    elif wanted < desired and not _is_whole(record, replicas):
         if record.measured < replicas:
             known = f"{record.measured} of {replicas} replicas"
             yield f"the load of {known} is known: fewer are not asked for"
@@ -125,7 +125,7 @@ def _by_hpa(record: Record, asked: int, wanted: int, replicas: int) -> Iterator[
     limit = rules.scale_up_limit(replicas)
     if wanted > limit:
         yield f"without other policies the HPA goes from {replicas} to at most {limit} at once"
-    if wanted < asked and len(_to_change(record, wanted)) > 1:
+    if wanted < desired and len(_to_change(record, wanted)) > 1:
         yield "every metric that asks for more has to change: the HPA takes the largest number"
 
 
@@ -143,32 +143,27 @@ def _impossible(record: Record, wanted: int, ways: Iterable[Way]) -> Iterator[st
 def _to_change(record: Record, wanted: int) -> list[Metric]:
     """Return the metrics that ask for more; if none does, those that could ask for so many."""
     usable = [metric for metric in record.metrics if _is_usable(metric)]
-    more = [metric for metric in usable if _asked(metric, metric.value, metric.target) > wanted]
+    more = [metric for metric in usable if _desired(metric, metric.value, metric.target) > wanted]
     return more or [
-        metric for metric in usable if _asked(metric, metric.value, metric.target) < wanted
+        metric for metric in usable if _desired(metric, metric.value, metric.target) < wanted
     ]
 
 
-def _ways(record: Record, wanted: int) -> Iterator[Way]:
-    for metric in _to_change(record, wanted):
-        yield from _ways_of(record, metric, wanted)
-
-
-def _ways_of(record: Record, metric: Metric, wanted: int) -> Iterator[Way]:
-    is_more = _asked(metric, metric.value, metric.target) < wanted
+def _ways(record: Record, metric: Metric, wanted: int) -> Iterator[Way]:
+    is_more = _desired(metric, metric.value, metric.target) < wanted
     edge = _edge(metric, wanted, is_more=is_more)
     if metric.metric_type == rules.MetricType.VALUE:
         edge /= metric.replicas  # the HPA multiplies an average by them
     value = _nearest(
         edge * rules.milli(metric.target),
-        lambda value: _asked(metric, value, metric.target) == wanted,
+        lambda value: _desired(metric, value, metric.target) == wanted,
         is_upwards=is_more,
     )
     if value is not None:
         yield _way(record, metric, None, value, is_least=is_more)
     target = _nearest(
         rules.milli(metric.value or 0.0) / edge,
-        lambda target: _asked(metric, metric.value, target) == wanted,
+        lambda target: _desired(metric, metric.value, target) == wanted,
         is_upwards=not is_more,
     )
     is_demand = metric.name == METRIC_NAME
@@ -213,11 +208,11 @@ def _nearest(
 ) -> float | None:
     """Return the number next to a bound from which on something is so; None: it is not so there."""
     near = range(int(thousandths) - 1, int(thousandths) + 3)
-    tried = (each / _MILLI for each in (near if is_upwards else reversed(near)) if each > 0)
-    return next((each for each in tried if is_enough(each)), None)
+    candidates = (milli / _MILLI for milli in (near if is_upwards else reversed(near)) if milli > 0)
+    return next((candidate for candidate in candidates if is_enough(candidate)), None)
 
 
-def _asked(metric: Metric, value: float | None, target: float) -> int:
+def _desired(metric: Metric, value: float | None, target: float) -> int:
     """Return what the HPA would ask for, which is never less than 1."""
     kind = rules.MetricType(metric.metric_type)
     step = rules.recommend(
@@ -226,14 +221,6 @@ def _asked(metric: Metric, value: float | None, target: float) -> int:
         rules.Tolerances(up=metric.tolerance, down=metric.tolerance),
     )
     return 1 if step is None else max(1, step.replicas)
-
-
-def _asked_by_all(record: Record, replicas: int) -> int:
-    """Return the most that a metric asks for; one without a value holds what there is."""
-    return max(
-        _asked(metric, metric.value, metric.target) if _is_usable(metric) else replicas
-        for metric in record.metrics
-    )
 
 
 def _is_usable(metric: Metric) -> bool:
@@ -263,10 +250,10 @@ def _unknown(record: Record) -> Iterator[str]:
         yield record.source.trouble
     pods = [pod for pod in record.pods if not pod.counts and pod.state in _AWAITED]
     yield from (f"pod {pod.name}: {pod.reason}" for pod in pods[:_PODS_NAMED])
-    there = sum(count.pods for count in record.pod_counts if count.state in _AWAITED)
-    left = max(len(pods), there) - _PODS_NAMED
-    if left > 0:
-        yield f"and {left} more pods"
+    in_all = sum(count.pods for count in record.pod_counts if count.state in _AWAITED)
+    more = max(len(pods), in_all) - _PODS_NAMED
+    if more > 0:
+        yield f"and {more} more pods"
 
 
 def _number(value: float, unit: str) -> str:

@@ -21,13 +21,13 @@ _WORKLOAD = re.compile(
 def from_json(body: bytes, cluster: Cluster, workload: Key) -> Wanted:
     """Read a JSON object; fields that it leaves out stay as they are."""
     try:
-        given = Wanted.model_validate_json(body)
+        requested = Wanted.model_validate_json(body)
     except pydantic.ValidationError as error:
         raise ValueError(_sentence(error)) from error
-    if refused := sorted(given.model_fields_set - cluster.changeable):
-        fields, changeable = ", ".join(refused), ", ".join(sorted(cluster.changeable))
+    if unchangeable := sorted(requested.model_fields_set - cluster.changeable):
+        fields, changeable = ", ".join(unchangeable), ", ".join(sorted(cluster.changeable))
         raise ValueError(f"{fields}: not up to the simulator here; only {changeable} can change")
-    return cluster.wanted_of(workload).model_copy(update=given.model_dump(exclude_unset=True))
+    return cluster.wanted_of(workload).model_copy(update=requested.model_dump(exclude_unset=True))
 
 
 def from_text(text: str) -> tuple[Key, Wanted]:
@@ -57,5 +57,7 @@ def key(names: Mapping[str, str]) -> Key:
 
 
 def _sentence(error: pydantic.ValidationError) -> str:
-    mistakes = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    mistakes = (
+        f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()
+    )
     return "; ".join(mistake.removeprefix(": ") for mistake in mistakes)

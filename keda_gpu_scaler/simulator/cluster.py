@@ -135,7 +135,12 @@ class Cluster:
     def show(self, nodes: Mapping[str, int], pods: Iterable[Pod]) -> None:
         """Show nodes with so many GPUs, and those pods on them that the exporter names."""
         self.pods = {pod.uid: pod for pod in pods if pod.node in nodes and self._is_named(pod)}
-        self.nodes = {name: self._grown(name, gpus) for name, gpus in nodes.items()}
+        holders_by_node: dict[str, list[str | None]] = {}
+        for name, gpus in nodes.items():
+            # A GPU of a pod that is gone is free again; a GPU itself never goes.
+            holders = [uid if uid in self.pods else None for uid in self.nodes.get(name, [])]
+            holders_by_node[name] = holders + [None] * (gpus - len(holders))
+        self.nodes = holders_by_node
         placed = {uid for holders in self.nodes.values() for uid in holders}
         for uid, pod in self.pods.items():
             if uid not in placed:
@@ -143,11 +148,6 @@ class Cluster:
 
     def _is_named(self, pod: Pod) -> bool:
         return not pod.completed or self.wanted_of(pod.workload).completed_percent is not None
-
-    def _grown(self, name: str, gpus: int) -> list[str | None]:
-        """Take the GPUs back from pods that are gone; a GPU never goes."""
-        holders = [uid if uid in self.pods else None for uid in self.nodes.get(name, [])]
-        return holders + [None] * (gpus - len(holders))
 
     def _place(self, pod: Pod) -> None:
         """Give a pod the first free GPUs; add some to the node if too few are free."""
@@ -172,15 +172,17 @@ class Cluster:
         The offered load spreads evenly over the GPUs of the Ready pods; load above 100 % of a GPU
         waits, as on a real one.
         """
-        ready: Counter[Key] = Counter()
+        ready_gpus: Counter[Key] = Counter()
         for pod in self.pods.values():
-            ready[pod.workload] += pod.gpus if pod.is_ready(now) else 0
-        return {uid: self._percent(pod, ready[pod.workload], now) for uid, pod in self.pods.items()}
+            ready_gpus[pod.workload] += pod.gpus if pod.is_ready(now) else 0
+        return {
+            uid: self._percent(pod, ready_gpus[pod.workload], now) for uid, pod in self.pods.items()
+        }
 
-    def _percent(self, pod: Pod, ready: int, now: float) -> float:
+    def _percent(self, pod: Pod, ready_gpus: int, now: float) -> float:
         wanted = self.wanted_of(pod.workload)
         if pod.is_ready(now):
-            return min(100, wanted.load / ready)
+            return min(100, wanted.load / ready_gpus)
         if pod.completed:
             return wanted.completed_percent or 0
         return wanted.draining_percent if pod.terminating else wanted.loading_percent
@@ -215,10 +217,10 @@ class MadeUp(Cluster):
         own = [pod for pod in self.pods.values() if pod.workload == key]
         others = [pod for pod in self.pods.values() if pod.workload != key]
         kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
-        created = [self._pod(key, wanted, now) for _ in range(wanted.replicas - len(kept))]
+        created = [self._new_pod(key, wanted, now) for _ in range(wanted.replicas - len(kept))]
         self.show({_NODE: 1}, [*others, *kept, *created])
 
-    def _pod(self, key: Key, wanted: Wanted, now: float) -> Pod:
+    def _new_pod(self, key: Key, wanted: Wanted, now: float) -> Pod:
         name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))
         return Pod(
             uid=name,

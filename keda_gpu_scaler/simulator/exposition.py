@@ -70,7 +70,7 @@ def whole_page(cluster: Cluster, now: float) -> bytes:
 def families(gpus: Iterable[Gpu]) -> list[Metric]:
     """Return the metrics of dcgm-exporter for these GPUs."""
     labelled = [(_labels(gpu), gpu) for gpu in gpus]
-    return [family(each, labelled) for each in _FIELDS]
+    return [family(field, labelled) for field in _FIELDS]
 
 
 def _labels(gpu: Gpu) -> dict[str, str]:
@@ -119,4 +119,4 @@ class _Page(Collector):
 
 def text(metrics: Iterable[Metric]) -> bytes:
     """Return the metrics that have samples as a page."""
-    return exposition.generate_latest(_Page(each for each in metrics if each.samples))
+    return exposition.generate_latest(_Page(metric for metric in metrics if metric.samples))

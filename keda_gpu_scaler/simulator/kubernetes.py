@@ -40,27 +40,23 @@ def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
     """Yield the pods with GPUs, from the time they are scheduled to a node."""
     for pod in listed:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
-        holders = [each for each in spec.containers if _gpus(each)]
-        if holders and spec.nodeName:
-            yield _pod(pod.metadata or ObjectMeta(), spec.nodeName, status, holders)
-
-
-def _pod(
-    metadata: ObjectMeta, node: str, status: PodStatus, holders: list[Container]
-) -> cluster.Pod:
-    name = metadata.name or ""
-    conditions = {each.type: each.status for each in status.conditions or []}
-    return cluster.Pod(
-        uid=metadata.uid or name,
-        name=name,
-        workload=cluster.Key(metadata.namespace or "", _workload(metadata)),
-        node=node,
-        gpus=sum(map(_gpus, holders)),
-        container=holders[0].name,
-        ready_at=-math.inf if conditions.get("Ready") == "True" else math.inf,
-        terminating=metadata.deletionTimestamp is not None,
-        completed=status.phase in _COMPLETED,
-    )
+        holders = [container for container in spec.containers if _gpus(container)]
+        if not holders or not spec.nodeName:
+            continue
+        metadata = pod.metadata or ObjectMeta()
+        name = metadata.name or ""
+        conditions = {condition.type: condition.status for condition in status.conditions or []}
+        yield cluster.Pod(
+            uid=metadata.uid or name,
+            name=name,
+            workload=cluster.Key(metadata.namespace or "", _workload(metadata)),
+            node=spec.nodeName,
+            gpus=sum(map(_gpus, holders)),
+            container=holders[0].name,
+            ready_at=-math.inf if conditions.get("Ready") == "True" else math.inf,
+            terminating=metadata.deletionTimestamp is not None,
+            completed=status.phase in _COMPLETED,
+        )
 
 
 def _workload(metadata: ObjectMeta) -> str:
@@ -95,19 +91,12 @@ async def following(  # noqa: PLR0913 - all but three have defaults
     pause_seconds: float = _PAUSE_SECONDS,
     config: lightkube.KubeConfig | None = None,
 ) -> AsyncIterator[None]:
-    """Follow a cluster until the block ends.
+    """Show what a cluster has until the block ends.
 
-    Args:
-        shown: what to keep up to date.
-        on_list: is called after every list that succeeded.
-        report: is called once when nodes and pods cannot be listed, and once when they can again.
-        namespace: the namespace of the pods; None: all namespaces.
-        node_labels: the labels of the nodes.
-        pause_seconds: the pause between two lists.
-        config: how to reach the cluster; None: by the service account or KUBECONFIG.
-
-    Raises:
-        errors.SettingsError: the configuration names no cluster.
+    `on_list` is called after every list that succeeded, `report` once when nodes and pods cannot be
+    listed, and once when they can again. Without a namespace, pods of all namespaces are shown.
+    SettingsError if the configuration, by default the service account or KUBECONFIG, names no
+    cluster.
     """
     api = _client(config)
 

@@ -53,14 +53,14 @@ class _Api:
 
     async def workloads(self, _request: Request) -> Response:
         """List the workloads with their pods."""
-        shown = [self._description(key) for key in sorted(self._cluster.workloads)]
-        return JSONResponse({"workloads": shown})
+        descriptions = [self._description(key) for key in sorted(self._cluster.workloads)]
+        return JSONResponse({"workloads": descriptions})
 
     async def put(self, request: Request) -> Response:
         """Create a workload, or change the given fields of one."""
         try:
             key = changes.key(request.path_params)
-            wanted = changes.from_json(await _body(request), self._cluster, key)
+            wanted = changes.from_json(await _read_body(request), self._cluster, key)
         except ValueError as error:
             raise HTTPException(_UNPROCESSABLE, str(error)) from error
         self._cluster.put(key, wanted, self._clock())
@@ -91,11 +91,11 @@ def _page(text: bytes) -> Response:
 
 
 async def _refusal(_request: Request, error: Exception) -> Response:
-    refused = cast("HTTPException", error)  # Starlette calls it for no other class
-    return JSONResponse({"error": refused.detail}, refused.status_code, refused.headers)
+    refusal = cast("HTTPException", error)  # Starlette calls it for no other class
+    return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     """Read the body, up to its limit."""
     body = bytearray()
     async for chunk in request.stream():

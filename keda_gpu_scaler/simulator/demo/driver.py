@@ -72,7 +72,9 @@ class Scaler:
             scaledObjectRef=self._trigger, metricName=spec.metricName
         )
         answer = await self._stub.GetMetrics(request)
-        values = [_number(each.metricValueFloat, each.metricValue) for each in answer.metricValues]
+        values = [
+            _number(value.metricValueFloat, value.metricValue) for value in answer.metricValues
+        ]
         return rules.Metric(
             value=sum(values) if values else None,
             target=_number(spec.targetSizeFloat, spec.targetSize),
@@ -85,6 +87,11 @@ class Scaler:
             for trigger in page.json()["triggers"]:
                 return trigger["state"], trigger["reason"]
         return "", ""
+
+
+def _is_idle(answer: Answer, replicas: int) -> bool:
+    """Tell whether an answer is about so many idle replicas: without one there is no value."""
+    return answer.active is False and (answer.value is not None) == (replicas > 0)
 
 
 def _number(exact: float, rounded: int) -> float:
@@ -121,16 +128,16 @@ class Scaled:
 
     def poll(self, now: float, load: float, active: bool | None) -> None:  # noqa: FBT001 - as IsActive returns it
         """Let KEDA act on its trigger and on the router's, which is active above 0."""
-        self._take("KEDA", self.keda.poll(now, self.replicas, [active, load > 0]))
+        self._set_replicas("KEDA", self.keda.poll(now, self.replicas, [active, load > 0]))
 
     def sync(self, now: float, load: float, metrics: Sequence[rules.Metric]) -> None:
         """Let the HPA act on all metrics of the ScaledObject."""
         router = rules.Metric(value=load, target=scenario.ROUTER_TARGET)
         gpu = metrics or (rules.Metric(value=None, target=scenario.THRESHOLD),)
         scale = rules.Scale.steady(self.replicas)
-        self._take("HPA", self.hpa.sync(now, scale, [*gpu, router]))
+        self._set_replicas("HPA", self.hpa.sync(now, scale, [*gpu, router]))
 
-    def _take(self, who: str, step: rules.Step) -> None:
+    def _set_replicas(self, who: str, step: rules.Step) -> None:
         self.replicas, self._sentence = step.replicas, f"{who}: {step.reason}"
 
     def add(self, load: float, utilization: float | None) -> None:
@@ -168,32 +175,26 @@ class Driver:
         """Let the scaler see an idle replica come and go, as in a cluster that has run for a while.
 
         A scaler that has just started takes no absence of pods for a fact: for the first minute it
-        answers that it does not know.
-
-        Raises:
-            scenario.DemoError: it does not get there in time.
+        answers that it does not know. DemoError if it does not get there in time.
         """
         clock = asyncio.get_running_loop().time
         ends = clock() + self.patience_seconds
         for replicas in (1, 0):
             self._apply(self.ours.key, 0, replicas)
-            while not self._knows(await self.ask(), replicas):
+            self.answer = await self.ask()
+            while not _is_idle(self.answer, replicas):
                 if clock() >= ends:
                     raise scenario.DemoError(f"the scaler does not answer: {self.answer.reason}")
                 await asyncio.sleep(scenario.SYNC_SECONDS)
-
-    def _knows(self, answer: Answer, replicas: int) -> bool:
-        """Tell whether the answer is about so many idle replicas."""
-        self.answer = answer
-        return answer.active is False and (answer.value is not None) == (replicas > 0)
+                self.answer = await self.ask()
 
     async def run(self) -> str:
         """Play all phases and return the summary; DemoError if one fails."""
         clock = asyncio.get_running_loop().time
         begin, tick, finished = clock(), 0, False
         while not finished:
-            for each in (self.ours, self.usual):
-                self._apply(each.key, self.progress.phase.load, each.replicas)
+            for scaled in (self.ours, self.usual):
+                self._apply(scaled.key, self.progress.phase.load, scaled.replicas)
             await asyncio.sleep(max(0, begin + tick * scenario.SYNC_SECONDS - clock()))
             await self._tick(clock() - begin, polls=tick % scenario.POLL_TICKS == 0)
             finished = self.progress.advance(clock() - begin, self.ours.replicas)
@@ -202,7 +203,7 @@ class Driver:
 
     async def _tick(self, now: float, *, polls: bool) -> None:
         load = self.progress.phase.load
-        ours, usual = (self._utilization(each.key) for each in (self.ours, self.usual))
+        ours, usual = (self._utilization(scaled.key) for scaled in (self.ours, self.usual))
         # The usual recipe is KEDA's prometheus trigger with `avg()`: an empty answer is 0, its
         # default (`ignoreNullValues`), and anything above 0 is active.
         average = rules.Metric(value=usual or 0.0, target=scenario.THRESHOLD)
@@ -236,5 +237,5 @@ class Driver:
     def _utilization(self, key: cluster.Key) -> float | None:
         """Return the mean of the whole numbers that the exporter shows; None: there is no pod."""
         gpus = self.simulated.gpus(asyncio.get_running_loop().time())
-        shown = [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]
-        return mean(shown) if shown else None
+        percents = [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]
+        return mean(percents) if percents else None

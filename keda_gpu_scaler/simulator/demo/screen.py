@@ -89,7 +89,10 @@ def _curves(ours: Sequence[Side], usual: Sequence[Side]) -> Table:
     ):
         values = [[quantity(side) for side in past] for past in (ours, usual)]
         table.add_row(name, *(Text(shown(past[-1]), "bold") for past in values))
-        table.add_row("", *(_curve(*each, top, lines) for each in zip(values, colors, strict=True)))
+        curves = (
+            _curve(side, color, top, lines) for side, color in zip(values, colors, strict=True)
+        )
+        table.add_row("", *curves)
     return table
 
 
@@ -105,7 +108,7 @@ def area(values: Sequence[float], top: float, lines: int) -> list[str]:
     full = len(_BARS) - 1
     eighths = [round(min(value / top, 1) * lines * full) for value in values]
     return [
-        "".join(_BARS[min(full, max(0, each - full * below))] for each in eighths)
+        "".join(_BARS[min(full, max(0, height - full * below))] for height in eighths)
         for below in reversed(range(lines))
     ]
 
