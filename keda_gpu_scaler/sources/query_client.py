@@ -78,7 +78,7 @@ class QueryClient:
         """Read the large answers of one context at a time, until it ends."""
         return self._endpoint.turn()
 
-    async def asked(
+    async def fetch(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
     ) -> Result:
         """Send a query, and return the answer as `parse` reads it.

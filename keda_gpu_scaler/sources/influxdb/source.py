@@ -95,7 +95,7 @@ class InfluxdbSource:
         if self._server_clock.is_synchronized:
             return
         text = influxql.policies(self._settings.database)
-        seconds = await self._numbers.asked("clock", text, None, api.clock)
+        seconds = await self._numbers.fetch("clock", text, None, api.clock)
         self._server_clock.set(seconds)
 
     @property
@@ -161,7 +161,7 @@ class InfluxdbSource:
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
         async with self._number_turns:
-            return await self._numbers.asked("demand", select, None, api.number)
+            return await self._numbers.fetch("demand", select, None, api.number)
 
     def _for_layout(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query for this layout: without metric names there is utilization only."""
@@ -200,7 +200,7 @@ class InfluxdbSource:
         return [
             series
             for text in query.texts(LONGEST_BYTES)
-            for series in await self._queries.asked(kind, text, at, api.series)
+            for series in await self._queries.fetch(kind, text, at, api.series)
         ]
 
 

@@ -172,7 +172,7 @@ class Api:
         doing, path = f"watch {resource}", resource.path()
         async with self._answer(doing, path, query, accept, seconds=None) as answer:
             async for line in _lines(answer):
-                yield _change(json.decode(line, type=_Line))
+                yield _parse_change(json.decode(line, type=_Line))
 
     async def selector(self, scale: Scale) -> str:
         """Return the label selector of a scale target as text; empty: it has none."""
@@ -217,7 +217,7 @@ class Api:
                 self._client.stream("GET", path, params=query, headers=headers) as answer,
             ):
                 if answer.is_error:
-                    raise _refusal(answer.status_code, _message(await _body(answer)))
+                    raise _refusal(answer.status_code, _parse_message(await _body(answer)))
                 yield answer
         except errors.SourceError as error:
             raise type(error)(f"cannot {doing}: {error}") from error
@@ -256,7 +256,7 @@ async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
         yield rest
 
 
-def _change(line: _Line) -> Change:
+def _parse_change(line: _Line) -> Change:
     if line.type == "ERROR":
         status = json.decode(line.object, type=_Status)
         raise _refusal(status.code, status.message)
@@ -266,7 +266,7 @@ def _change(line: _Line) -> Change:
     return Change(item.metadata.resource_version, item, is_deleted=line.type == "DELETED")
 
 
-def _message(body: bytearray) -> str:
+def _parse_message(body: bytearray) -> str:
     """Return the API server's own words; a proxy in front of it writes something else."""
     try:
         return json.decode(body, type=_Status).message

@@ -97,4 +97,4 @@ class RowQueryClient(QueryClient):
         parse: Callable[[Answer], list[Row]],
     ) -> list[Row]:
         texts = (promql,) if isinstance(promql, str) else promql.texts(self.longest_bytes)
-        return [row for text in texts for row in await self.asked(kind, text, at, parse)]
+        return [row for text in texts for row in await self.fetch(kind, text, at, parse)]

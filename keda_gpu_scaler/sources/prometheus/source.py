@@ -128,14 +128,14 @@ class PrometheusSource:
         the answer here is its clock, and no query is about a later instant.
         """
         if self._at is None and not self._server_clock.is_synchronized:
-            there = await self._numbers.asked("clock", "time()", None, api.clock)
+            there = await self._numbers.fetch("clock", "time()", None, api.clock)
             self._server_clock.set(there.seconds)
             self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
         now = self._present()
         if self._is_late and now >= self._lag_due_at:
             self._lag_due_at = now + UNANSWERED_SECONDS
             with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
-                age = await self._numbers.asked("lag", NEWEST_AGE, now, api.number)
+                age = await self._numbers.fetch("lag", NEWEST_AGE, now, api.number)
                 self._lag_due_at = now + self.step_seconds
                 if age is not None:
                     self._note_age(now, age)
@@ -216,7 +216,7 @@ class PrometheusSource:
         VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
         async with self._endpoint.number_turns:
-            return await self._numbers.asked("demand", text, self._at, api.number)
+            return await self._numbers.fetch("demand", text, self._at, api.number)
 
     async def _fetch_observation(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float

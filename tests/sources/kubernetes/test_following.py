@@ -318,7 +318,7 @@ async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> N
     following = asyncio.create_task(followed.run())
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await followed.tried()
+            await followed.wait_for_first_list()
     finally:
         following.cancel()
         await asyncio.wait({following})
