@@ -39,7 +39,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)
     scrapes = {_target(row): scrape_times(row.points) for row in by_stat["scraped"]}
-    owners = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
+    links = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
     numbers = {
         stat: {
             _key(row): _value(row)
@@ -51,7 +51,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
     return Evidence(
         pods={
-            key: _statement(key, _owners(key, owner, owners), numbers, phases.get(key, "Running"))
+            key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
             for key, owner in _controllers(by_stat["pod"]).items()
         },
         without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"] if _value(row) == 0),
@@ -78,10 +78,15 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
 
 def _statement(
     key: PodKey,
-    owners: frozenset[Owner],
+    owner: Owner,
+    links: Mapping[tuple[str, Owner], Owner],
     numbers: Mapping[str, Mapping[PodKey, float]],
     phase: str,
 ) -> PodStatement:
+    owners = frozenset[Owner]()
+    if owner.name:
+        above = links.get((key[0], owner))
+        owners = frozenset({owner} if above is None else {owner, above})
     ready: bool | None = None
     if (number := numbers["ready"].get(key)) in (0, 1):
         ready = number == 1
@@ -109,15 +114,6 @@ def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
         if controls or _key(row) not in controllers:
             controllers[_key(row)] = _owner(row.labels) if controls else NO_OWNER
     return controllers
-
-
-def _owners(
-    key: PodKey, owner: Owner, links: Mapping[tuple[str, Owner], Owner]
-) -> frozenset[Owner]:
-    if not owner.name:
-        return frozenset()
-    above = links.get((key[0], owner))
-    return frozenset({owner} if above is None else {owner, above})
 
 
 def _owner(labels: Mapping[str, str]) -> Owner:

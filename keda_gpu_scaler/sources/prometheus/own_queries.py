@@ -7,7 +7,7 @@ that a pod has ended.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from keda_gpu_scaler.query import profiles
@@ -61,6 +61,10 @@ def element_series(
 
 
 def _series(pod: PodKey, row: Row) -> Series:
+    # A pod's elements are told apart by their board, if they name one, and all other labels.
+    labels = row.labels
+    board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
+    others = (f"{name}={text}" for name, text in sorted(labels.items()) if name not in _POD_LABELS)
     # NaN and infinities are not between 0 and the largest number.
     believed = [
         (time, value)
@@ -69,21 +73,14 @@ def _series(pod: PodKey, row: Row) -> Series:
     ]
     return Series(
         *pod,
-        _gpu(row.labels),
-        Target(row.labels.get("job", ""), row.labels.get("instance", "")),
+        f"{board}/{','.join(others)}",
+        Target(labels.get("job", ""), labels.get("instance", "")),
         present=tuple(time for time, _ in row.points),
         times=tuple(time for time, _ in believed),
         values=tuple(value for _, value in believed),
         averaged=False,
         shown_by=("the query of the trigger",),
     )
-
-
-def _gpu(labels: Mapping[str, str]) -> str:
-    """Identify an element of a pod by its board, if it names one, and all its other labels."""
-    board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
-    rest = (f"{name}={text}" for name, text in sorted(labels.items()) if name not in _POD_LABELS)
-    return f"{board}/{','.join(rest)}"
 
 
 OWN_BYTES = 2**20
