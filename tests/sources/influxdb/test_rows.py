@@ -106,21 +106,21 @@ def test_tags_that_are_named_say_whose_it_is_whatever_else_there_is() -> None:
     tags = {"ns": "ml", "Pod": "bert-0", "card": "GPU-1", "pod_name": "exporter", "pod": "exporter"}
     schema = Schema(namespace_tag="ns", pod_tag="Pod", gpu_tag="card")
 
-    (one,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema).series
+    (gpu,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema).series
 
-    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
+    assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
 
 
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
-    (one,) = observed(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)])).series
-    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
+    (gpu,) = observed(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)])).series
+    assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
 
 
 def test_a_gpu_that_no_tag_names_keeps_what_its_exporter_calls_it() -> None:
     tags = {"namespace": "ml", "pod": "bert-0", "gpu": "3"}
-    (one,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)])).series
-    assert one.gpu == "#3"
+    (gpu,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)])).series
+    assert gpu.gpu == "#3"
 
 
 def test_a_pod_is_as_old_as_its_newest_point() -> None:
@@ -149,12 +149,12 @@ def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
     at = AT // 120 * 120
     series = Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)])
 
-    found = rows.record(read(series), hour, at, 120)
+    observation = rows.record(read(series), hour, at, 120)
 
-    (one,) = found.series
-    assert one.present == (at - 240, at - 120)
-    assert found.instants[-1] == at
-    assert len(found.instants) == 30
+    (gpu,) = observation.series
+    assert gpu.present == (at - 240, at - 120)
+    assert observation.instants[-1] == at
+    assert len(observation.instants) == 30
 
 
 @pytest.mark.parametrize(

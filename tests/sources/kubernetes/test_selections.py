@@ -95,12 +95,12 @@ async def test_pods_come_and_go_with_their_labels(bench: Bench) -> None:
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
-        await until_evidence(following, lambda found: _ours(found) == {"a", "b", "c"})
+        await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b", "c"})
         bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="bert", role="head"))
-        await until_evidence(following, lambda found: _ours(found) == {"a", "b"})
+        await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b"})
         bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
-        found = await until_evidence(following, lambda found: found.pods["ml", "b"].ended)
-        assert _ours(found) == {"a", "b"}
+        evidence = await until_evidence(following, lambda evidence: evidence.pods["ml", "b"].ended)
+        assert _ours(evidence) == {"a", "b"}
 
 
 async def test_one_of_another_namespace_selects_nobody_here(bench: Bench) -> None:
@@ -179,8 +179,8 @@ async def test_a_selector_that_was_known_is_trusted_for_a_minute(bench: Bench) -
             await _read_again(bench, following)
             assert _sure(await until_evidence(following, bool))
         await _read_again(bench, following)
-        found = await until_evidence(following, lambda found: not _sure(found))
-        assert _ours(found) == {"a", "b"}, "what was known of them stays"
+        evidence = await until_evidence(following, lambda evidence: not _sure(evidence))
+        assert _ours(evidence) == {"a", "b"}, "what was known of them stays"
         assert await following.target(BERT, PATIENCE_SECONDS) == PODS
         del bench.api.selectors[SCALE]
         bench.api.selectors[SCALE] = "app=bert"
@@ -196,8 +196,8 @@ async def test_a_selector_that_became_empty_is_not_trusted_for_a_moment(bench: B
         await following.target(BERT, PATIENCE_SECONDS)
         bench.api.selectors[SCALE] = ""
         await _read_again(bench, following)
-        found = await until_evidence(following, lambda found: not _sure(found))
-        assert _ours(found) == {"a", "b"}
+        evidence = await until_evidence(following, lambda evidence: not _sure(evidence))
+        assert _ours(evidence) == {"a", "b"}
 
 
 async def test_what_nobody_uses_any_more_is_forgotten(bench: Bench) -> None:

@@ -92,9 +92,9 @@ async def observed(source: PrometheusSource, namespace: str, at: float) -> Obser
     return await source.ports().within(namespace).samples.fetch(snapshot_query(namespace), at)
 
 
-def newest(found: Observation) -> dict[str, float]:
+def newest(observation: Observation) -> dict[str, float]:
     """Return the newest value of every pod."""
-    return {one.pod: one.values[-1] for one in found.series}
+    return {gpu.pod: gpu.values[-1] for gpu in observation.series}
 
 
 async def decided(namespace: str, **given: object) -> tuple[Decision, list[facts.Fact]]:
@@ -132,10 +132,10 @@ async def test_equal_names_in_two_clusters_are_told_apart(
         ('cluster=~"us-.+",job="dcgm-exporter"', 80),
     ):
         source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        found = await observed(source, ns, now)
+        observation = await observed(source, ns, now)
         await source.close()
-        assert newest(found) == {"bert-7b6667bd9-bbbbb": value}
-        assert found.good_scrapes
+        assert newest(observation) == {"bert-7b6667bd9-bbbbb": value}
+        assert observation.good_scrapes
 
 
 async def test_the_health_of_exporters_is_that_of_the_cluster(
@@ -147,10 +147,10 @@ async def test_the_health_of_exporters_is_that_of_the_cluster(
     await server.write(in_cluster(gpus.history(now, [Up(job=job)]), US))
 
     source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
-    found = await observed(source, ns, now)
+    observation = await observed(source, ns, now)
     await source.close()
-    assert {target.job for target in found.good_scrapes} == {job}
-    assert now not in found.good_scrapes[Target(job, "10.0.0.1:9400")]
+    assert {target.job for target in observation.good_scrapes} == {job}
+    assert now not in observation.good_scrapes[Target(job, "10.0.0.1:9400")]
 
 
 async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(

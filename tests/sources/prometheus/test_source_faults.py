@@ -230,9 +230,9 @@ async def test_strange_rows_about_gpus_are_passed_over(server: HttpServer) -> No
     ]
     server.reply = web.api("vector", rows)
     async with connected(server.url) as source:
-        found = await source.locate(["GPU-a", "GPU-b", "GPU-c"], AT)
+        reports = await source.locate(["GPU-a", "GPU-b", "GPU-c"], AT)
 
-    assert found == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c"}))
+    assert reports == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c"}))
 
 
 async def test_no_gpu_is_no_question(server: HttpServer) -> None:
@@ -251,10 +251,10 @@ async def test_the_fresher_of_two_label_schemes_counts(server: HttpServer) -> No
     ]
     server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.api("vector", ages))
     async with connected(server.url) as source:
-        found = await source.fetch(NEED, AT)
+        observation = await source.fetch(NEED, AT)
 
-    assert found.sample_ages == {("ml", "a"): 100, ("ml", "b"): 150}
-    assert found.absence_known
+    assert observation.sample_ages == {("ml", "a"): 100, ("ml", "b"): 150}
+    assert observation.absence_known
 
 
 # Requests
