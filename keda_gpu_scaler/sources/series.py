@@ -148,11 +148,11 @@ def _series(key: _Key, readings: list[_Reading]) -> Series:
     )
 
 
-_Read = tuple[dict[float, float], list[Metric]]
+_ValuesAndMetrics = tuple[dict[float, float], list[Metric]]
 """The values by their instants, and the metrics that they come from."""
 
 
-def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _Read:
+def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _ValuesAndMetrics:
     """Return the first present one of these metrics at each instant."""
     values: dict[float, float] = {}
     used: list[Metric] = []
@@ -164,7 +164,7 @@ def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _Read:
     return values, used
 
 
-def _ratio(measure: Measure, readings: list[_Reading]) -> _Read:
+def _ratio(measure: Measure, readings: list[_Reading]) -> _ValuesAndMetrics:
     """Return used / (used + free) in percent, which leaves out reserved memory; else used / total.
 
     A limit on memory can be exceeded a little; a share above SHARE_LIMIT is not that of this GPU.

@@ -92,15 +92,15 @@ class PrometheusSource:
             (*stronger, self.kube_state_metrics),
             self,
             self._discovery.found,
-            functools.partial(self._of_namespace, stronger)
+            functools.partial(self._ports_of_namespace, stronger)
             if self._settings.is_per_namespace
             else None,
         )
 
-    def _of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
+    def _ports_of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
         """Return the source for queries about this namespace; it shares the connections."""
         endpoint = self._endpoint.within(namespace)
-        own = PrometheusSource(
+        source = PrometheusSource(
             self._name,
             self._settings,
             self._observe,
@@ -109,7 +109,7 @@ class PrometheusSource:
             claims_without_gpus=self._claims_without_gpus,
             at=self._at,
         )
-        return own.ports(*stronger)
+        return source.ports(*stronger)
 
     @property
     def _shows_targets(self) -> bool:
@@ -128,9 +128,9 @@ class PrometheusSource:
         the answer here is its clock, and no query is about a later instant.
         """
         if self._at is None and not self._server_clock.is_synchronized:
-            there = await self._numbers.fetch("clock", "time()", None, api.clock)
-            self._server_clock.set(there.seconds)
-            self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
+            clock = await self._numbers.fetch("clock", "time()", None, api.clock)
+            self._server_clock.set(clock.seconds)
+            self._queries.longest_bytes = math.inf if clock.takes_long_queries else LONGEST_BYTES
         now = self._present()
         if self._is_late and now >= self._lag_due_at:
             self._lag_due_at = now + UNANSWERED_SECONDS
