@@ -124,24 +124,24 @@ def test_a_gpu_that_no_tag_names_keeps_what_its_exporter_calls_it() -> None:
 
 
 def test_a_pod_is_as_old_as_its_newest_point() -> None:
-    found = observed(
+    observation = observed(
         Series(UTIL, TELEGRAF, "gauge", [(AT - 20, 50.0)]),
         Series(UTIL, {**TELEGRAF, "UUID": "GPU-2"}, "gauge", [(AT - 24, 1.0), (AT - 9, 50.0)]),
     )
-    assert found.sample_ages == {("ml", "bert-0"): 9}
+    assert observation.sample_ages == {("ml", "bert-0"): 9}
 
 
 def test_a_point_that_names_no_pod_counts_for_nobody() -> None:
-    found = observed(Series(UTIL, IDLE, "gauge", [(AT, 50.0)]))
-    assert not found.series
-    assert not found.sample_ages
+    observation = observed(Series(UTIL, IDLE, "gauge", [(AT, 50.0)]))
+    assert not observation.series
+    assert not observation.sample_ages
 
 
 def test_absence_proves_nothing() -> None:
-    found = observed()
-    assert found.instants == TIMES
-    assert not found.absence_known
-    assert not found.good_scrapes
+    observation = observed()
+    assert observation.instants == TIMES
+    assert not observation.absence_known
+    assert not observation.good_scrapes
 
 
 def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
@@ -182,9 +182,9 @@ def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
 def test_a_gpu_is_where_it_is_shown_last(
     series: list[tuple[dict[str, str], float, float]], expected: GpuReports
 ) -> None:
-    found = [
+    fields = [
         Series(UTIL, tags, "gauge", [(AT + late - 15, value), (AT + late, value)])
         for tags, value, late in series
     ]
-    for order in itertools.permutations(found):
+    for order in itertools.permutations(fields):
         assert rows.reports(order, Schema(), {"GPU-1"}, AT, STEP) == expected

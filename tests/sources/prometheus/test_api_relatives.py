@@ -165,7 +165,7 @@ async def test_a_tenant_is_named_in_every_request() -> None:
         await source.close()
 
     assert len(server.requests) >= 3
-    assert {one.headers["x-scope-orgid"] for one in server.requests} == {"team-a|team-b"}
+    assert {request.headers["x-scope-orgid"] for request in server.requests} == {"team-a|team-b"}
 
 
 def _source(server: HttpServer, **given: object) -> PrometheusSource:

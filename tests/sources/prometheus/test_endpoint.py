@@ -85,7 +85,7 @@ def settings(**given: object) -> PrometheusSettings:
 
 def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Series]:
     """Return the same series as an agent of this cluster sends them."""
-    return [replace(one, labels={**one.labels, **cluster}) for one in history]
+    return [replace(series, labels={**series.labels, **cluster}) for series in history]
 
 
 async def observed(source: PrometheusSource, namespace: str, at: float) -> Observation:
@@ -241,9 +241,9 @@ async def test_a_tenant_s_load_is_measured(
 ) -> None:
     now = lately()
     await server.write(gpus.history(now, [bert(ns, letter) for letter in "bcdfg"]))
-    found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value, found.active) == (State.MEASURED, 450, True)
+    assert (decision.state, decision.value, decision.active) == (State.MEASURED, 450, True)
     assert {fact.source for fact in seen if isinstance(fact, facts.Queried)} == {"default"}
     assert {fact.source for fact in seen if isinstance(fact, facts.SnapshotTaken)} == {
         f"default/{ns}"
@@ -257,12 +257,12 @@ async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
     now = lately()
     application = gpus.history(now, [Up(job="web", begin=-7200)])
     await server.write(
-        [replace(one, labels={**one.labels, "namespace": ns}) for one in application]
+        [replace(series, labels={**series.labels, "namespace": ns}) for series in application]
     )
-    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value) == (State.UNKNOWN, None)
-    assert found.active is not False
+    assert (decision.state, decision.value) == (State.UNKNOWN, None)
+    assert decision.active is not False
 
 
 async def test_a_pod_that_went_away_is_missing_and_never_zero(
@@ -270,9 +270,9 @@ async def test_a_pod_that_went_away_is_missing_and_never_zero(
 ) -> None:
     now = lately()
     await server.write(gpus.history(now, [bert(ns, "b", 0, end=-200), bert(ns, "c", 0)]))
-    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value, found.active) == (State.PARTIAL, None, True)
+    assert (decision.state, decision.value, decision.active) == (State.PARTIAL, None, True)
 
 
 async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
@@ -280,10 +280,10 @@ async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
 ) -> None:
     now = lately()
     await server.write(listed.history(now, [listed.replicas(0, namespace=ns), listed.up()]))
-    found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value, found.active) == (State.EMPTY, 0, False)
-    assert found.evidence is EvidenceSource.KUBE_STATE_METRICS
+    assert (decision.state, decision.value, decision.active) == (State.EMPTY, 0, False)
+    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
     (change,) = [fact for fact in seen if isinstance(fact, facts.EvidenceChanged)]
     assert change.source == f"default/{ns}"
 
@@ -304,10 +304,10 @@ async def test_a_pod_that_is_not_listed_is_not_believed_gone(
     ]
     await server.write(listed.history(now, parts))
     await server.write(gpus.history(now, [bert(ns, "b", 0, end=-300), bert(ns, "c", 0)]))
-    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.active) == (State.PARTIAL, True)
-    assert found.evidence is EvidenceSource.KUBE_STATE_METRICS
+    assert (decision.state, decision.active) == (State.PARTIAL, True)
+    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
 
 
 async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(

@@ -202,11 +202,13 @@ async def test_texts_never_break_out_of_a_query(
     await server.write(gpus.history(at, parts))
     asked, *_ = sorted(namespaces)
     async with connected(server) as source:
-        one = await source.fetch(snapshot_query(asked, span=60), at)
+        observation = await source.fetch(snapshot_query(asked, span=60), at)
         every = await source.fetch(snapshot_query(*namespaces, span=60), at)
         located = await source.locate([f"GPU-{name}" for name in namespaces], at)
 
-    assert {(each.namespace, each.target.job) for each in one.series} == {(asked, f"job {asked}")}
+    assert {(each.namespace, each.target.job) for each in observation.series} == {
+        (asked, f"job {asked}")
+    }
     assert {each.namespace for each in every.series} == namespaces
     assert located.reported == {f"GPU-{name}" for name in namespaces}
 
@@ -414,8 +416,8 @@ async def test_good_scrapes_are_the_targets_own(
 ) -> None:
     targets = {state: Target(f"job-{ns}", f"{state}:9400") for state in ("good", "down", "gone")}
     parts: list[Gpu | Up] = [
-        Gpu(f"pod-{one.instance}", 50, ns, job=one.job, instance=one.instance)
-        for one in targets.values()
+        Gpu(f"pod-{target.instance}", 50, ns, job=target.job, instance=target.instance)
+        for target in targets.values()
     ]
     parts += [
         Up(targets["good"].instance, f"job-{ns}"),
@@ -459,9 +461,9 @@ async def lingering(
 ) -> None:
     """Write a series for each (pod, metric) whose last sample has this age, and no stale mark."""
     for (pod, metric), age in ages.items():
-        one = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(now)
-        kept = [sample for sample in one.samples if sample[0] < now - age]
-        await server.write([series.Series(one.name, one.labels, [*kept, (now - age, 0.5)])])
+        written = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(now)
+        kept = [sample for sample in written.samples if sample[0] < now - age]
+        await server.write([series.Series(written.name, written.labels, [*kept, (now - age, 0.5)])])
 
 
 async def test_the_age_of_stale_samples_is_told(
@@ -503,8 +505,8 @@ async def test_a_pod_is_as_fresh_as_its_freshest_sample(
 async def test_ages_are_told_in_every_label_scheme(
     server: PrometheusServer, now: float, ns: str, convention: str
 ) -> None:
-    one = Gpu("a", 50, ns, convention=convention).series(now)
-    await server.write([series.Series(one.name, one.labels, one.samples[:-10])])
+    written = Gpu("a", 50, ns, convention=convention).series(now)
+    await server.write([series.Series(written.name, written.labels, written.samples[:-10])])
     async with connected(server) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
@@ -584,11 +586,11 @@ async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -
     await server.write([*gpus.history(now, parts), *others])
     shown = ("mapped", "taken", "busy", "engine-busy", "idle", "bare", "old", "not-up")
     async with connected(server) as source:
-        reports = await source.locate([f"{ns}-{one}" for one in (*shown, "ended", "unknown")], now)
+        reports = await source.locate([f"{ns}-{pod}" for pod in (*shown, "ended", "unknown")], now)
 
     assert reports == GpuReports(
-        reported=frozenset(f"{ns}-{one}" for one in shown),
-        busy_without_pod=frozenset(f"{ns}-{one}" for one in ("busy", "engine-busy", "bare", "old")),
+        reported=frozenset(f"{ns}-{pod}" for pod in shown),
+        busy_without_pod=frozenset(f"{ns}-{pod}" for pod in ("busy", "engine-busy", "bare", "old")),
     )
 
 
@@ -632,8 +634,8 @@ async def test_a_step_costs_one_snapshot_and_one_age(
 
     assert first == {"snapshot": 2, "exporters": 1, "age": 1}  # the job was new: so is its health
     assert kinds(stated) - first == {"snapshot": 1, "age": 1}
-    assert all(isinstance(one, Queried) and one.error is None for one in stated)
-    assert all(isinstance(one, Queried) and one.source == "default" for one in stated)
+    assert all(isinstance(fact, Queried) and fact.error is None for fact in stated)
+    assert all(isinstance(fact, Queried) and fact.source == "default" for fact in stated)
 
 
 async def test_the_servers_clock_is_asked_for(server: PrometheusServer) -> None:

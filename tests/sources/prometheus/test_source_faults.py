@@ -138,7 +138,7 @@ async def test_a_query_that_is_given_up_is_counted_as_one_without_an_answer(
         await until(is_asked, BOUND_SECONDS, "the server is asked")
         asking.cancel()
         await asyncio.wait({asking})
-    counted = [(one.query, one.error) for one in stated if isinstance(one, Queried)]
+    counted = [(fact.query, fact.error) for fact in stated if isinstance(fact, Queried)]
     assert counted == [("snapshot", facts.GIVEN_UP)]
 
 
