@@ -38,12 +38,12 @@ def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
     return [time - AT for time, _ in rows.at_instants(points, TIMES, step)]
 
 
-def read(*found: Series, schema: Schema | None = None) -> list[Row]:
-    return rows.rows(found, schema or Schema(), NEED)
+def read(*fields: Series, schema: Schema | None = None) -> list[Row]:
+    return rows.rows(fields, schema or Schema(), NEED)
 
 
-def observed(*found: Series, schema: Schema | None = None) -> Observation:
-    return rows.samples(read(*found, schema=schema), NEED, AT, STEP)
+def observed(*fields: Series, schema: Schema | None = None) -> Observation:
+    return rows.samples(read(*fields, schema=schema), NEED, AT, STEP)
 
 
 def test_a_series_that_goes_on_has_no_gap() -> None:
