@@ -51,7 +51,7 @@ class Endpoint:
         return self.client.turn()
 
     async def ask(self, text: str, at: float | None) -> Answer:
-        """Send an instant query in PromQL; None: at the server's present time."""
+        """Send an instant query in PromQL; without a time, for the server's present time."""
         try:
             confined = await asyncio.to_thread(policy.confined, text, self.settings.matchers)
         except ValueError as error:
