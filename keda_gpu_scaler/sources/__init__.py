@@ -31,15 +31,10 @@ async def opened(
 ) -> AsyncIterator[Source]:
     """Open the source that these settings describe, while the context lasts.
 
-    A direct source begins to scrape; the others connect with the first query.
-
-    Args:
-        name: the source's name in triggers.
-        settings: where it is and how to query it.
-        observe: is told of every query.
-        evidence_providers: what says which pods there are, before the source's own evidence.
-        claims_without_gpus: ResourceClaims and their templates that are for no GPU.
-        at: the time that is the present for every query, in Unix seconds; None: the present.
+    A direct source begins to scrape; the others connect with the first query. The evidence of
+    `evidence_providers` comes before the source's own. `at` is the time that is the present for
+    every query, in Unix seconds; None: the present. `claims_without_gpus` are ResourceClaims and
+    their templates that are for no GPU.
 
     Raises:
         errors.SettingsError: only a Prometheus can be asked about another time.

@@ -48,18 +48,18 @@ def between(first: float, last: float, rows: Iterable[Row]) -> list[Row]:
     Prometheus 2 and VictoriaMetrics show one more instant, at the very beginning of a span. No
     server shows one that was not asked for, such as a later one, which would be fresh for ever.
     """
-    found, inside = list[Row](), None
+    kept, inside = list[Row](), None
     for row in rows:
         times = Points.of(row.points).times
         if times is not inside:  # as other rows have them
             if not all(map(operator.le, (first, *times), (*times, last))):
                 points = sorted(point for point in row.points if first <= point[0] <= last)
-                found += [Row(row.labels, points)] if points else []
+                kept += [Row(row.labels, points)] if points else []
                 continue
             inside = times
         if times:
-            found.append(row)
-    return found
+            kept.append(row)
+    return kept
 
 
 def milliseconds(seconds: float) -> int:

@@ -32,11 +32,9 @@ class Lag:
         self._seen: deque[_Seen] = deque()
 
     def observe(self, at: float, age_seconds: float) -> None:
-        """Note the age of the newest sample of all targets.
+        """Note the age of the newest sample of all targets; 0 if it is fresh.
 
-        Args:
-            at: the time, on the server's clock; an earlier one than before is ignored.
-            age_seconds: 0 if it is fresh.
+        `at` is on the server's clock; an earlier time than before is ignored.
         """
         if self._seen and at <= self._seen[-1].at:
             return

@@ -44,7 +44,6 @@ class OwnTurns:
     """Lets a few custom queries be under way at a time, and fewer of one namespace among them."""
 
     def __init__(self) -> None:
-        """Start with none under way."""
         self._all = asyncio.Semaphore(OWN_QUERIES_AT_ONCE)
         self._by_namespace: dict[Hashable, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE)
@@ -73,47 +72,36 @@ class QueryClient:
     def __init__(
         self, name: str, endpoint: Endpoint, observe: facts.Observer, clock: Callable[[], float]
     ) -> None:
-        """Query one endpoint on behalf of a source.
-
-        Args:
-            name: the source's name in triggers.
-            endpoint: where to send queries.
-            observe: is told of every query.
-            clock: seconds that never go back.
-        """
         self._name, self._endpoint, self._observe, self._clock = name, endpoint, observe, clock
 
     def turn(self) -> AbstractContextManager[None]:
         """Read the large answers of one context at a time, until it ends."""
         return self._endpoint.turn()
 
-    async def asked(
+    async def fetch(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
     ) -> Result:
-        """Send a query and return the parsed answer.
+        """Send a query, and return the answer as `parse` reads it.
 
         Args:
             kind: the name of the query in the log and in the metrics.
             text: the query in the server's language.
             at: the instant; None: the server's present time.
-            parse: reads the answer.
-
-        Raises:
-            errors.SourceError: there is no whole answer.
+            parse: runs in a thread; its errors are the query's.
         """
         began = self._clock()
 
-        def state(trouble: str | None) -> None:
+        def report(trouble: str | None) -> None:
             self._observe(facts.Queried(self._name, kind, self._clock() - began, trouble))
 
         try:
             answer = await self._endpoint.ask(text, at)
             result = await asyncio.to_thread(parse, answer)
         except errors.SourceError as error:
-            state(str(error))
+            report(str(error))
             raise
         except asyncio.CancelledError:
-            state(facts.GIVEN_UP)
+            report(facts.GIVEN_UP)
             raise
-        state(None)
+        report(None)
         return result

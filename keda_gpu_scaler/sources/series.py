@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
+from keda_gpu_scaler.query.profiles import Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import (
@@ -45,7 +45,7 @@ class _Reading(NamedTuple):
     """One recognised row: its pod and GPU, and which metric of which measure it shows."""
 
     key: _Key
-    way: MetricSource
+    source: MetricSource
     metric: Metric
     points: Points
 
@@ -62,38 +62,40 @@ def read_series(
     Raises:
         errors.SourceMalformedError: there are more GPUs than any cluster has.
     """
-    ways: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
-    for way in profiles.metric_sources(profile, signal):
-        for metric in way.measure.metrics:
-            ways[metric.name].append((way, metric))
+    candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
+    for source in profiles.metric_sources(profile, signal):
+        for metric in source.measure.metrics:
+            candidates[metric.name].append((source, metric))
     targets: dict[Target, Target] = {}
     readings = list[_Reading]()
     for row in rows:
-        reading = _recognised(row, ways.get(row.labels.get("__name__", ""), ()), targets)
+        reading = _recognize(row, candidates.get(row.labels.get("__name__", ""), ()), targets)
         if reading is not None and reading.points.times:
             readings.append(reading)
-    readings = _of_one_exporter(readings)
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
-    for reading in readings:
+    refused = 0
+    for reading in _of_one_exporter(readings):
         grouped[reading.key].append(reading)
+        values, limit = reading.points.values, reading.metric.limit
+        refused += len(values) - len([value for value in values if 0 <= value <= limit])
     if len(grouped) > LARGEST_GPUS:
         raise errors.SourceMalformedError(
             f"an answer with {len(grouped):,} GPUs of pods; expected at most {LARGEST_GPUS:,}: "
             "spread the triggers over several sources"
         )
-    return tuple(itertools.starmap(_series, grouped.items())), sum(map(_refused, readings))
+    return tuple(itertools.starmap(_series, grouped.items())), refused
 
 
-def _recognised(
-    row: Row, ways: Iterable[tuple[MetricSource, Metric]], targets: dict[Target, Target]
+def _recognize(
+    row: Row, candidates: Iterable[tuple[MetricSource, Metric]], targets: dict[Target, Target]
 ) -> _Reading | None:
-    """Return what a row shows in one of these ways; None: nothing.
+    """Return what a row shows, by the first of the candidates that fits it; None: nothing.
 
     Every pod of a target has the same object of `targets`, which gets new ones.
     """
     texts = row.labels
-    for way, metric in ways:
-        labels, measure, _ = way
+    for source, metric in candidates:
+        labels, measure, _ = source
         part = texts.get(labels.slice, "")
         if not labels.fit(texts) or (metric.whole_gpus_only and part not in labels.whole):
             continue
@@ -101,20 +103,13 @@ def _recognised(
             continue
         target = _target(row)
         target = targets.setdefault(target, target)
-        gpu = _board(labels, texts) or f"{target.instance}#{texts.get(labels.number, '')}"
+        board = next((texts[label] for label in labels.gpu if texts.get(label)), "")
+        gpu = board or f"{target.instance}#{texts.get(labels.number, '')}"
         if not measure.per_board and part not in labels.whole:
             gpu = f"{gpu}/{part}"
         key = _Key(texts[labels.namespace], texts[labels.pod], gpu, target)
-        return _Reading(key, way, metric, Points.of(row.points))
+        return _Reading(key, source, metric, Points.of(row.points))
     return None
-
-
-def _board(labels: Labels, row: Mapping[str, str]) -> str:
-    """Return the UUID of a GPU, or what identifies it otherwise; empty: it is not there."""
-    for label in labels.gpu:
-        if board := row.get(label, ""):
-            return board
-    return ""
 
 
 def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
@@ -122,22 +117,21 @@ def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
 
     It is the preferred exporter of those that showed the pod last.
     """
-    if len({reading.way.rank for reading in readings}) <= 1:
+    if len({reading.source.rank for reading in readings}) <= 1:
         return readings
-    last: dict[tuple[str, str], tuple[float, int]] = {}
+    latest: dict[tuple[str, str], tuple[float, int]] = {}
     for reading in readings:
-        pod, shown = reading.key[:2], (reading.points.times[-1], -reading.way.rank)
-        last[pod] = max(shown, last.get(pod, shown))
-    return [reading for reading in readings if -reading.way.rank == last[reading.key[:2]][1]]
+        pod, shown = reading.key[:2], (reading.points.times[-1], -reading.source.rank)
+        latest[pod] = max(shown, latest.get(pod, shown))
+    return [reading for reading in readings if -reading.source.rank == latest[reading.key[:2]][1]]
 
 
 def _series(key: _Key, readings: list[_Reading]) -> Series:
-    """Return the series of a GPU and pod."""
-    _, way, metric, _ = readings[0]
-    if way.measure.is_ratio:
-        values, used = _ratio(way.measure, readings)
+    _, source, metric, _ = readings[0]
+    if source.measure.is_ratio:
+        values, used = _ratio(source.measure, readings)
     else:
-        metrics = (metric,) if len(readings) == 1 else way.measure.metrics
+        metrics = (metric,) if len(readings) == 1 else source.measure.metrics
         values, used = _preferred(metrics, readings)
     present = readings[0].points.times  # shared by most GPUs, in memory as well
     if len(readings) > 1 or not is_ascending(present):
@@ -149,16 +143,16 @@ def _series(key: _Key, readings: list[_Reading]) -> Series:
         times=times,
         values=tuple([values[time] for time in times]),
         averaged=all(metric.averaged for metric in used),
-        shows_free_gpus=not _BOARD_LABELS.isdisjoint(way.labels.gpu),
-        shown_by=tuple([way.labels.naming(metric) for metric in used]),
+        shows_free_gpus=not _BOARD_LABELS.isdisjoint(source.labels.gpu),
+        shown_by=tuple([source.labels.naming(metric) for metric in used]),
     )
 
 
-_Read = tuple[dict[float, float], list[Metric]]
+_ValuesAndMetrics = tuple[dict[float, float], list[Metric]]
 """The values by their instants, and the metrics that they come from."""
 
 
-def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _Read:
+def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _ValuesAndMetrics:
     """Return the first present one of these metrics at each instant."""
     values: dict[float, float] = {}
     used: list[Metric] = []
@@ -170,7 +164,7 @@ def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _Read:
     return values, used
 
 
-def _ratio(measure: Measure, readings: list[_Reading]) -> _Read:
+def _ratio(measure: Measure, readings: list[_Reading]) -> _ValuesAndMetrics:
     """Return used / (used + free) in percent, which leaves out reserved memory; else used / total.
 
     A limit on memory can be exceeded a little; a share above SHARE_LIMIT is not that of this GPU.
@@ -212,11 +206,6 @@ def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
     return values
 
 
-def _refused(reading: _Reading) -> int:
-    values, limit = reading.points.values, reading.metric.limit
-    return len(values) - len([value for value in values if 0 <= value <= limit])
-
-
 GAPS = 2
 """A pod replaced by one of the same name leaves one gap; two gaps mean that pods take turns."""
 
@@ -233,7 +222,10 @@ def fill_gaps(
     of such a pod is believed only after `TURNS_SECONDS`.
     """
     filled = list(series)
-    good = {target: _of_late(scrapes) for target, scrapes in good_scrapes.items()}
+    good: dict[Target, tuple[float, ...]] = {}
+    for target, scrapes in good_scrapes.items():
+        instants = sorted(scrapes)
+        good[target] = tuple(at for at in instants if at > instants[-1] - TURNS_SECONDS)
     gaps = {
         index: missed
         for index, gpu in enumerate(filled)
@@ -250,11 +242,6 @@ def fill_gaps(
             since = {at for at in good[gpu.target] if at > gpu.present[0]}
             filled[index] = replace(gpu, present=tuple(sorted({*gpu.present, *since})))
     return tuple(filled)
-
-
-def _of_late(scrapes: Iterable[float]) -> tuple[float, ...]:
-    instants = sorted(scrapes)
-    return tuple(at for at in instants if at > instants[-1] - TURNS_SECONDS)
 
 
 def _gaps(series: Series, good: tuple[float, ...]) -> list[set[float]]:
@@ -284,13 +271,9 @@ def _takes_turns(
 def read_observation(
     rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float
 ) -> Observation:
-    """Return the observation in the rows of a snapshot.
+    """Return the observation in the rows of a snapshot, up to `at`, every `step` seconds.
 
-    Args:
-        rows: GPUs with their pods, and the good scrapes of their targets.
-        snapshot_query: the query that was sent.
-        at: the newest instant.
-        step: the seconds between two instants.
+    The rows are GPUs with their pods, and the good scrapes of their targets.
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     inside = evaluation_times.between(times[0], times[-1], rows)

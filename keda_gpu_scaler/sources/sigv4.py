@@ -30,7 +30,6 @@ class Sigv4(httpx.Auth):
     """Signs every request with the credentials of that moment."""
 
     def __init__(self, region: str) -> None:
-        """Sign for a region; nothing is asked before the first request."""
         self._region = region
         self._session = Session()
         self._session.set_config_variable("region", region)
@@ -48,14 +47,14 @@ class Sigv4(httpx.Auth):
         body = await request.aread()
         loop = asyncio.get_running_loop()
         try:
-            signed = await loop.run_in_executor(self._threads, self._signed, request, body)
+            signed = await loop.run_in_executor(self._threads, self._sign, request, body)
         except Exception as error:  # botocore's have no base: an answer it cannot parse has its own
             message = f"no AWS credentials to sign with: {error_text(error)}"
             raise errors.SourceUnreachableError(message) from error
         request.headers.update(signed)
         yield request
 
-    def _signed(self, request: httpx.Request, body: bytes) -> dict[str, str]:
+    def _sign(self, request: httpx.Request, body: bytes) -> dict[str, str]:
         """Return the headers of the signature.
 
         Only what no proxy changes is signed: method, URL, host, content type and body.

@@ -63,8 +63,8 @@ def test_each_signal_is_read_in_its_own_unit(exporter: str, load: float) -> None
     history = scraped(exporter, page(exporter, load))
     assert set(expected) == set(profiles.signals(exporter))
     for signal, number in expected.items():
-        found = history.observation(snapshot_query(exporter, exporter, signal), 0)
-        assert newest(found) == {"bert-0": [pytest.approx(number, abs=1e-2)]}, signal
+        observation = history.observation(snapshot_query(exporter, exporter, signal), 0)
+        assert newest(observation) == {"bert-0": [pytest.approx(number, abs=1e-2)]}, signal
 
 
 def test_what_the_processes_of_a_pod_use_is_shown_for_pods_alone() -> None:

@@ -30,7 +30,7 @@ TOKEN = "of-the-source"  # noqa: S105 - guards nothing
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Leave no proxy in the environment but those of a test."""
-    for name in [one for one in os.environ if one.lower().endswith("_proxy")]:
+    for name in [variable for variable in os.environ if variable.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     return monkeypatch
 

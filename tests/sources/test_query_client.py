@@ -46,10 +46,10 @@ async def test_a_query_is_one_fact_with_the_servers_error_if_there_is_one(
 
     client = QueryClient("default", Endpoint(), seen.append, Clock())
     if raised is None:
-        assert await client.asked("snapshot", "up", 1.0, parse) is ANSWER
+        assert await client.fetch("snapshot", "up", 1.0, parse) is ANSWER
     else:
         with pytest.raises(type(raised)):
-            await client.asked("snapshot", "up", 1.0, parse)
+            await client.fetch("snapshot", "up", 1.0, parse)
     assert seen == [facts.Queried("default", "snapshot", 0.0, error) for error in stated]
 
 

@@ -38,8 +38,8 @@ def refused(*rows: Row, signal: Signal = Signal.UTILIZATION) -> int:
 
 
 def values(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[float]:
-    (one,) = read(*rows, signal=signal, profile=profile)
-    return list(one.values)
+    (gpu,) = read(*rows, signal=signal, profile=profile)
+    return list(gpu.values)
 
 
 # Labels
@@ -69,16 +69,16 @@ OLD = {
 )
 def test_every_label_scheme_names_the_workloads_pod(labels: dict[str, str]) -> None:
     given = row(UTIL, 50, **labels)
-    (one,) = read(given)
+    (gpu,) = read(given)
     pod_labels = [label for label in profiles.POD_LABELS if given.labels.get(label) == "bert-0"]
 
-    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-a")
-    assert one.target == Target("dcgm", "10.0.0.1:9400")
-    assert (one.present, one.times, one.values) == ((0.0,), (0.0,), (50.0,))
-    assert one.shows_free_gpus
-    assert not one.averaged
-    assert [text.partition(" by ")[0] for text in one.shown_by] == [UTIL]
-    assert [text.rpartition(", ")[2] for text in one.shown_by] == pod_labels
+    assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-a")
+    assert gpu.target == Target("dcgm", "10.0.0.1:9400")
+    assert (gpu.present, gpu.times, gpu.values) == ((0.0,), (0.0,), (50.0,))
+    assert gpu.shows_free_gpus
+    assert not gpu.averaged
+    assert [text.partition(" by ")[0] for text in gpu.shown_by] == [UTIL]
+    assert [text.rpartition(", ")[2] for text in gpu.shown_by] == pod_labels
     assert profiles.pod_of(given.labels) == ("ml", "bert-0")
 
 
@@ -106,15 +106,15 @@ def test_a_gpu_without_a_uuid_is_its_number_on_its_target() -> None:
 
 
 def test_mig_instances_are_gpus_of_their_own() -> None:
-    found = read(*(row(ENGINE, 0.5, GPU_I_ID=number) for number in "127"))
+    gpus = read(*(row(ENGINE, 0.5, GPU_I_ID=number) for number in "127"))
 
-    assert [one.gpu for one in found] == ["GPU-a/1", "GPU-a/2", "GPU-a/7"]
+    assert [gpu.gpu for gpu in gpus] == ["GPU-a/1", "GPU-a/2", "GPU-a/7"]
 
 
 def test_targets_are_kept_apart() -> None:
-    found = read(row(UTIL, 1), row(UTIL, 2, job="other"), row(UTIL, 3, instance="10.0.0.2:9400"))
+    gpus = read(row(UTIL, 1), row(UTIL, 2, job="other"), row(UTIL, 3, instance="10.0.0.2:9400"))
 
-    assert len({one.target for one in found}) == 3
+    assert len({gpu.target for gpu in gpus}) == 3
 
 
 def test_a_row_of_another_metric_is_not_read() -> None:
@@ -137,17 +137,17 @@ def test_a_row_without_points_is_not_there() -> None:
 
 
 def test_the_average_is_preferred_to_the_sample() -> None:
-    (one,) = read(row(UTIL, 100, 100), row(ENGINE, 0.25, 0.5))
+    (gpu,) = read(row(UTIL, 100, 100), row(ENGINE, 0.25, 0.5))
 
-    assert one.values == (25, 50)
-    assert one.averaged
+    assert gpu.values == (25, 50)
+    assert gpu.averaged
 
 
 def test_the_sample_fills_what_the_average_lacks() -> None:
-    (one,) = read(row(UTIL, 100, 90), row(ENGINE, 0.25))
+    (gpu,) = read(row(UTIL, 100, 90), row(ENGINE, 0.25))
 
-    assert one.values == (25, 90)
-    assert not one.averaged
+    assert gpu.values == (25, 90)
+    assert not gpu.averaged
 
 
 def test_the_sample_replaces_an_average_that_is_refused() -> None:
@@ -155,16 +155,16 @@ def test_the_sample_replaces_an_average_that_is_refused() -> None:
 
 
 def test_a_profile_of_samples_prefers_the_sample() -> None:
-    (one,) = read(row(UTIL, 100), row(ENGINE, 0.25), profile="dcgm-exported")
+    (gpu,) = read(row(UTIL, 100), row(ENGINE, 0.25), profile="dcgm-exported")
 
-    assert one.values == (100,)
-    assert not one.averaged
+    assert gpu.values == (100,)
+    assert not gpu.averaged
 
 
 def test_a_false_zero_of_a_mig_instance_is_not_read() -> None:
-    (one,) = read(row(UTIL, 0, GPU_I_ID="1"), row(ENGINE, 0.9, GPU_I_ID="1"))
+    (gpu,) = read(row(UTIL, 0, GPU_I_ID="1"), row(ENGINE, 0.9, GPU_I_ID="1"))
 
-    assert one.values == (90,)
+    assert gpu.values == (90,)
     assert read(row(UTIL, 0, GPU_I_ID="1")) == []
 
 
@@ -219,18 +219,18 @@ def test_memory_is_the_share_of_used_in_used_and_free() -> None:
 
 def test_memory_needs_both_halves_of_one_instant() -> None:
     free = row(FREE, 0, 70)
-    (one,) = read(row(USED, 30, 30), Row(free.labels, free.points[1:]), signal=Signal.MEMORY)
+    (gpu,) = read(row(USED, 30, 30), Row(free.labels, free.points[1:]), signal=Signal.MEMORY)
 
-    assert one.present == (0, 15)
-    assert one.times == (15,)
-    assert one.values == (30,)
+    assert gpu.present == (0, 15)
+    assert gpu.times == (15,)
+    assert gpu.values == (30,)
 
 
 def test_a_gpu_without_memory_has_no_share_of_it() -> None:
-    (one,) = read(row(USED, 0), row(FREE, 0), signal=Signal.MEMORY)
+    (gpu,) = read(row(USED, 0), row(FREE, 0), signal=Signal.MEMORY)
 
-    assert one.values == ()
-    assert one.present == (0,)
+    assert gpu.values == ()
+    assert gpu.present == (0,)
 
 
 @pytest.mark.parametrize(
@@ -241,25 +241,25 @@ def test_a_gpu_without_memory_has_no_share_of_it() -> None:
     ],
 )
 def test_a_board_counts_once_however_many_instances_repeat_it(signal: Signal, name: str) -> None:
-    (one,) = read(row(name, 150, GPU_I_ID="1"), row(name, 150, GPU_I_ID="2"), signal=signal)
+    (gpu,) = read(row(name, 150, GPU_I_ID="1"), row(name, 150, GPU_I_ID="2"), signal=signal)
 
-    assert one.gpu == "GPU-a"
-    assert one.values == (150,)
+    assert gpu.gpu == "GPU-a"
+    assert gpu.values == (150,)
 
 
 def test_memory_is_the_share_of_the_total_where_nothing_says_what_is_free() -> None:
     total = row("DCGM_FI_DEV_FB_TOTAL", 120, 120)
-    (one,) = read(row(USED, 30, 30), row(FREE, 70), total, signal=Signal.MEMORY)
+    (gpu,) = read(row(USED, 30, 30), row(FREE, 70), total, signal=Signal.MEMORY)
 
-    assert one.values == (30, 25)
+    assert gpu.values == (30, 25)
 
 
 def test_a_share_that_no_gpu_can_have_is_not_read() -> None:
     used, total = row(USED, 105, 30), row("DCGM_FI_DEV_FB_TOTAL", 100, 1)
-    (one,) = read(used, total, signal=Signal.MEMORY)
+    (gpu,) = read(used, total, signal=Signal.MEMORY)
 
-    assert one.present == (0, 15)
-    assert dict(zip(one.times, one.values, strict=True)) == {0: 105}
+    assert gpu.present == (0, 15)
+    assert dict(zip(gpu.times, gpu.values, strict=True)) == {0: 105}
 
 
 AMD = {**PLAIN, "UUID": "", "gpu": "", "gpu_id": "0"}
@@ -278,9 +278,9 @@ def test_a_zero_gives_way_to_what_a_card_does_have() -> None:
 
 def test_a_partition_is_a_gpu_of_its_own_and_the_first_is_the_board() -> None:
     name, board = "gpu_gfx_busy_instantaneous", {**AMD, "serial_number": "S1"}
-    found = read(*(row(name, 7, **{**board, "gpu_partition_id": part}) for part in ("", "0", "1")))
+    gpus = read(*(row(name, 7, **{**board, "gpu_partition_id": part}) for part in ("", "0", "1")))
 
-    assert {one.gpu for one in found} == {"S1", "S1/1"}
+    assert {gpu.gpu for gpu in gpus} == {"S1", "S1/1"}
 
 
 def test_a_false_zero_of_a_partition_is_not_read() -> None:
@@ -318,9 +318,9 @@ def test_a_pod_of_two_exporters_is_read_from_one(order: int) -> None:
 
 
 def test_pods_are_read_from_whoever_shows_them() -> None:
-    found = read(row(HAMI_UTIL, 40, **{**HAMI, "exported_pod": "bert-1"}), row(UTIL, 90))
+    gpus = read(row(HAMI_UTIL, 40, **{**HAMI, "exported_pod": "bert-1"}), row(UTIL, 90))
 
-    assert {one.pod: one.values for one in found} == {"bert-0": (90,), "bert-1": (40,)}
+    assert {gpu.pod: gpu.values for gpu in gpus} == {"bert-0": (90,), "bert-1": (40,)}
 
 
 def test_a_pod_is_read_from_the_exporter_that_still_shows_it() -> None:
@@ -352,11 +352,11 @@ def test_samples_of_the_exporter_that_is_passed_over_are_not_refused() -> None:
 )
 def test_an_unbelievable_number_is_refused_and_counted(name: str, value: float) -> None:
     given = row(name, 0.5, value, 0.5)
-    (one,) = read(given)
+    (gpu,) = read(given)
 
     assert refused(given) == 1
-    assert one.present == (0, 15, 30)
-    assert one.times == (0, 30)
+    assert gpu.present == (0, 15, 30)
+    assert gpu.times == (0, 30)
 
 
 def test_the_limits_themselves_are_believable() -> None:
@@ -365,10 +365,10 @@ def test_the_limits_themselves_are_believable() -> None:
 
 
 def test_a_gpu_whose_numbers_are_all_refused_is_still_there() -> None:
-    (one,) = read(row(UTIL, math.nan, math.nan))
+    (gpu,) = read(row(UTIL, math.nan, math.nan))
 
-    assert one.present == (0, 15)
-    assert one.values == ()
+    assert gpu.present == (0, 15)
+    assert gpu.values == ()
 
 
 # Properties
@@ -408,20 +408,20 @@ rows = st.lists(st.builds(Row, labels, points), max_size=12)
 def test_any_rows_are_read_without_an_error(
     given_rows: list[Row], profile: str, signal: Signal
 ) -> None:
-    found, refusals = read_series(given_rows, profile, signal)
-    believable = [value for one in found for value in one.values]
+    gpus, refusals = read_series(given_rows, profile, signal)
+    believable = [value for gpu in gpus for value in gpu.values]
 
-    assert 0 <= refusals <= sum(len(one.points) for one in given_rows)
+    assert 0 <= refusals <= sum(len(given.points) for given in given_rows)
     assert all(math.isfinite(value) and value >= 0 for value in believable)
     assert all(value <= 1000 for value in believable) or not signal.is_percentage
-    for one in found:
-        assert one.namespace
-        assert one.pod
-        assert one.present
-        assert list(one.present) == sorted(set(one.present))
-        assert list(one.times) == sorted(set(one.times))
-        assert set(one.times) <= set(one.present)
-        assert len(one.times) == len(one.values)
+    for gpu in gpus:
+        assert gpu.namespace
+        assert gpu.pod
+        assert gpu.present
+        assert list(gpu.present) == sorted(set(gpu.present))
+        assert list(gpu.times) == sorted(set(gpu.times))
+        assert set(gpu.times) <= set(gpu.present)
+        assert len(gpu.times) == len(gpu.values)
 
 
 @given(rows, st.sampled_from(Signal))
@@ -507,13 +507,13 @@ def test_labels_that_are_not_its_identity_make_no_second_gpu(
 ) -> None:
     profile, signal, way, metric = case
     value = share * metric.limit
-    (one,) = read(
+    (gpu,) = read(
         *(meant(way, metric, noise, value) for noise in churn), signal=signal, profile=profile
     )
 
-    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-a")
+    assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-a")
     unknown = metric.zero_is_unknown and value == 0
-    assert one.values == (() if unknown else (value * metric.factor,))
+    assert gpu.values == (() if unknown else (value * metric.factor,))
 
 
 @pytest.mark.slow

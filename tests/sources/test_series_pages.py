@@ -69,11 +69,11 @@ def test_a_page_that_is_scraped_directly_says_the_same(subtests: pytest.Subtests
         history = scraped(name)
         for signal, shown in sample.shown.items() if sample.scrapable else ():
             with subtests.test(f"{name} {signal}"):
-                found = history.observation(snapshot_query(name, profiles.AUTO, signal), 0)
-                assert newest(found) == approximately(sample.auto.get(signal, shown))
+                observation = history.observation(snapshot_query(name, profiles.AUTO, signal), 0)
+                assert newest(observation) == approximately(sample.auto.get(signal, shown))
                 if name != "dcgm-exported":  # these labels are Prometheus' own
-                    found = history.observation(snapshot_query(name, name, signal), 0)
-                    assert newest(found) == approximately(shown)
+                    observation = history.observation(snapshot_query(name, name, signal), 0)
+                    assert newest(observation) == approximately(shown)
 
 
 def test_a_label_of_the_node_is_not_read(subtests: pytest.Subtests) -> None:
@@ -83,8 +83,8 @@ def test_a_label_of_the_node_is_not_read(subtests: pytest.Subtests) -> None:
     history = scraped("dcgm", text)
     for signal, shown in SAMPLES["dcgm"].shown.items():
         with subtests.test(str(signal)):
-            found = history.observation(snapshot_query("dcgm", "dcgm", signal), 0)
-            assert newest(found) == approximately(shown)
+            observation = history.observation(snapshot_query("dcgm", "dcgm", signal), 0)
+            assert newest(observation) == approximately(shown)
 
 
 def test_the_devices_own_series_does_not_look_like_a_lost_pod() -> None:

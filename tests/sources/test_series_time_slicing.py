@@ -25,8 +25,8 @@ def shown(turns: str, pod: str = "a", gpu: str = "GPU-a", target: Target = NODE)
 def present(turns: str, pod: str = "a") -> str:
     """Return the instants of a pod after the gaps of all pods in `turns` were filled."""
     everybody = [shown(turns, each) for each in sorted(set(turns) - {"."})]
-    (one,) = [each for each in fill_gaps(everybody, GOOD) if each.pod == pod]
-    return "".join(pod if at in one.present else "." for at in INSTANTS)
+    (gpu,) = [each for each in fill_gaps(everybody, GOOD) if each.pod == pod]
+    return "".join(pod if at in gpu.present else "." for at in INSTANTS)
 
 
 @pytest.mark.parametrize(
@@ -50,35 +50,35 @@ def test_a_pod_that_comes_back_was_there_all_the_time(turns: str, expected: str)
 
 def test_nothing_is_known_of_the_load_in_between() -> None:
     given_series = [shown("abababababab", pod) for pod in "ab"]
-    for one, before in zip(fill_gaps(given_series, GOOD), given_series, strict=True):
-        assert one.times == before.times
-        assert one.values == before.values
+    for gpu, before in zip(fill_gaps(given_series, GOOD), given_series, strict=True):
+        assert gpu.times == before.times
+        assert gpu.values == before.values
 
 
 def test_what_a_pod_did_long_ago_is_no_turn() -> None:
     """A StatefulSet's pod that was replaced twice within an hour is not there in between."""
     instants = [60.0 * number for number in range(60)]
     there = tuple(at for at in instants if at not in {600.0, 1800.0} and at < 3000)
-    one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
+    gpu = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
 
-    assert fill_gaps([one], {NODE: dict.fromkeys(instants, 0.0)}) == (one,)
+    assert fill_gaps([gpu], {NODE: dict.fromkeys(instants, 0.0)}) == (gpu,)
 
 
 def test_turns_are_filled_up_as_far_as_they_are_remembered() -> None:
     instants = [30.0 * number for number in range(40)]
     there = tuple(instants[:20] + instants[21::2])
-    one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
-    (found,) = fill_gaps([one], {NODE: dict.fromkeys(instants, 0.0)})
+    gpu = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
+    (filled,) = fill_gaps([gpu], {NODE: dict.fromkeys(instants, 0.0)})
 
     late = {at for at in instants if at > instants[-1] - TURNS_SECONDS}
-    assert found.present == tuple(sorted({*there, *late}))
+    assert filled.present == tuple(sorted({*there, *late}))
 
 
 def test_a_neighbour_that_is_there_at_the_same_time_takes_no_turns() -> None:
     """Copies of a shared GPU: the pod between them was replaced."""
-    one, other = shown("aaaa...aaaaa"), shown("b" * COUNT, "b")
+    gpu, other = shown("aaaa...aaaaa"), shown("b" * COUNT, "b")
 
-    assert fill_gaps([one, other], GOOD) == (one, other)
+    assert fill_gaps([gpu, other], GOOD) == (gpu, other)
 
 
 @pytest.mark.parametrize(
@@ -89,17 +89,17 @@ def test_a_neighbour_that_is_there_at_the_same_time_takes_no_turns() -> None:
     ],
 )
 def test_another_gpu_is_nobodys_turn(other: Series) -> None:
-    one = shown("aaaa...aaaaa")
+    gpu = shown("aaaa...aaaaa")
 
-    assert fill_gaps([one, other], GOOD) == (one, other)
+    assert fill_gaps([gpu, other], GOOD) == (gpu, other)
 
 
 def test_a_gap_in_the_exporters_own_health_is_no_turn() -> None:
-    one = shown("aa.aa.aa.aa.")
-    good = {NODE: dict.fromkeys(one.present, 0.0)}
+    gpu = shown("aa.aa.aa.aa.")
+    good = {NODE: dict.fromkeys(gpu.present, 0.0)}
 
-    assert fill_gaps([one], good) == (one,)
-    assert fill_gaps([one], {}) == (one,)
+    assert fill_gaps([gpu], good) == (gpu,)
+    assert fill_gaps([gpu], {}) == (gpu,)
 
 
 turns_of = st.lists(st.sampled_from("abc."), min_size=COUNT, max_size=COUNT).map("".join)
@@ -108,11 +108,11 @@ turns_of = st.lists(st.sampled_from("abc."), min_size=COUNT, max_size=COUNT).map
 @given(turns_of)
 def test_a_pod_is_never_moved_or_lost(turns: str) -> None:
     everybody = [shown(turns, pod) for pod in sorted(set(turns) - {"."})]
-    for one, before in zip(fill_gaps(everybody, GOOD), everybody, strict=True):
-        assert set(before.present) <= set(one.present) <= set(INSTANTS)
-        assert one.present[0] == before.present[0]
-        assert list(one.present) == sorted(one.present)
-        assert (one.pod, one.gpu, one.times) == (before.pod, before.gpu, before.times)
+    for gpu, before in zip(fill_gaps(everybody, GOOD), everybody, strict=True):
+        assert set(before.present) <= set(gpu.present) <= set(INSTANTS)
+        assert gpu.present[0] == before.present[0]
+        assert list(gpu.present) == sorted(gpu.present)
+        assert (gpu.pod, gpu.gpu, gpu.times) == (before.pod, before.gpu, before.times)
 
 
 @given(turns_of)
@@ -124,7 +124,7 @@ def test_pods_that_never_come_back_are_left_alone(turns: str) -> None:
 
 
 def _counted(series: Iterable[Series]) -> int:
-    return sum(INSTANTS[-1] in one.present for one in series)
+    return sum(INSTANTS[-1] in gpu.present for gpu in series)
 
 
 @pytest.mark.parametrize("pods", ["ab", "abc", "abcd"])

@@ -99,16 +99,14 @@ def _fields(table: _Table) -> Iterator[Series]:
     tags = {tag: text for tag, text in table.tags.items() if text}
     rows = _ROWS.decode(table.values)
     for column, field in enumerate(table.columns[1:], start=1):
-        yield Series(table.name, tags, field, Points.of(sorted(_points(rows, column))))
-
-
-def _points(rows: Sequence[Sequence[float | None]], column: int) -> Iterator[tuple[float, float]]:
-    for row in rows:
-        time, value = row[0], row[column]
-        if time is None:
-            raise ValueError("a row without a time")
-        if value is not None:
-            yield time / 1000, value
+        points = list[tuple[float, float]]()
+        for row in rows:
+            time, value = row[0], row[column]
+            if time is None:
+                raise ValueError("a row without a time")
+            if value is not None:
+                points.append((time / 1000, value))
+        yield Series(table.name, tags, field, Points.of(sorted(points)))
 
 
 def _tables(answer: Answer) -> list[_Table]:

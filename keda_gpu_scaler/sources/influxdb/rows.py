@@ -34,9 +34,11 @@ def lookback_seconds(step: float) -> float:
 def rows(fields: Iterable[Series], schema: Schema, snapshot_query: SnapshotQuery) -> list[Row]:
     """Return the points with the labels that an exporter would show."""
     known = {
-        metric.name: way.labels
-        for way in reversed(profiles.metric_sources(snapshot_query.profile, snapshot_query.signal))
-        for metric in way.measure.metrics
+        metric.name: source.labels
+        for source in reversed(
+            profiles.metric_sources(snapshot_query.profile, snapshot_query.signal)
+        )
+        for metric in source.measure.metrics
     }
     named = ((schema.metric(field.measurement, field.field), field) for field in fields)
     return [
@@ -70,32 +72,32 @@ def _observation(
 
 def at_instants(points: Points, times: Iterable[float], step: float) -> list[tuple[float, float]]:
     """Return the value of a series at every instant at which it is present."""
-    taken = [time for time, _ in points]
-    gaps = (later - earlier for earlier, later in itertools.pairwise(taken))
+    point_times = [time for time, _ in points]
+    gaps = (later - earlier for earlier, later in itertools.pairwise(point_times))
     interval = max(step, min(gaps, default=step))
     reach = min(_INTERVALS * interval, lookback_seconds(step))
-    found = ((time, bisect_right(taken, time) - 1) for time in times)
-    return [
-        (time, points[newest][1])
-        for time, newest in found
-        if newest >= 0 and time - taken[newest] < reach
-    ]
+    values = list[tuple[float, float]]()
+    for time in times:
+        newest = bisect_right(point_times, time) - 1
+        if newest >= 0 and time - point_times[newest] < reach:
+            values.append((time, points[newest][1]))
+    return values
 
 
 def reports(
-    found: Iterable[Series], schema: Schema, uuids: Collection[str], at: float, step: float
+    fields: Iterable[Series], schema: Schema, uuids: Collection[str], at: float, step: float
 ) -> GpuReports:
     """Return which of these GPUs are shown at an instant, and which are busy without a pod."""
     busy: set[tuple[str, str]] = set()
     mapped: set[tuple[str, str]] = set()
     reported: set[str] = set()
-    for one in found:
-        uuid, now = one.tags.get(schema.gpu_tag, ""), at_instants(one.points, (at,), step)
-        if now and uuid in uuids:
+    for field in fields:
+        uuid, present = field.tags.get(schema.gpu_tag, ""), at_instants(field.points, (at,), step)
+        if present and uuid in uuids:
             reported.add(uuid)
-            part = uuid, one.tags.get(_SLICE, "")
-            if one.tags.get(schema.pod_tag):
+            part = uuid, field.tags.get(_SLICE, "")
+            if field.tags.get(schema.pod_tag):
                 mapped.add(part)
-            elif now[0][1] > 0:
+            elif present[0][1] > 0:
                 busy.add(part)
     return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))

@@ -95,8 +95,8 @@ class InfluxdbSource:
         if self._server_clock.is_synchronized:
             return
         text = influxql.policies(self._settings.database)
-        there = await self._numbers.asked("clock", text, None, api.clock)
-        self._server_clock.set(there)
+        seconds = await self._numbers.fetch("clock", text, None, api.clock)
+        self._server_clock.set(seconds)
 
     @property
     def lag_seconds(self) -> float:
@@ -117,17 +117,17 @@ class InfluxdbSource:
 
         They overlap with the time that `history` covers, so that both give one continuous record.
         """
-        wide, step = self._meant(snapshot_query), self.step_seconds
+        wide, step = self._for_layout(snapshot_query), self.step_seconds
         reach = max(wide.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(wide, span_seconds=evaluation_times.whole_steps(reach, step))
         span = _span(at - wide.span_seconds - rows.lookback_seconds(step), at)
         query = self._points_query(wide, span)
         read = functools.partial(rows.samples, snapshot_query=wide, at=at, step=step)
-        return await self._observed("snapshot", wide, query, at, read)
+        return await self._fetch_observation("snapshot", wide, query, at, read)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the pods that reported in the hour before `at`, at a coarse step."""
-        hour, step = self._meant(snapshot_query), HISTORY_STEP_SECONDS
+        hour, step = self._for_layout(snapshot_query), HISTORY_STEP_SECONDS
         hour = replace(hour, span_seconds=evaluation_times.HISTORY_SECONDS)
         last = evaluation_times.floored(at - self.step_seconds, step)
         since, until = _span(last - hour.span_seconds, last)
@@ -135,7 +135,7 @@ class InfluxdbSource:
         query = self._points_query(hour, Span(since - 1, until - 1))
         query = replace(query, each_ms=evaluation_times.milliseconds(step))
         read = functools.partial(rows.record, snapshot_query=hour, at=last, step=step)
-        return await self._observed("history", hour, query, last, read)
+        return await self._fetch_observation("history", hour, query, last, read)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs, if the database names GPUs by their unique UUID."""
@@ -146,8 +146,8 @@ class InfluxdbSource:
         span = _span(at - rows.lookback_seconds(self.step_seconds), at)
         query = PointsQuery(wanted, self._schema, metrics, span, names_gpus=True)
         with self._queries.turn():
-            found = await self._series("gpus", query, at)
-        return rows.reports(found, self._schema, wanted, at, self.step_seconds)
+            fields = await self._fetch_series("gpus", query, at)
+        return rows.reports(fields, self._schema, wanted, at, self.step_seconds)
 
     async def number(self, text: str) -> float | None:
         """Return the newest value that a SELECT about one series finds; None: it finds nothing.
@@ -161,9 +161,9 @@ class InfluxdbSource:
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
         async with self._number_turns:
-            return await self._numbers.asked("demand", select, None, api.number)
+            return await self._numbers.fetch("demand", select, None, api.number)
 
-    def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
+    def _for_layout(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query for this layout: without metric names there is utilization only."""
         if self._schema.names_metrics:
             return snapshot_query
@@ -177,12 +177,12 @@ class InfluxdbSource:
     def _points_query(self, snapshot_query: SnapshotQuery, span: Span) -> PointsQuery:
         metrics = frozenset(
             metric.name
-            for way in profiles.metric_sources(snapshot_query.profile, snapshot_query.signal)
-            for metric in way.measure.metrics
+            for source in profiles.metric_sources(snapshot_query.profile, snapshot_query.signal)
+            for metric in source.measure.metrics
         )
         return PointsQuery(snapshot_query.namespaces, self._schema, metrics, span)
 
-    async def _observed(
+    async def _fetch_observation(
         self,
         kind: str,
         snapshot_query: SnapshotQuery,
@@ -191,16 +191,16 @@ class InfluxdbSource:
         read: Callable[[list[Row]], Observation],
     ) -> Observation:
         with self._queries.turn():
-            series = await self._series(kind, query, at)
+            series = await self._fetch_series(kind, query, at)
             raw = await asyncio.to_thread(rows.rows, series, self._schema, snapshot_query)
             observation = await asyncio.to_thread(read, raw)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    async def _series(self, kind: str, query: PointsQuery, at: float) -> list[Series]:
+    async def _fetch_series(self, kind: str, query: PointsQuery, at: float) -> list[Series]:
         return [
             series
             for text in query.texts(LONGEST_BYTES)
-            for series in await self._queries.asked(kind, text, at, api.series)
+            for series in await self._queries.fetch(kind, text, at, api.series)
         ]
 
 

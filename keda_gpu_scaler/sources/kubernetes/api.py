@@ -169,15 +169,15 @@ class Api:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         accept = _METADATA.format("") if resource.metadata_only else _JSON
-        doing, path = f"watch {resource}", resource.path()
-        async with self._answer(doing, path, query, accept, seconds=None) as answer:
+        action, path = f"watch {resource}", resource.path()
+        async with self._answer(action, path, query, accept, seconds=None) as answer:
             async for line in _lines(answer):
-                yield _change(json.decode(line, type=_Line))
+                yield _parse_change(json.decode(line, type=_Line))
 
     async def selector(self, scale: Scale) -> str:
         """Return the label selector of a scale target as text; empty: it has none."""
-        doing = f"get {scale.resource}/scale ({scale})"
-        async with self._answer(doing, scale.path) as answer:
+        action = f"get {scale.resource}/scale ({scale})"
+        async with self._answer(action, scale.path) as answer:
             return json.decode(await _body(answer), type=_Scale).status.selector or ""
 
     async def body(self, path: str, what: str) -> bytearray:
@@ -200,7 +200,7 @@ class Api:
     @contextlib.asynccontextmanager
     async def _answer(
         self,
-        doing: str,
+        action: str,
         path: str,
         query: Mapping[str, str] | None = None,
         accept: str = _JSON,
@@ -208,7 +208,7 @@ class Api:
     ) -> AsyncIterator[httpx2.Response]:
         """Yield the answer to a request; every error until it is read gets its words here.
 
-        `doing` has the verb and the resource; `seconds` is the time until the answer is read.
+        `action` has the verb and the resource; `seconds` is the time until the answer is read.
         """
         headers = {"Accept": accept}
         try:
@@ -217,19 +217,19 @@ class Api:
                 self._client.stream("GET", path, params=query, headers=headers) as answer,
             ):
                 if answer.is_error:
-                    raise _refusal(answer.status_code, _message(await _body(answer)))
+                    raise _refusal(answer.status_code, _parse_message(await _body(answer)))
                 yield answer
         except errors.SourceError as error:
-            raise type(error)(f"cannot {doing}: {error}") from error
+            raise type(error)(f"cannot {action}: {error}") from error
         except (TimeoutError, httpx2.TimeoutException) as error:
-            raise errors.SourceTimeoutError(f"cannot {doing}: no answer in time") from error
+            raise errors.SourceTimeoutError(f"cannot {action}: no answer in time") from error
         except (httpx2.HTTPError, OSError) as error:
-            message = f"cannot {doing}: {client.error_text(error)}"
+            message = f"cannot {action}: {client.error_text(error)}"
             raise errors.SourceUnreachableError(message) from error
         except ConfigError as error:
-            raise errors.SourceRefusedError(f"cannot {doing}: {error}") from error
+            raise errors.SourceRefusedError(f"cannot {action}: {error}") from error
         except _MALFORMED as error:
-            message = f"cannot {doing}: an answer of another shape: {client.error_text(error)}"
+            message = f"cannot {action}: an answer of another shape: {client.error_text(error)}"
             raise errors.SourceMalformedError(message) from error
 
 
@@ -256,7 +256,7 @@ async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
         yield rest
 
 
-def _change(line: _Line) -> Change:
+def _parse_change(line: _Line) -> Change:
     if line.type == "ERROR":
         status = json.decode(line.object, type=_Status)
         raise _refusal(status.code, status.message)
@@ -266,7 +266,7 @@ def _change(line: _Line) -> Change:
     return Change(item.metadata.resource_version, item, is_deleted=line.type == "DELETED")
 
 
-def _message(body: bytearray) -> str:
+def _parse_message(body: bytearray) -> str:
     """Return the API server's own words; a proxy in front of it writes something else."""
     try:
         return json.decode(body, type=_Status).message

@@ -36,10 +36,6 @@ FIRST_LIST_SECONDS = 1.0
 def create(observe: facts.Observer, claims_without_gpus: Collection[str] = ()) -> "Following":
     """Return the watches of the API server that the service account or KUBECONFIG names.
 
-    Args:
-        observe: receives a fact when a watch is lost and when it works.
-        claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
-
     Raises:
         errors.SettingsError: neither of them names a usable API server.
     """
@@ -62,13 +58,9 @@ class Following:
         *,
         claims_without_gpus: Collection[str] = (),
     ) -> None:
-        """Set up the watches; `start` begins them.
+        """Set up the watches; `start` begins them, and `close` closes the API's connections.
 
-        Args:
-            api: the API server; `close` closes its connections.
-            observe: receives a fact when a watch is lost and when it works.
-            clock: seconds that never go back.
-            claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
+        `claims_without_gpus` are ResourceClaims, their templates and DeviceClasses for no GPU.
         """
         self._api = api
         pod = functools.partial(objects.pod, claims_without_gpus=claims_without_gpus)
@@ -82,9 +74,9 @@ class Following:
 
     def start(self) -> None:
         """Begin to list and to watch."""
-        followed: list[Reflector[Any]] = [self._pods, *self._controllers.values(), self._targets]
-        for each in followed:
-            self._tasks.append(asyncio.create_task(each.run(), name="kubernetes-watch"))
+        reflectors: list[Reflector[Any]] = [self._pods, *self._controllers.values(), self._targets]
+        for reflector in reflectors:
+            self._tasks.append(asyncio.create_task(reflector.run(), name="kubernetes-watch"))
 
     async def close(self) -> None:
         """End every watch."""
@@ -102,14 +94,14 @@ class Following:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):
-                await self._pods.tried()
+                await self._pods.wait_for_first_list()
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
         self._selections.renew(namespaces)
         pods = dict(self._statements(namespaces))
         return Evidence(
             pods=pods,
-            selected=self._selections.sure(namespaces, pods),
+            selected=self._selections.trusted(namespaces, pods),
             wanted=self._wanted(namespaces),
             covered=frozenset(namespaces),
             scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},
@@ -128,7 +120,7 @@ class Following:
             return known
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
-                known = await self._targets.listed(scaled_object)
+                known = await self._targets.wait_for(scaled_object)
                 if isinstance(known, Scale):
                     await self._selections.learn(known)
         pods: PodSelector | str
@@ -155,22 +147,22 @@ class Following:
     def _statement(self, namespace: str, pod: Pod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""
         statement = pod.statement
-        more = set(self._selections.selecting(namespace, pod.labels))
+        added = set(self._selections.selecting(namespace, pod.labels))
         for owner in statement.owners:
-            followed = self._controllers.get(owner.kind)
-            known = followed.listing.last((namespace, owner.name)) if followed else None
-            if known is not None:
-                more.add(known.owner)
-        return replace(statement, owners=statement.owners | more) if more else statement
+            reflector = self._controllers.get(owner.kind)
+            controller = reflector.listing.last((namespace, owner.name)) if reflector else None
+            if controller is not None:
+                added.add(controller.owner)
+        return replace(statement, owners=statement.owners | added) if added else statement
 
     def _wanted(self, namespaces: Collection[str]) -> dict[tuple[str, Owner], int]:
         """Return how many replicas the owners of ReplicaSets ask for; {}: it may be out of date."""
         if self._replica_sets.trouble is not None:
             return {}
-        known = sorted(
+        by_revision = sorted(
             (replica_set.revision, replica_set.wanted, (namespace, replica_set.owner))
             for namespace in namespaces
             for replica_set in self._replica_sets.listing.of(namespace).values()
             if replica_set.wanted is not None
         )
-        return {owner: wanted for _, wanted, owner in known}  # the last one is the newest
+        return {owner: wanted for _, wanted, owner in by_revision}  # the last one is the newest

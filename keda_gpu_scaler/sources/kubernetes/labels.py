@@ -86,13 +86,13 @@ def _requirements(text: str) -> Iterator[Requirement]:
             values = frozenset({match["value"]})
             yield Requirement(match["key"], is_in=match["sign"] != "!=", values=values)
         elif match["word"]:
-            yield Requirement(match["key"], match["word"] == "in", _listed(match["values"]))
+            yield Requirement(match["key"], match["word"] == "in", _parse_values(match["values"]))
         else:
             yield Requirement(match["key"], is_in=True, values=None)
         position, more = match.end(), match["end"] == ","
 
 
-def _listed(text: str) -> frozenset[str]:
+def _parse_values(text: str) -> frozenset[str]:
     if not text.strip(_SPACE):
         raise ValueError("it has a list without values")
     values = frozenset(value.strip(_SPACE) for value in text.split(","))

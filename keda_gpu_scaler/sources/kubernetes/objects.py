@@ -208,16 +208,17 @@ def controller(item: Item) -> Controller:
 def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
     """Return the data kept of a pod.
 
-    Args:
-        item: the object.
-        claims_without_gpus: ResourceClaims, their templates and DeviceClasses that are known to be
-            for no GPU, by their names.
+    `claims_without_gpus` are the names of ResourceClaims, their templates and DeviceClasses that
+    are known to be for no GPU.
     """
     metadata, status, labels = item.metadata, item.status, item.metadata.labels or {}
     # A pod not yet on a node has no condition, and is not Ready.
-    conditions = [each for each in status.conditions or () if each.type == "Ready"]
-    condition = conditions[0] if conditions else _Condition("Ready", "False")
-    ready, since = condition.status == "True", condition.last_transition_time
+    readiness = _Condition("Ready", "False")
+    for condition in status.conditions or ():
+        if condition.type == "Ready":
+            readiness = condition
+            break
+    ready, since = readiness.status == "True", readiness.last_transition_time
     created, started = metadata.creation_timestamp, status.start_time
     statement = PodStatement(
         owners=frozenset({item.owner} - {NO_OWNER}),

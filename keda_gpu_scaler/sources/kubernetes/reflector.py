@@ -36,11 +36,6 @@ class Listing(Generic[T]):
     """The known objects of one resource."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Start with an empty listing.
-
-        Args:
-            clock: seconds that never go back.
-        """
         self._existing = defaultdict[str, dict[str, T]](dict)
         self._gone: TTLCache[PodKey, T] = TTLCache(GONE_LIMIT, GONE_SECONDS, clock)
 
@@ -100,15 +95,7 @@ class Reflector(Generic[T]):
         observe: facts.Observer,
         clock: Callable[[], float],
     ) -> None:
-        """Set up the watch; `run` follows the resource.
-
-        Args:
-            api: the API server.
-            resource: the resource to follow.
-            read: returns the needed data of an object.
-            observe: receives a fact when the watch is lost and when it works.
-            clock: seconds that never go back.
-        """
+        """Set up the watch; `run` follows the resource, and `read` returns what is kept of it."""
         self.listing = Listing[T](clock)
         self._api, self._resource, self._read = api, resource, read
         self._observe, self._clock = observe, clock
@@ -129,14 +116,14 @@ class Reflector(Generic[T]):
         """The time since the listing was last known to match the API server's."""
         return self._clock() - self._heard_at
 
-    async def tried(self) -> None:
+    async def wait_for_first_list(self) -> None:
         """Wait until the first list succeeded or failed."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._was_tried)
 
-    async def listed(self, key: PodKey) -> T | None:
+    async def wait_for(self, key: PodKey) -> T | None:
         """Wait until an object is listed and return it; None: the resource cannot be followed."""
-        await self.tried()
+        await self.wait_for_first_list()
         async with self._changed:
             await self._changed.wait_for(
                 lambda: self.listing.get(key) is not None or self.trouble is not None
@@ -156,7 +143,7 @@ class Reflector(Generic[T]):
                 pass  # a client gets this after minutes without changes
             except Exception as error:  # noqa: BLE001 - whatever it was: nothing is sure until the next list
                 expected = isinstance(error, errors.SourceError)
-                await self._tell(str(error) if expected else f"{type(error).__name__}: {error}")
+                await self._report(str(error) if expected else f"{type(error).__name__}: {error}")
             await asyncio.sleep(PAUSES_SECONDS[min(failures, len(PAUSES_SECONDS) - 1)])
             failures += 1
 
@@ -174,7 +161,7 @@ class Reflector(Generic[T]):
             page = await self._api.page(self._resource, page.metadata.following)
         self.listing.replace(listed)
         self._heard_at = began
-        await self._tell(None)
+        await self._report(None)
         return page.metadata.version
 
     async def _watch(self, version: str) -> str:
@@ -189,7 +176,7 @@ class Reflector(Generic[T]):
         self._heard_at = self._clock()
         return version
 
-    async def _tell(self, trouble: str | None) -> None:
+    async def _report(self, trouble: str | None) -> None:
         """Report whether the resource is followed, if that has changed or is the first news."""
         works = trouble is None
         is_news = not self._was_tried or works is not (self._trouble is None)

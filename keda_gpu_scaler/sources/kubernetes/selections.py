@@ -52,11 +52,8 @@ class Selections:
     def __init__(self, api: Api, observe: facts.Observer, clock: Callable[[], float]) -> None:
         """Start without selectors; `learn` adds them.
 
-        Args:
-            api: the API server.
-            observe: receives a fact when not all selectors of one kind of target can be read, and
-                when all can be read again.
-            clock: seconds that never go back.
+        `observe` receives a fact when not all selectors of one kind of target can be read, and when
+        all can be read again.
         """
         self._api, self._observe, self._clock = api, observe, clock
         self._known: dict[Scale, _Known] = {}
@@ -98,24 +95,23 @@ class Selections:
             if scale.namespace == namespace and known.selector and known.selector.selects(pod)
         )
 
-    def sure(
+    def trusted(
         self, namespaces: Collection[str], pods: Mapping[PodKey, PodStatement]
     ) -> frozenset[tuple[str, Owner]]:
         """Return the scale targets with trusted selectors, with their namespaces.
 
-        Args:
-            namespaces: the namespaces to look at.
-            pods: their pods, with the scale targets that select each among its owners.
+        `pods` are those of these namespaces; the owners of each include the scale targets that
+        select it.
         """
-        left_out, sure = self._left_out(pods), set[tuple[str, Owner]]()
+        left_out, trusted = self._left_out(pods), set[tuple[str, Owner]]()
         for scale, known in self._known.items():
             if scale.namespace in namespaces:
                 target = scale.namespace, scale.pods.selected_by
                 known.left_out = left_out.get(target)
                 if self._is_trusted(known) and known.left_out is None:
-                    sure.add(target)
+                    trusted.add(target)
         self._report()
-        return frozenset(sure)
+        return frozenset(trusted)
 
     def _left_out(self, pods: Mapping[PodKey, PodStatement]) -> dict[tuple[str, Owner], str]:
         """Return the scale targets that leave out a pod with a GPU, each with such a pod.
@@ -142,10 +138,10 @@ class Selections:
 
     async def close(self) -> None:
         """Cancel the reads in progress."""
-        reading = [known.reading for known in self._known.values() if known.reading is not None]
-        for task in reading:
+        tasks = [known.reading for known in self._known.values() if known.reading is not None]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*reading, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _is_trusted(self, known: _Known) -> bool:
         return self._clock() - known.trusted_at <= BELIEVED_SECONDS

@@ -51,15 +51,7 @@ class Endpoint:
         return self.client.turn()
 
     async def ask(self, text: str, at: float | None) -> Answer:
-        """Send an instant query.
-
-        Args:
-            text: PromQL.
-            at: the instant; None: the server's present time.
-
-        Raises:
-            errors.SourceError: there is no whole answer.
-        """
+        """Send an instant query in PromQL; without a time, for the server's present time."""
         try:
             confined = await asyncio.to_thread(policy.confined, text, self.settings.matchers)
         except ValueError as error:
@@ -73,22 +65,14 @@ class Endpoint:
         }
         if at is not None:
             form["time"] = f"{at:.3f}"
-        return await self.client.post(self._url, form, self._headers, limit_bytes=self.limit_bytes)
-
-    @property
-    def _url(self) -> str:
-        url = f"{self.settings.url.rstrip('/')}/api/v1/query"
-        # In the URL, although there is a form: not every proxy reads the form.
-        named = self._named(self.settings.namespace_parameter)
-        return f"{url}?{urlencode(named)}" if named else url
-
-    @property
-    def _headers(self) -> dict[str, str]:
-        return self._named(self.settings.namespace_header)
-
-    def _named(self, name: str | None) -> dict[str, str]:
-        """Return the namespace under this name, if both are set."""
-        return {} if name is None or self.namespace is None else {name: self.namespace}
+        url, headers = f"{self.settings.url.rstrip('/')}/api/v1/query", dict[str, str]()
+        if self.namespace is not None:
+            if (parameter := self.settings.namespace_parameter) is not None:
+                # In the URL, although there is a form: not every proxy reads the form.
+                url = f"{url}?{urlencode({parameter: self.namespace})}"
+            if (header := self.settings.namespace_header) is not None:
+                headers[header] = self.namespace
+        return await self.client.post(url, form, headers, limit_bytes=self.limit_bytes)
 
 
 class RowQueryClient(QueryClient):
@@ -113,4 +97,4 @@ class RowQueryClient(QueryClient):
         parse: Callable[[Answer], list[Row]],
     ) -> list[Row]:
         texts = (promql,) if isinstance(promql, str) else promql.texts(self.longest_bytes)
-        return [row for text in texts for row in await self.asked(kind, text, at, parse)]
+        return [row for text in texts for row in await self.fetch(kind, text, at, parse)]

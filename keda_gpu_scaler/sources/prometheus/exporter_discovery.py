@@ -27,13 +27,6 @@ class ExporterDiscovery:
     """
 
     def __init__(self, source: str, observe: facts.Observer, clock: Callable[[], float]) -> None:
-        """Start with dcgm-exporter alone.
-
-        Args:
-            source: the source's name in triggers.
-            observe: is told when an exporter was found.
-            clock: seconds that never go back.
-        """
         self._source, self._observe, self._clock = source, observe, clock
         self._found: frozenset[str] = frozenset()
         self._asked_at = float("-inf")
@@ -56,20 +49,16 @@ class ExporterDiscovery:
     ) -> None:
         """Look for exporters, unless that was done recently or `snapshot_query` needs none.
 
-        Args:
-            snapshot_query: the query that may depend on them.
-            ask: sends `EXPORTERS`; if the server refuses it, the known exporters stay in use.
+        `ask` sends `EXPORTERS`; if the server refuses it, the known exporters stay in use.
         """
         async with self._asking:
-            due = self._clock() - self._asked_at >= DETECTED_SECONDS
-            if due and snapshot_query.profile == profiles.AUTO:
-                self._asked_at = self._clock()
-                with contextlib.suppress(errors.SourceError):
-                    self._note(await ask())
-
-    def _note(self, rows: list[Row]) -> None:
-        shown = {row.labels.get(EXPORTER_LABEL, "") for row in rows}
-        new = shown.intersection(profiles.DETECTED) - self._found
-        if new:
-            self._found |= new
-            self._observe(facts.ExportersFound(self._source, tuple(sorted(new))))
+            is_due = self._clock() - self._asked_at >= DETECTED_SECONDS
+            if not is_due or snapshot_query.profile != profiles.AUTO:
+                return
+            self._asked_at = self._clock()
+            with contextlib.suppress(errors.SourceError):
+                shown = {row.labels.get(EXPORTER_LABEL, "") for row in await ask()}
+                new = shown.intersection(profiles.DETECTED) - self._found
+                if new:
+                    self._found |= new
+                    self._observe(facts.ExportersFound(self._source, tuple(sorted(new))))

@@ -39,8 +39,8 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)
     scrapes = {_target(row): scrape_times(row.points) for row in by_stat["scraped"]}
-    owners = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
-    said = {
+    links = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
+    numbers = {
         stat: {
             _key(row): _value(row)
             for row in by_stat[stat]
@@ -51,7 +51,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
     return Evidence(
         pods={
-            key: _statement(key, _owners(key, owner, owners), said, phases.get(key, "Running"))
+            key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
             for key, owner in _controllers(by_stat["pod"]).items()
         },
         without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"] if _value(row) == 0),
@@ -68,55 +68,52 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
             if 1 <= _value(row) < math.inf
         },
         down=frozenset(
-            [*map(_target, by_stat["down"]), *(one for one, times in scrapes.items() if not times)]
+            [
+                *map(_target, by_stat["down"]),
+                *(target for target, times in scrapes.items() if not times),
+            ]
         ),
     )
 
 
 def _statement(
     key: PodKey,
-    owners: frozenset[Owner],
-    said: Mapping[str, Mapping[PodKey, float]],
+    owner: Owner,
+    links: Mapping[tuple[str, Owner], Owner],
+    numbers: Mapping[str, Mapping[PodKey, float]],
     phase: str,
 ) -> PodStatement:
-    ready, since = _ready(said["ready"].get(key), phase), said["since"].get(key)
-    shows_requests = (key[0], "") in said["requests"]
+    owners = frozenset[Owner]()
+    if owner.name:
+        above = links.get((key[0], owner))
+        owners = frozenset({owner} if above is None else {owner, above})
+    ready: bool | None = None
+    if (number := numbers["ready"].get(key)) in (0, 1):
+        ready = number == 1
+    elif phase == "Pending":  # a pod not yet on a node has no row for it
+        ready = False
+    since = numbers["since"].get(key)
+    shows_requests = (key[0], "") in numbers["requests"]
     return PodStatement(
         owners=owners,
-        created_at=said["created"].get(key),
+        created_at=numbers["created"].get(key),
         ready=ready,
         ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
-        ready_recently=key in said["lately"],
-        was_ready=key in said["once"],
-        ended=phase in {"Succeeded", "Failed"} or key in said["deleting"],
-        asks_gpu=key in said["gpu"] or (False if shows_requests else None),
+        ready_recently=key in numbers["lately"],
+        was_ready=key in numbers["once"],
+        ended=phase in {"Succeeded", "Failed"} or key in numbers["deleting"],
+        asks_gpu=key in numbers["gpu"] or (False if shows_requests else None),
     )
-
-
-def _ready(said: float | None, phase: str) -> bool | None:
-    """Return whether a pod is Ready; one not yet on a node is not Ready, without a row for it."""
-    if said not in (0, 1):
-        return False if phase == "Pending" else None
-    return said == 1
 
 
 def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
     """Return each pod with the owner that controls it; other owners have rows as well."""
-    found: dict[PodKey, Owner] = {}
+    controllers: dict[PodKey, Owner] = {}
     for row in rows:
         controls = row.labels.get(IS_CONTROLLER) == "true"
-        if controls or _key(row) not in found:
-            found[_key(row)] = _owner(row.labels) if controls else NO_OWNER
-    return found
-
-
-def _owners(
-    key: PodKey, owner: Owner, links: Mapping[tuple[str, Owner], Owner]
-) -> frozenset[Owner]:
-    if not owner.name:
-        return frozenset()
-    above = links.get((key[0], owner))
-    return frozenset({owner} if above is None else {owner, above})
+        if controls or _key(row) not in controllers:
+            controllers[_key(row)] = _owner(row.labels) if controls else NO_OWNER
+    return controllers
 
 
 def _owner(labels: Mapping[str, str]) -> Owner:
@@ -131,7 +128,6 @@ def _named(row: Row, kinds_by_label: Mapping[str, tuple[str, str]]) -> tuple[str
 
 
 def _value(row: Row) -> float:
-    """Return the one value of a row."""
     return row.points[0][1]
 
 
@@ -162,12 +158,9 @@ class KubeStateMetrics:
     ) -> None:
         """Query one server for kube-state-metrics.
 
-        Args:
-            queries: sends queries to the server.
-            clock: seconds that never go back.
-            shows_targets: whether the server shows the health of every target; if not, a list of
-                pods cannot be known to be complete.
-            claims_without_gpus: ResourceClaims and their templates that are for no GPU.
+        `shows_targets`: the server shows the health of every target; if not, a list of pods cannot
+        be known to be complete. `claims_without_gpus`: ResourceClaims and their templates that are
+        for no GPU.
         """
         self._queries, self._clock = queries, clock
         self._shows_targets = shows_targets
@@ -181,26 +174,24 @@ class KubeStateMetrics:
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return the evidence about these namespaces; None: there never was one to query."""
         del now  # the server knows the age of its samples
-        await self._look(at)
+        await self._find_jobs(at)
         if not self._jobs:
             return None
-        names = frozenset(namespaces)
-        new = self._new_namespaces(names, at)
+        new = names = frozenset(namespaces)
+        if 0 <= at - self._covered_at <= PAST_SECONDS:
+            new -= self._covered  # the past of the others is queried
         promql = KubeStatePromql(names, self._jobs, new, self._claims_without_gpus)
         with self._queries.turn():
             rows = await self._queries.vector("evidence", promql, at)
-            said = await asyncio.to_thread(read_evidence, rows)
+            evidence = await asyncio.to_thread(read_evidence, rows)
             del rows
-        self._covered, self._covered_at = said.covered, at
+        self._covered, self._covered_at = evidence.covered, at
+        if self._lists_pods and self._shows_targets:
+            return evidence
         # A kube-state-metrics that does not collect pods lists none, however long it has been up.
-        return said if self._lists_pods and self._shows_targets else replace(said, stable_since={})
+        return replace(evidence, stable_since={})
 
-    def _new_namespaces(self, namespaces: frozenset[str], at: float) -> frozenset[str]:
-        """Return the namespaces that were not covered recently, so that their past is queried."""
-        is_watched = 0 <= at - self._covered_at <= PAST_SECONDS
-        return namespaces - (self._covered if is_watched else frozenset())
-
-    async def _look(self, at: float) -> None:
+    async def _find_jobs(self, at: float) -> None:
         """Learn its scrape jobs; a known job that is down now is still expected to answer.
 
         Until one is found, look each time: a server that has just started can show the exporters

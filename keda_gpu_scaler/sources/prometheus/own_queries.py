@@ -7,7 +7,7 @@ that a pod has ended.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from keda_gpu_scaler.query import profiles
@@ -28,17 +28,16 @@ _POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
 def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, float]:
     """Return the ages of pods: each is as old as the oldest sample behind its numbers.
 
-    Args:
-        rows: the ages of samples.
-        pods: the pods that the query shows.
+    The rows are the ages of samples; one that names no pod is about all `pods`, which the query
+    shows.
     """
-    found: dict[PodKey | None, float] = {}
+    ages: dict[PodKey | None, float] = {}
     for row in rows:
         pod, age = profiles.pod_of(row.labels), known_age(row.points[-1][1])
-        found[pod] = max(age, found.get(pod, age))
-    all_pods = found.pop(None, 0.0)
-    shown = dict.fromkeys(pods, all_pods) if all_pods else {}
-    return shown | {pod: max(age, all_pods) for pod, age in found.items() if pod is not None}
+        ages[pod] = max(age, ages.get(pod, age))
+    age_of_all = ages.pop(None, 0.0)
+    shown = dict.fromkeys(pods, age_of_all) if age_of_all else {}
+    return shown | {pod: max(age, age_of_all) for pod, age in ages.items() if pod is not None}
 
 
 def element_series(
@@ -46,49 +45,42 @@ def element_series(
 ) -> tuple[tuple[Series, ...], int, int]:
     """Return the elements as series of GPUs, and the counts of those left out.
 
-    Args:
-        rows: the elements with their points.
-        namespaces: the namespaces of the snapshot query.
-
     Returns:
         The series; how many numbers were refused; how many elements name no pod of `namespaces`.
     """
-    found: list[Series] = []
+    series: list[Series] = []
     refused = unmatched_elements = 0
     for row in rows:
         pod = profiles.pod_of(row.labels)
         if pod is None or pod[0] not in namespaces:
             unmatched_elements += 1
             continue
-        found.append(_series(pod, row))
-        refused += len(found[-1].present) - len(found[-1].times)
-    return tuple(found), refused, unmatched_elements
+        series.append(_series(pod, row))
+        refused += len(series[-1].present) - len(series[-1].times)
+    return tuple(series), refused, unmatched_elements
 
 
 def _series(pod: PodKey, row: Row) -> Series:
-    believed = [(time, value) for time, value in row.points if _is_believable(value)]
+    # A pod's elements are told apart by their board, if they name one, and all other labels.
+    labels = row.labels
+    board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
+    others = (f"{name}={text}" for name, text in sorted(labels.items()) if name not in _POD_LABELS)
+    # NaN and infinities are not between 0 and the largest number.
+    believed = [
+        (time, value)
+        for time, value in row.points
+        if 0 <= value < _LARGEST and value not in dcgm.BLANKS
+    ]
     return Series(
         *pod,
-        _gpu(row.labels),
-        Target(row.labels.get("job", ""), row.labels.get("instance", "")),
+        f"{board}/{','.join(others)}",
+        Target(labels.get("job", ""), labels.get("instance", "")),
         present=tuple(time for time, _ in row.points),
         times=tuple(time for time, _ in believed),
         values=tuple(value for _, value in believed),
         averaged=False,
         shown_by=("the query of the trigger",),
     )
-
-
-def _gpu(labels: Mapping[str, str]) -> str:
-    """Identify an element of a pod by its board, if it names one, and all its other labels."""
-    board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
-    rest = (f"{name}={text}" for name, text in sorted(labels.items()) if name not in _POD_LABELS)
-    return f"{board}/{','.join(rest)}"
-
-
-def _is_believable(value: float) -> bool:
-    """Tell whether a value can be a load; NaN and infinities fail one of these comparisons."""
-    return 0 <= value < _LARGEST and value not in dcgm.BLANKS
 
 
 OWN_BYTES = 2**20
@@ -102,24 +94,19 @@ class OwnQueries:
     """Sends users' own queries to one server."""
 
     def __init__(self, queries: RowQueryClient, collection_seconds: float) -> None:
-        """Query one server.
-
-        Args:
-            queries: sends queries to the server.
-            collection_seconds: how old an exporter's number can be when it is scraped.
-        """
+        """Query one server; `collection_seconds`: how old a number can be when it is scraped."""
         self._queries, self._collection_seconds = queries, collection_seconds
 
     async def fetch(
         self, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step_seconds: float
     ) -> Observation:
         """Return the elements up to `at`, with the ages of the samples behind them."""
-        observation = await self.observed("own", own, snapshot_query, at, step_seconds)
+        observation = await self.fetch_elements("own", own, snapshot_query, at, step_seconds)
         rows = await self._queries.vector("own-age", element_ages_text(own, step_seconds), at)
-        pods = {(one.namespace, one.pod) for one in observation.series}
+        pods = {(series.namespace, series.pod) for series in observation.series}
         return replace(observation, sample_ages=oldest_age(rows, pods))
 
-    async def observed(
+    async def fetch_elements(
         self,
         kind: str,
         own: OwnQuery,
@@ -130,15 +117,15 @@ class OwnQueries:
         """Return the elements up to `at`."""
         text = elements_text(own, snapshot_query.span_seconds, step_seconds)
         times = evaluation_times.within(at, snapshot_query.span_seconds, step_seconds)
-        asked = await self._queries.matrix(kind, text, at)
-        rows = evaluation_times.between(times[0], times[-1], asked)
+        answer = await self._queries.matrix(kind, text, at)
+        rows = evaluation_times.between(times[0], times[-1], answer)
         good = await self._good_scrapes(own, rows, snapshot_query.span_seconds, at, step_seconds)
-        found, refused, unmatched_elements = await asyncio.to_thread(
+        series, refused, unmatched_elements = await asyncio.to_thread(
             element_series, rows, snapshot_query.namespaces
         )
         return Observation(
             instants=times,
-            series=fill_gaps(found, good),
+            series=fill_gaps(series, good),
             good_scrapes=good,
             refused_samples=refused,
             unmatched_elements=unmatched_elements,

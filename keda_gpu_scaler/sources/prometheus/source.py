@@ -63,14 +63,8 @@ class PrometheusSource:
     ) -> None:
         """Prepare the client without connecting.
 
-        Args:
-            name: the source's name in triggers.
-            settings: the URL and the credentials.
-            observe: is told of every query.
-            clock: seconds that never go back.
-            endpoint: where to send queries; by default made from the settings.
-            claims_without_gpus: ResourceClaims and their templates that are for no GPU.
-            at: the time that is the present for every query; None: the server's own.
+        `claims_without_gpus` are ResourceClaims and their templates that are for no GPU; `at` is
+        the time that is the present for every query; None: the server's own.
         """
         self.step_seconds = round(settings.step_seconds, 3)
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
@@ -98,15 +92,15 @@ class PrometheusSource:
             (*stronger, self.kube_state_metrics),
             self,
             self._discovery.found,
-            functools.partial(self._of_namespace, stronger)
+            functools.partial(self._ports_of_namespace, stronger)
             if self._settings.is_per_namespace
             else None,
         )
 
-    def _of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
+    def _ports_of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
         """Return the source for queries about this namespace; it shares the connections."""
         endpoint = self._endpoint.within(namespace)
-        own = PrometheusSource(
+        source = PrometheusSource(
             self._name,
             self._settings,
             self._observe,
@@ -115,7 +109,7 @@ class PrometheusSource:
             claims_without_gpus=self._claims_without_gpus,
             at=self._at,
         )
-        return own.ports(*stronger)
+        return source.ports(*stronger)
 
     @property
     def _shows_targets(self) -> bool:
@@ -134,11 +128,17 @@ class PrometheusSource:
         the answer here is its clock, and no query is about a later instant.
         """
         if self._at is None and not self._server_clock.is_synchronized:
-            there = await self._numbers.asked("clock", "time()", None, api.clock)
-            self._server_clock.set(there.seconds)
-            self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
-        if self._is_late and self._present() >= self._lag_due_at:
-            await self._ask_lag(self._present())
+            clock = await self._numbers.fetch("clock", "time()", None, api.clock)
+            self._server_clock.set(clock.seconds)
+            self._queries.longest_bytes = math.inf if clock.takes_long_queries else LONGEST_BYTES
+        now = self._present()
+        if self._is_late and now >= self._lag_due_at:
+            self._lag_due_at = now + UNANSWERED_SECONDS
+            with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
+                age = await self._numbers.fetch("lag", NEWEST_AGE, now, api.number)
+                self._lag_due_at = now + self.step_seconds
+                if age is not None:
+                    self._note_age(now, age)
 
     @property
     def lag_seconds(self) -> float:
@@ -170,16 +170,18 @@ class PrometheusSource:
             async with self._endpoint.own_turns.turn(snapshot_query.namespaces):
                 return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
         with self._queries.turn():
-            observation = await self._observed("snapshot", wide, at, self.step_seconds)
+            observation = await self._fetch_observation("snapshot", wide, at, self.step_seconds)
             ages = ages_promql(self._discovery.widened(snapshot_query))
             rows = await self._queries.vector("age", ages, at)
-        alive = any(ALIVE_LABEL in row.labels for row in rows)
-        on_time = any(ON_TIME_LABEL in row.labels for row in rows)
-        self._is_late = bool(self._lag.seconds) or (self._shows_targets and not on_time)
+        is_alive = any(ALIVE_LABEL in row.labels for row in rows)
+        is_on_time = any(ON_TIME_LABEL in row.labels for row in rows)
+        self._is_late = bool(self._lag.seconds) or (self._shows_targets and not is_on_time)
         if not self._is_late:
             self._note_age(at, 0.0)
         return replace(
-            observation, sample_ages=sample_ages(rows), absence_known=alive and self._shows_targets
+            observation,
+            sample_ages=sample_ages(rows),
+            absence_known=is_alive and self._shows_targets,
         )
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -191,22 +193,22 @@ class PrometheusSource:
         if snapshot_query.query is not None:
             own, step = snapshot_query.query, evaluation_times.HISTORY_STEP_SECONDS
             async with self._endpoint.own_turns.turn(snapshot_query.namespaces):
-                return await self._own.observed("own-history", own, hour, before, step)
+                return await self._own.fetch_elements("own-history", own, hour, before, step)
         with self._queries.turn():
             step = evaluation_times.HISTORY_STEP_SECONDS
-            return await self._observed("history", hour, before, step)
+            return await self._fetch_observation("history", hour, before, step)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs; each query is about a few hundred."""
-        found: dict[str, set[str]] = {"reported": set(), "busy": set()}
+        by_state: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
             with self._queries.turn():
                 rows = await self._queries.vector("gpus", GpusPromql(frozenset(batch)), at)
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
-                found.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
-        return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
+                by_state.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
+        return GpuReports(frozenset(by_state["reported"]), frozenset(by_state["busy"]))
 
     async def number(self, text: str) -> float | None:
         """Return the one number that a PromQL expression gives at the server's present time.
@@ -214,15 +216,16 @@ class PrometheusSource:
         VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
         async with self._endpoint.number_turns:
-            return await self._numbers.asked("demand", text, self._at, api.number)
+            return await self._numbers.fetch("demand", text, self._at, api.number)
 
-    async def _observed(
+    async def _fetch_observation(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
     ) -> Observation:
         """Return the observation; query again if there is a new exporter or a new scrape job."""
         wide = self._discovery.widened(snapshot_query)
         rows = await self._rows(kind, wide, at, step)
-        await self._discovery.refresh(snapshot_query, functools.partial(self._exporters, at))
+        ask = functools.partial(self._queries.vector, "exporters", EXPORTERS, at)
+        await self._discovery.refresh(snapshot_query, ask)
         if self._discovery.widened(snapshot_query) != wide:
             wide = self._discovery.widened(snapshot_query)
             rows = await self._rows(kind, wide, at, step)
@@ -233,24 +236,12 @@ class PrometheusSource:
         observation = await asyncio.to_thread(read_observation, rows, snapshot_query, at, step)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    async def _ask_lag(self, now: float) -> None:
-        """Ask how old the newest sample is; without an answer the lag stays what it was."""
-        self._lag_due_at = now + UNANSWERED_SECONDS
-        with contextlib.suppress(errors.SourceError):
-            age = await self._numbers.asked("lag", NEWEST_AGE, now, api.number)
-            self._lag_due_at = now + self.step_seconds
-            if age is not None:
-                self._note_age(now, age)
-
     def _note_age(self, at: float, age_seconds: float) -> None:
         """Note the age of the newest sample, and state a lag that has changed."""
         before = self._lag.seconds
         self._lag.observe(at, age_seconds)
         if self._lag.seconds != before:
             self._observe(facts.LagChanged(self._name, self._lag.seconds))
-
-    async def _exporters(self, at: float) -> list[Row]:
-        return await self._queries.vector("exporters", EXPORTERS, at)
 
     async def _rows(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float

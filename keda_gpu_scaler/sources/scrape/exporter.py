@@ -25,13 +25,7 @@ class Exporter:
     """Scrapes one exporter."""
 
     def __init__(self, url: str, settings: ScrapeSettings, tls: ssl.SSLContext) -> None:
-        """Prepare a connection of its own.
-
-        Args:
-            url: the URL of its page.
-            settings: the limits of an answer.
-            tls: the CAs to trust; shared, because reading them takes long.
-        """
+        """Prepare a connection of its own; `tls` is shared, because reading the CAs takes long."""
         self._url, self._timeout_seconds = url, settings.timeout_seconds
         self._series: tuple[Labels, ...] = ()
         self._is_connected = False
@@ -51,25 +45,24 @@ class Exporter:
         """
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._scrape()
+                now, answer = time.time(), await self._fetch()
+                if answer.status == OK:
+                    # A large page takes the parser longer than calls may wait.
+                    samples = await asyncio.to_thread(
+                        exposition.parse, answer.body, now, self._series
+                    )
+                    self._series = samples.series
+                    return samples
         except TimeoutError as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
-
-    async def _scrape(self) -> Samples:
-        now, answer = time.time(), await self._answer()
-        if answer.status == OK:
-            # A large page takes the parser longer than calls may wait.
-            samples = await asyncio.to_thread(exposition.parse, answer.body, now, self._series)
-            self._series = samples.series
-            return samples
         if "?" in self._url:
             # Servers repeat the URL in their words, and its query can be a token.
             raise errors.SourceRefusedError(f"HTTP {answer.status}")
         words = printable(answer.body[:1024].decode("utf-8", errors="replace"))
         raise errors.SourceRefusedError(f"HTTP {answer.status}: {words}")
 
-    async def _answer(self) -> Answer:
+    async def _fetch(self) -> Answer:
         """Return a whole answer.
 
         A server may close a connection that it finds idle in the moment in which it is used again,

@@ -74,16 +74,18 @@ class _Kept:
         self, names: Collection[str], namespaces: Collection[str], since: float, at: float
     ) -> Iterator[tuple[Labels, Sequence[tuple[float, float]]]]:
         """Yield the points, after `since` and up to `at`, of these metrics and these pods."""
-        found: dict[Labels, list[Points]] = defaultdict(list)
-        shown = [(at_, scrape.samples) for at_, scrape in self.scrapes if since < at_ <= at]
-        for _, run in groupby(shown, key=lambda each: id(each[1].series)):
+        points_by_series: dict[Labels, list[Points]] = defaultdict(list)
+        inside = [
+            (instant, scrape.samples) for instant, scrape in self.scrapes if since < instant <= at
+        ]
+        for _, run in groupby(inside, key=lambda timed: id(timed[1].series)):
             instants, samples = zip(*run, strict=True)
-            columns = [each.values for each in samples]
+            columns = [scraped.values for scraped in samples]
             for position, labels in enumerate(samples[0].series):
                 if labels.name in names and labels.pod and labels.pod[0] in namespaces:
                     values = array("d", [column[position] for column in columns])
-                    found[labels].append(Points(instants, values))
-        for labels, runs in found.items():
+                    points_by_series[labels].append(Points(instants, values))
+        for labels, runs in points_by_series.items():
             # A series that is twice on one page has two points at one instant.
             yield labels, runs[0] if len(runs) == 1 else sorted(chain(*runs), key=itemgetter(0))
 
@@ -143,8 +145,10 @@ class History:
             instants=tuple(instant for instant in self.instants if since < instant <= at),
             series=fill_gaps(series, good_scrapes),
             good_scrapes=good_scrapes,
-            absence_known=self._watched(at - snapshot_query.window_seconds),
-            misses_targets=self._overlooks(at),
+            absence_known=self._is_watched(at - snapshot_query.window_seconds),
+            misses_targets=any(
+                at - self.listed[target] < OVERLOOKED_SECONDS for target in self.silent
+            ),
             refused_samples=refused,
             sampled_since=self.sampled_since,
         )
@@ -162,18 +166,17 @@ class History:
             for labels, points in kept.series(names, snapshot_query.namespaces, since, at):
                 yield Row({**dict(labels.pairs), **named}, points)
 
-    def _overlooks(self, at: float) -> bool:
-        """Tell whether a target was never good and has been listed for less than an hour."""
-        return any(at - self.listed[target] < OVERLOOKED_SECONDS for target in self.silent)
-
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
         """Return which of these GPUs the newest round shows, and which are busy without a pod."""
         wanted = frozenset(uuids)
         reported: set[str] = set()
         mapped: set[tuple[str, str]] = set()
         loads: dict[tuple[str, str], dict[tuple[Target, Labels], float]] = defaultdict(dict)
-        for target, samples in self._newest():
-            for labels, value in zip(*samples, strict=True):
+        for target, kept in self._kept.items():
+            instant, scrape = kept.scrapes[-1]
+            if instant != self.instants[-1]:
+                continue
+            for labels, value in zip(*scrape.samples, strict=True):
                 if labels.board in wanted:
                     reported.add(labels.board)
                     part = labels.board, dict(labels.pairs).get("GPU_I_ID", "")
@@ -189,14 +192,7 @@ class History:
         }
         return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))
 
-    def _newest(self) -> Iterator[tuple[Target, Samples]]:
-        """Yield the samples of the newest round."""
-        for target, kept in self._kept.items():
-            instant, scrape = kept.scrapes[-1]
-            if instant == self.instants[-1]:
-                yield target, scrape.samples
-
-    def _watched(self, since: float) -> bool:
+    def _is_watched(self, since: float) -> bool:
         """Tell whether rounds reach back to `since` and every target was good in all of them."""
         if not self.listed or self.instants[0] > since:
             return False

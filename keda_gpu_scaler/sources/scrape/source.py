@@ -41,15 +41,7 @@ class ScrapeSource:
         clock: Callable[[], float] = time.monotonic,
         look_up: resolver.LookUp = resolver.look_up,
     ) -> None:
-        """Take the exporters; `start` begins to scrape.
-
-        Args:
-            name: the source's name in triggers; also the `job` of its targets.
-            settings: the exporters, and how often to scrape them.
-            observe: is told of every scrape.
-            clock: seconds that never go back.
-            look_up: finds the addresses of one name.
-        """
+        """Take the exporters; `start` begins to scrape. `name` is also the `job` of the targets."""
         self.step_seconds = settings.interval_seconds
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._offset = time.time() - clock()
@@ -58,7 +50,7 @@ class ScrapeSource:
         self._queries = tuple(
             dict.fromkeys(target.partition("?")[2] for target in settings.targets if "?" in target)
         )
-        self._found: dict[str, Mapping[Target, str] | str] = {}
+        self._exporters: dict[str, Mapping[Target, str] | str] = {}
         """For each target of the settings, its exporters with their URLs, or why it has none."""
         self._readers: dict[Target, asyncio.Task[None]] = {}
         self._newest: dict[Target, Scrape | str] = {}
@@ -85,10 +77,9 @@ class ScrapeSource:
         await self._resolver.close()
 
     async def synchronize(self) -> None:
-        """Wait for the first round; there is no server's clock to learn.
+        """Wait for the first round, but not far longer than such a round should take.
 
-        Raises:
-            errors.SourceTimeoutError: it takes far longer than such a round should.
+        There is no server's clock to learn.
         """
         try:
             async with asyncio.timeout(2 * FIRST_SECONDS):
@@ -112,11 +103,7 @@ class ScrapeSource:
         return self._history.instants[-1] if self._history.instants else float("-inf")
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the observation of the rounds up to `at`.
-
-        Raises:
-            errors.SourceUnreachableError: no target answered in the newest round.
-        """
+        """Return the observation of the rounds up to `at`; the newest one must have an answer."""
         self._history.keep_seconds = max(self._history.keep_seconds, snapshot_query.span_seconds)
         if self._trouble is not None:
             raise errors.SourceUnreachableError(self._trouble)
@@ -151,17 +138,19 @@ class ScrapeSource:
             began = self._clock()
             urls = await self._resolver.urls(target, self._settings.timeout_seconds)
             if isinstance(urls, str):
-                self._found[target] = self._stated(self._named(target, target), began, urls)
+                self._exporters[target] = self._report_failure(
+                    self._target_of(target, target), began, urls
+                )
             else:
-                self._found[target] = {self._named(url, target): url for url in urls}
-            self._read_found(tasks)
+                self._exporters[target] = {self._target_of(url, target): url for url in urls}
+            self._update_readers(tasks)
             if not target.startswith(resolver.DNS_PREFIX):
                 return
             await asyncio.sleep(self.step_seconds)
 
-    def _read_found(self, tasks: asyncio.TaskGroup) -> None:
+    def _update_readers(self, tasks: asyncio.TaskGroup) -> None:
         wanted: dict[Target, str] = {}
-        for exporters in self._found.values():
+        for exporters in self._exporters.values():
             if not isinstance(exporters, str):
                 wanted.update(exporters)
         for target in self._readers.keys() - wanted.keys():
@@ -183,22 +172,22 @@ class ScrapeSource:
         try:
             while True:
                 began = self._clock()
-                self._newest[target] = await self._scraped(target, exporter)
+                self._newest[target] = await self._scrape(target, exporter)
                 self._changed.set()
-                await asyncio.sleep(self._until(phase, began + 0.9 * self.step_seconds))
+                await asyncio.sleep(self._seconds_until(phase, began + 0.9 * self.step_seconds))
         finally:
             await exporter.close()
 
-    async def _scraped(self, target: Target, exporter: Exporter) -> Scrape | str:
+    async def _scrape(self, target: Target, exporter: Exporter) -> Scrape | str:
         """Return a target's samples, or an error message."""
         began, at = self._clock(), self.now()
         try:
             samples = await exporter.samples()
         except errors.SourceError as error:
-            return self._stated(target, began, str(error))
+            return self._report_failure(target, began, str(error))
         if not self._history.has_room(target, samples):
             words = f"more than {MOST_SERIES} series; are their labels new at each scrape?"
-            return self._stated(target, began, words)
+            return self._report_failure(target, began, words)
         seconds = self._clock() - began
         self._observe(facts.Queried(self._name, "scrape", seconds, None, target.instance))
         return Scrape(at, samples)
@@ -206,65 +195,60 @@ class ScrapeSource:
     async def _hold_rounds(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_SECONDS):
-                while not self._have_all_answered():
+                while (
+                    set(self._settings.targets) - self._exporters.keys()
+                    or self._readers.keys() - self._newest.keys()
+                ):
                     self._changed.clear()
                     await self._changed.wait()
         while True:
             began = self._clock()
             self._hold_round(self.now())
             self._first_round.set()
-            await asyncio.sleep(self._until(0.0, began + 0.5 * self.step_seconds))
-
-    def _have_all_answered(self) -> bool:
-        is_found = self._found.keys() >= set(self._settings.targets)
-        return is_found and self._newest.keys() >= self._readers.keys()
+            await asyncio.sleep(self._seconds_until(0.0, began + 0.5 * self.step_seconds))
 
     def _hold_round(self, at: float) -> None:
         """Take the newest answer of every exporter, which is at most an interval and a timeout old.
 
         A name without an address counts as an exporter without an answer.
         """
-        shown: dict[Target, Scrape | str] = {}
-        for target in self._settings.targets:
-            named = self._named(target, target)
-            exporters = self._found.get(target, f"{named.instance}: no address yet")
+        answers: dict[Target, Scrape | str] = {}
+        for name in self._settings.targets:
+            target = self._target_of(name, name)
+            exporters = self._exporters.get(name, f"{target.instance}: no address yet")
             if isinstance(exporters, str):
-                shown[named] = exporters
-        for exporter in sorted(self._readers):
-            shown[exporter] = self._newest.get(exporter, f"{exporter.instance}: no answer yet")
+                answers[target] = exporters
+        for target in sorted(self._readers):
+            answers[target] = self._newest.get(target, f"{target.instance}: no answer yet")
         scrapes = {
-            target: None if isinstance(newest, str) else newest for target, newest in shown.items()
+            target: None if isinstance(answer, str) else answer
+            for target, answer in answers.items()
         }
         self._history.add(at, scrapes)
-        self._trouble = _trouble(shown)
+        troubles = [answer for answer in answers.values() if isinstance(answer, str)]
+        self._trouble = None
+        if len(troubles) == len(answers):
+            self._trouble = f"none of {len(answers)} exporters answers; the first: {troubles[0]}"
 
-    def _until(self, phase: float, earliest: float) -> float:
+    def _seconds_until(self, phase: float, earliest: float) -> float:
         """Return the seconds until the first time from `earliest` on that has this phase."""
         due = earliest + (phase - earliest) % self.step_seconds
         return max(0.0, due - self._clock())
 
-    def _named(self, url: str, target: str) -> Target:
+    def _target_of(self, url: str, name: str) -> Target:
         """Name an exporter by its URL, without the query, which can hold a token.
 
         Where the targets of the settings have several queries, a number tells them apart.
         """
         shown, mark, _ = url.partition("?")
         if mark:
-            _, _, query = target.partition("?")
+            _, _, query = name.partition("?")
             number = self._queries.index(query) + 1 if len(self._queries) > 1 else ""
             shown = f"{shown}?***{number}"
         return Target(self._name, shown)
 
-    def _stated(self, target: Target, began: float, words: str) -> str:
+    def _report_failure(self, target: Target, began: float, words: str) -> str:
         """Report that a target failed, and return the message."""
         trouble, seconds = f"{target.instance}: {words}", self._clock() - began
         self._observe(facts.Queried(self._name, "scrape", seconds, trouble, target.instance))
         return trouble
-
-
-def _trouble(shown: Mapping[Target, Scrape | str]) -> str | None:
-    """Return the error message if not one exporter answered."""
-    troubles = [words for words in shown.values() if isinstance(words, str)]
-    if len(troubles) < len(shown):
-        return None
-    return f"none of {len(shown)} exporters answers; the first: {troubles[0]}"

@@ -38,12 +38,12 @@ def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
     return [time - AT for time, _ in rows.at_instants(points, TIMES, step)]
 
 
-def read(*found: Series, schema: Schema | None = None) -> list[Row]:
-    return rows.rows(found, schema or Schema(), NEED)
+def read(*fields: Series, schema: Schema | None = None) -> list[Row]:
+    return rows.rows(fields, schema or Schema(), NEED)
 
 
-def observed(*found: Series, schema: Schema | None = None) -> Observation:
-    return rows.samples(read(*found, schema=schema), NEED, AT, STEP)
+def observed(*fields: Series, schema: Schema | None = None) -> Observation:
+    return rows.samples(read(*fields, schema=schema), NEED, AT, STEP)
 
 
 def test_a_series_that_goes_on_has_no_gap() -> None:
@@ -106,42 +106,42 @@ def test_tags_that_are_named_say_whose_it_is_whatever_else_there_is() -> None:
     tags = {"ns": "ml", "Pod": "bert-0", "card": "GPU-1", "pod_name": "exporter", "pod": "exporter"}
     schema = Schema(namespace_tag="ns", pod_tag="Pod", gpu_tag="card")
 
-    (one,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema).series
+    (gpu,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema).series
 
-    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
+    assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
 
 
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
-    (one,) = observed(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)])).series
-    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
+    (gpu,) = observed(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)])).series
+    assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
 
 
 def test_a_gpu_that_no_tag_names_keeps_what_its_exporter_calls_it() -> None:
     tags = {"namespace": "ml", "pod": "bert-0", "gpu": "3"}
-    (one,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)])).series
-    assert one.gpu == "#3"
+    (gpu,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)])).series
+    assert gpu.gpu == "#3"
 
 
 def test_a_pod_is_as_old_as_its_newest_point() -> None:
-    found = observed(
+    observation = observed(
         Series(UTIL, TELEGRAF, "gauge", [(AT - 20, 50.0)]),
         Series(UTIL, {**TELEGRAF, "UUID": "GPU-2"}, "gauge", [(AT - 24, 1.0), (AT - 9, 50.0)]),
     )
-    assert found.sample_ages == {("ml", "bert-0"): 9}
+    assert observation.sample_ages == {("ml", "bert-0"): 9}
 
 
 def test_a_point_that_names_no_pod_counts_for_nobody() -> None:
-    found = observed(Series(UTIL, IDLE, "gauge", [(AT, 50.0)]))
-    assert not found.series
-    assert not found.sample_ages
+    observation = observed(Series(UTIL, IDLE, "gauge", [(AT, 50.0)]))
+    assert not observation.series
+    assert not observation.sample_ages
 
 
 def test_absence_proves_nothing() -> None:
-    found = observed()
-    assert found.instants == TIMES
-    assert not found.absence_known
-    assert not found.good_scrapes
+    observation = observed()
+    assert observation.instants == TIMES
+    assert not observation.absence_known
+    assert not observation.good_scrapes
 
 
 def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
@@ -149,12 +149,12 @@ def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
     at = AT // 120 * 120
     series = Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)])
 
-    found = rows.record(read(series), hour, at, 120)
+    observation = rows.record(read(series), hour, at, 120)
 
-    (one,) = found.series
-    assert one.present == (at - 240, at - 120)
-    assert found.instants[-1] == at
-    assert len(found.instants) == 30
+    (gpu,) = observation.series
+    assert gpu.present == (at - 240, at - 120)
+    assert observation.instants[-1] == at
+    assert len(observation.instants) == 30
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
 def test_a_gpu_is_where_it_is_shown_last(
     series: list[tuple[dict[str, str], float, float]], expected: GpuReports
 ) -> None:
-    found = [
+    fields = [
         Series(UTIL, tags, "gauge", [(AT + late - 15, value), (AT + late, value)])
         for tags, value, late in series
     ]
-    for order in itertools.permutations(found):
+    for order in itertools.permutations(fields):
         assert rows.reports(order, Schema(), {"GPU-1"}, AT, STEP) == expected

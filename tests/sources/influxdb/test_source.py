@@ -96,9 +96,9 @@ async def observed(
         return await source.fetch(asked, NOW)
 
 
-def newest(found: Observation) -> dict[tuple[str, str], float]:
+def newest(observation: Observation) -> dict[tuple[str, str], float]:
     """Return the newest value of every (pod, GPU)."""
-    return {(one.pod, one.gpu): one.values[-1] for one in found.series}
+    return {(series.pod, series.gpu): series.values[-1] for series in observation.series}
 
 
 # Samples
@@ -115,16 +115,16 @@ async def test_the_pods_of_the_namespaces_asked_about_are_there_and_no_others(
         gpu("bert-0", 60, f"{ns}-another", uuid="GPU-another"),
         gpu("", 0, ns, uuid="GPU-idle"),
     ]
-    found = await observed(influxdb, history, snapshot_query(ns, f"{ns}-other"))
+    observation = await observed(influxdb, history, snapshot_query(ns, f"{ns}-other"))
 
-    assert {(one.namespace, one.pod, one.values[-1]) for one in found.series} == {
+    assert {(series.namespace, series.pod, series.values[-1]) for series in observation.series} == {
         (ns, "bert-0", 90),
         (ns, "bert-1", 10),
         (ns, "bert-canary-0", 30),
         (f"{ns}-other", "bert-0", 50),
     }
-    assert found.at == NOW
-    assert found.sample_ages[ns, "bert-0"] == 0
+    assert observation.at == NOW
+    assert observation.sample_ages[ns, "bert-0"] == 0
 
 
 async def test_every_instant_of_the_span_has_its_own_value(
@@ -132,30 +132,36 @@ async def test_every_instant_of_the_span_has_its_own_value(
 ) -> None:
     rising = gpu("bert-0", 0, ns)
     points = [(at, float(number)) for number, (at, _) in enumerate(rising.samples)]
-    found = await observed(influxdb, [Series(UTIL, rising.labels, points)], snapshot_query(ns))
+    observation = await observed(
+        influxdb, [Series(UTIL, rising.labels, points)], snapshot_query(ns)
+    )
 
-    (one,) = found.series
-    assert one.times == found.instants == tuple(NOW - 15 * back for back in reversed(range(20)))
-    assert one.values == tuple(range(41, 61))
+    (series,) = observation.series
+    assert (
+        series.times
+        == observation.instants
+        == tuple(NOW - 15 * back for back in reversed(range(20)))
+    )
+    assert series.values == tuple(range(41, 61))
 
 
 async def test_two_gpus_of_a_pod_are_two(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 90, ns, uuid="GPU-a"), gpu("bert-0", 10, ns, uuid="GPU-b")]
-    found = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(found) == {("bert-0", "GPU-a"): 90, ("bert-0", "GPU-b"): 10}
+    observation = await observed(influxdb, history, snapshot_query(ns))
+    assert newest(observation) == {("bert-0", "GPU-a"): 90, ("bert-0", "GPU-b"): 10}
 
 
 async def test_what_two_telegrafs_write_counts_once(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 80, ns), gpu("bert-0", 90, ns, host="telegraf-1")]
-    found = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
+    observation = await observed(influxdb, history, snapshot_query(ns))
+    assert newest(observation) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
 
 
 async def test_an_average_goes_before_a_sample(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 90, ns), gpu("bert-0", 0.5, ns, metric=ENGINE)]
-    found = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 50}
-    assert found.series[0].averaged
+    observation = await observed(influxdb, history, snapshot_query(ns))
+    assert newest(observation) == {("bert-0", f"GPU-{ns}-bert-0"): 50}
+    assert observation.series[0].averaged
 
 
 async def test_slices_of_a_gpu_are_told_apart(influxdb: InfluxdbServer, ns: str) -> None:
@@ -163,22 +169,22 @@ async def test_slices_of_a_gpu_are_told_apart(influxdb: InfluxdbServer, ns: str)
         gpu("bert-0", share, ns, uuid="GPU-a", metric=ENGINE, GPU_I_ID=slice_)
         for slice_, share in (("1", 0.5), ("2", 0.25))
     ]
-    found = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(found) == {("bert-0", "GPU-a/1"): 50, ("bert-0", "GPU-a/2"): 25}
+    observation = await observed(influxdb, history, snapshot_query(ns))
+    assert newest(observation) == {("bert-0", "GPU-a/1"): 50, ("bert-0", "GPU-a/2"): 25}
 
 
 async def test_memory_is_a_share_of_two_measurements(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 3000, ns, metric=USED), gpu("bert-0", 1000, ns, metric=FREE)]
-    found = await observed(influxdb, history, snapshot_query(ns, signal=Signal.MEMORY))
-    assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 75}
+    observation = await observed(influxdb, history, snapshot_query(ns, signal=Signal.MEMORY))
+    assert newest(observation) == {("bert-0", f"GPU-{ns}-bert-0"): 75}
 
 
 async def test_numbers_that_no_gpu_shows_are_refused(influxdb: InfluxdbServer, ns: str) -> None:
-    found = await observed(influxdb, [gpu("bert-0", 2_147_483_632, ns)], snapshot_query(ns))
-    (one,) = found.series
-    assert not one.values
-    assert one.present == found.instants
-    assert found.refused_samples
+    observation = await observed(influxdb, [gpu("bert-0", 2_147_483_632, ns)], snapshot_query(ns))
+    (series,) = observation.series
+    assert not series.values
+    assert series.present == observation.instants
+    assert observation.refused_samples
 
 
 async def test_one_question_serves_all_namespaces(influxdb: InfluxdbServer, ns: str) -> None:
@@ -196,8 +202,8 @@ async def test_so_many_namespaces_that_a_url_is_too_short_are_asked_about_in_par
     await influxdb.write(history)
     seen: list[Fact] = []
     async with connected(influxdb, seen.append) as source:
-        found = await source.fetch(snapshot_query(*names), NOW)
-    assert {one.namespace for one in found.series} == set(names)
+        observation = await source.fetch(snapshot_query(*names), NOW)
+    assert {series.namespace for series in observation.series} == set(names)
     assert 1 < len(seen) < 20
 
 
@@ -224,10 +230,10 @@ async def test_samples_are_found_wherever_the_settings_say(
     (name,) = [gpu("bert-0", 90, ns)]
     await influxdb.write([Series(measurement, name.labels, name.samples)], field)
     async with connected(influxdb, **given) as source:
-        found = await source.fetch(snapshot_query(ns), NOW)
+        observation = await source.fetch(snapshot_query(ns), NOW)
         past = await source.history(snapshot_query(ns), NOW)
 
-    assert newest(found) == newest(past) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
+    assert newest(observation) == newest(past) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
 
 
 async def test_a_field_of_ones_own_is_utilization_and_nothing_else(
@@ -242,7 +248,7 @@ async def test_a_field_of_ones_own_is_utilization_and_nothing_else(
 async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> None:
     given = gpu("bert-0", 90, "exporters", pod_name="exporter-1")
     tags = {**given.labels, "pod": "exporter-1", "kube_ns": ns, "kube_pod": "bert-0", "card": "7"}
-    found = await observed(
+    observation = await observed(
         influxdb,
         [Series(UTIL, tags, given.samples)],
         snapshot_query(ns),
@@ -250,7 +256,7 @@ async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> 
         pod_tag="kube_pod",
         gpu_tag="card",
     )
-    assert newest(found) == {("bert-0", "7"): 90}
+    assert newest(observation) == {("bert-0", "7"): 90}
 
 
 async def test_a_retention_policy_can_be_named(influxdb: InfluxdbServer, ns: str) -> None:
@@ -308,13 +314,13 @@ async def test_the_last_hour_is_remembered_coarsely(influxdb: InfluxdbServer, ns
     ]
     await influxdb.write(history)
     async with connected(influxdb) as source:
-        found = await source.history(snapshot_query(ns), NOW)
+        observation = await source.history(snapshot_query(ns), NOW)
 
-    (one,) = found.series
-    assert one.pod == "bert-0"
-    assert set(one.present) <= set(found.instants)
-    assert NOW - 1800 <= one.present[-1] <= NOW - 1680
-    assert NOW - 3000 <= one.present[0] <= NOW - 2880
+    (series,) = observation.series
+    assert series.pod == "bert-0"
+    assert set(series.present) <= set(observation.instants)
+    assert NOW - 1800 <= series.present[-1] <= NOW - 1680
+    assert NOW - 3000 <= series.present[0] <= NOW - 2880
 
 
 async def test_gpus_are_found_with_another_pod_or_none(influxdb: InfluxdbServer, ns: str) -> None:
@@ -329,10 +335,10 @@ async def test_gpus_are_found_with_another_pod_or_none(influxdb: InfluxdbServer,
         ]
     )
     async with connected(influxdb) as source:
-        found = await source.locate([*uuids, "", "GPU-\0", "GPU-\r"], NOW)
+        reports = await source.locate([*uuids, "", "GPU-\0", "GPU-\r"], NOW)
         assert await source.locate(["GPU-\0"], NOW) == GpuReports()
 
-    assert found == GpuReports(frozenset(uuids[:3]), frozenset({uuids[2]}))
+    assert reports == GpuReports(frozenset(uuids[:3]), frozenset({uuids[2]}))
 
 
 async def test_gpus_that_are_only_numbered_are_not_looked_for(
@@ -353,8 +359,8 @@ async def test_hostile_names_are_found_and_do_nothing(influxdb: InfluxdbServer, 
 
     async with connected(influxdb) as source:
         for name in names:
-            found = await source.fetch(snapshot_query(name), NOW)
-            assert [one.namespace for one in found.series] == [name]
+            observation = await source.fetch(snapshot_query(name), NOW)
+            assert [series.namespace for series in observation.series] == [name]
             assert (await source.locate([name], NOW)).reported == {name}
 
 

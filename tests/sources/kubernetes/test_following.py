@@ -64,8 +64,8 @@ class Bench:
 
     def changes(self, resource: str) -> list[facts.WatchChanged]:
         """Return what was stated of one resource."""
-        found = [fact for fact in self.seen if isinstance(fact, facts.WatchChanged)]
-        return [fact for fact in found if fact.resource == resource]
+        changes = [fact for fact in self.seen if isinstance(fact, facts.WatchChanged)]
+        return [fact for fact in changes if fact.resource == resource]
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -74,7 +74,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def evidence(
+async def fetch_evidence(
     following: Following, namespaces: Collection[str] = frozenset({"ml"})
 ) -> Evidence:
     return await following.evidence(namespaces, AT, AT + 5)
@@ -84,9 +84,9 @@ async def until_evidence(following: Following, holds: Callable[[Evidence], bool]
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             with contextlib.suppress(errors.SourceError):
-                found = await evidence(following)
-                if holds(found):
-                    return found
+                evidence = await fetch_evidence(following)
+                if holds(evidence):
+                    return evidence
             await asyncio.sleep(0.01)
 
 
@@ -118,18 +118,18 @@ async def test_pods_are_listed_with_their_owners_and_the_owners_of_those(bench: 
     more = [api_server.pod("nightly-1-x", ("Job", "nightly-1")), api_server.pod("alone")]
     bench.api.objects[api_server.PODS] += more
     async with bench.watching() as following:
-        found = await evidence(following)
-        elsewhere = await evidence(following, {"web"})
-    assert {name: pod.owners for (_, name), pod in found.pods.items()} == {
+        evidence = await fetch_evidence(following)
+        elsewhere = await fetch_evidence(following, {"web"})
+    assert {name: pod.owners for (_, name), pod in evidence.pods.items()} == {
         "bert-5d4f8-aaaaa": {REPLICA_SET, DEPLOYMENT},
         "nightly-1-x": {Owner("Job", "nightly-1"), Owner("CronJob", "nightly")},
         "alone": set(),
     }
-    assert found.evidence_source is EvidenceSource.KUBERNETES
-    assert found.covered == {"ml"}
+    assert evidence.evidence_source is EvidenceSource.KUBERNETES
+    assert evidence.covered == {"ml"}
     assert elsewhere.covered == {"web"}
     assert not elsewhere.pods
-    assert found.is_whole
+    assert evidence.is_whole
     assert elsewhere.is_whole
 
 
@@ -145,11 +145,11 @@ async def test_the_newest_replica_set_says_how_many_replicas_its_owner_asks_for(
         )
         bench.api.objects[api_server.REPLICA_SETS].append({"metadata": owned})
     async with bench.watching() as following:
-        assert (await evidence(following)).wanted == {("ml", DEPLOYMENT): 12}
-        assert not (await evidence(following, {"web"})).wanted
+        assert (await fetch_evidence(following)).wanted == {("ml", DEPLOYMENT): 12}
+        assert not (await fetch_evidence(following, {"web"})).wanted
     bench.api.trouble[api_server.REPLICA_SETS, "list"] = FORBIDDEN
     async with bench.watching() as following:
-        assert not (await evidence(following)).wanted
+        assert not (await fetch_evidence(following)).wanted
 
 
 async def test_only_metadata_is_asked_for_where_that_is_enough(bench: Bench) -> None:
@@ -168,7 +168,7 @@ async def test_only_metadata_is_asked_for_where_that_is_enough(bench: Bench) -> 
 async def test_a_long_list_comes_in_pages_and_is_watched_from_its_version(bench: Bench) -> None:
     bench.api.objects[api_server.PODS] = [_bert(letter) for letter in "abcde"]
     async with bench.watching() as following:
-        assert len((await evidence(following)).pods) == 5
+        assert len((await fetch_evidence(following)).pods) == 5
     pages = [each.query for each in bench.api.of(api_server.PODS, watches=False)]
     assert pages == [
         {"limit": "100"},
@@ -187,17 +187,17 @@ async def test_a_long_list_comes_in_pages_and_is_watched_from_its_version(bench:
 async def test_changes_are_listed_as_they_come(bench: Bench) -> None:
     async with bench.watching() as following:
         bench.api.tell(api_server.PODS, "ADDED", _bert("b", ready=False))
-        found = await until_evidence(following, lambda found: len(found.pods) == 2)
-        assert found.pods[_name("b")].ready is False
+        evidence = await until_evidence(following, lambda evidence: len(evidence.pods) == 2)
+        assert evidence.pods[_name("b")].ready is False
         bench.api.tell(api_server.PODS, "MODIFIED", _bert("b"))
-        await until_evidence(following, lambda found: found.pods[_name("b")].ready is True)
+        await until_evidence(following, lambda evidence: evidence.pods[_name("b")].ready is True)
         bench.api.tell(api_server.PODS, "DELETED", _bert("b"))
-        found = await until_evidence(following, lambda found: found.pods[_name("b")].ended)
-        assert not found.pods[_name("a")].ended
-        assert not (await evidence(following, {"web"})).pods
+        evidence = await until_evidence(following, lambda evidence: evidence.pods[_name("b")].ended)
+        assert not evidence.pods[_name("a")].ended
+        assert not (await fetch_evidence(following, {"web"})).pods
         bench.clock.seconds += reflector.GONE_SECONDS + 1
         bench.api.end(api_server.PODS)
-        await until_evidence(following, lambda found: found.pods.keys() == {_name("a")})
+        await until_evidence(following, lambda evidence: evidence.pods.keys() == {_name("a")})
 
 
 async def test_a_watch_that_ends_by_its_time_goes_on_where_it_was(bench: Bench) -> None:
@@ -219,7 +219,7 @@ async def test_what_somebody_writes_into_a_pod_breaks_no_line(bench: Bench) -> N
     pod["metadata"]["annotations"] = {"text": "next line \x85, line \u2028, paragraph \u2029"}
     async with bench.watching() as following:
         bench.api.tell(api_server.PODS, "ADDED", pod)
-        await until_evidence(following, lambda found: len(found.pods) == 2)
+        await until_evidence(following, lambda evidence: len(evidence.pods) == 2)
     assert [fact.works for fact in bench.changes("pods")] == [True]
 
 
@@ -241,8 +241,8 @@ async def test_a_version_that_expired_is_followed_by_a_new_list(bench: Bench, wh
         else:
             bench.api.trouble[api_server.PODS, "watch"] = api_server.failure(410, "too old")
             bench.api.end(api_server.PODS)
-        found = await until_evidence(following, lambda found: _name("b") in found.pods)
-    assert found.pods[_name("a")].ended
+        evidence = await until_evidence(following, lambda evidence: _name("b") in evidence.pods)
+    assert evidence.pods[_name("a")].ended
     assert [fact.works for fact in bench.changes("pods")] == [True]
 
 
@@ -252,9 +252,9 @@ async def test_a_watch_that_is_cut_proves_nothing_until_there_is_a_new_list(benc
         bench.api.end(api_server.PODS, "cut")
         await until(lambda: len(bench.changes("pods")) == 2)
         with pytest.raises(errors.SourceUnreachableError, match="cannot watch pods: "):
-            await evidence(following)
-        found = await until_evidence(following, lambda found: _name("b") in found.pods)
-    assert found.pods[_name("a")].ended
+            await fetch_evidence(following)
+        evidence = await until_evidence(following, lambda evidence: _name("b") in evidence.pods)
+    assert evidence.pods[_name("a")].ended
     assert [fact.works for fact in bench.changes("pods")] == [True, False, True]
 
 
@@ -270,7 +270,7 @@ async def test_an_error_is_stated_once(bench: Bench) -> None:
 async def test_without_replica_sets_the_owners_of_pods_are_still_known(bench: Bench) -> None:
     bench.api.trouble[api_server.REPLICA_SETS, "list"] = FORBIDDEN
     async with bench.watching() as following:
-        assert (await evidence(following)).pods[_name("a")].owners == {REPLICA_SET}
+        assert (await fetch_evidence(following)).pods[_name("a")].owners == {REPLICA_SET}
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ async def test_an_answer_that_is_none_is_a_reason_with_verb_and_resource(
     async with bench.following() as following:
         await until(lambda: bool(bench.changes("pods") and not bench.changes("pods")[-1].works))
         with pytest.raises(errors.SourceError) as refused:
-            await evidence(following)
+            await fetch_evidence(following)
     assert str(refused.value).startswith(f"cannot {verb} pods: {message}")
 
 
@@ -318,7 +318,7 @@ async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> N
     following = asyncio.create_task(followed.run())
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await followed.tried()
+            await followed.wait_for_first_list()
     finally:
         following.cancel()
         await asyncio.wait({following})
@@ -338,16 +338,16 @@ async def test_a_server_that_is_away_is_waited_for(
         with pytest.raises(
             errors.SourceError, match="cannot list pods: All connection attempts failed"
         ):
-            await evidence(following)
+            await fetch_evidence(following)
         async with api_server.serving(bench.api):
-            await until_evidence(following, lambda found: found.is_whole)
+            await until_evidence(following, lambda evidence: evidence.is_whole)
 
 
 async def test_a_first_list_that_takes_long_is_not_waited_for(bench: Bench) -> None:
     bench.api.held = {api_server.PODS}
     async with bench.following() as following:
         with pytest.raises(errors.SourceError, match="nothing was listed yet"):
-            await evidence(following)
+            await fetch_evidence(following)
 
 
 async def test_a_server_that_hangs_is_given_up(bench: Bench) -> None:
@@ -375,24 +375,28 @@ async def test_a_token_that_is_not_there_is_a_reason(
 
 async def test_evidence_is_as_old_as_the_last_line(bench: Bench) -> None:
     async with bench.watching() as following:
-        assert (await evidence(following)).scrapes == {API_SERVER: AT}, "nothing later than asked"
+        assert (await fetch_evidence(following)).scrapes == {API_SERVER: AT}, (
+            "nothing later than asked"
+        )
         bench.clock.seconds += 20
-        assert (await evidence(following)).scrapes == {API_SERVER: AT + 5 - 20}
+        assert (await fetch_evidence(following)).scrapes == {API_SERVER: AT + 5 - 20}
         bench.api.tell(api_server.PODS, "ADDED", _bert("b"))
-        found = await until_evidence(following, lambda found: len(found.pods) == 2)
-        assert found.scrapes == {API_SERVER: AT}
+        evidence = await until_evidence(following, lambda evidence: len(evidence.pods) == 2)
+        assert evidence.scrapes == {API_SERVER: AT}
         bench.clock.seconds += 10
         bench.api.end(api_server.PODS)
-        found = await until_evidence(following, lambda found: found.scrapes == {API_SERVER: AT})
+        evidence = await until_evidence(
+            following, lambda evidence: evidence.scrapes == {API_SERVER: AT}
+        )
 
 
 async def test_a_silent_watch_is_not_trusted_for_long(bench: Bench) -> None:
     async with bench.watching() as following:
         bench.clock.seconds += reflector.BELIEVED_SECONDS
-        await evidence(following)
+        await fetch_evidence(following)
         bench.clock.seconds += 1
         with pytest.raises(errors.SourceError, match="no word about pods for 31 s"):
-            await evidence(following)
+            await fetch_evidence(following)
 
 
 def test_a_watch_has_news_twice_before_it_is_not_trusted() -> None:

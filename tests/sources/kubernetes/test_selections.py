@@ -20,7 +20,7 @@ from tests.sources.kubernetes.test_following import (
     FORBIDDEN,
     PATIENCE_SECONDS,
     Bench,
-    evidence,
+    fetch_evidence,
     until,
     until_evidence,
 )
@@ -35,8 +35,8 @@ OWNER = PODS.selected_by
 
 def _scaled(name: str, target: str) -> api_server.Json:
     reference = {"apiVersion": "example.com/v1", "kind": "Model", "name": target}
-    found = api_server.scaled_object(name, **reference)
-    return found | {"status": {"scaleTargetGVKR": MODEL}}
+    scaled_object = api_server.scaled_object(name, **reference)
+    return scaled_object | {"status": {"scaleTargetGVKR": MODEL}}
 
 
 def _pod(name: str, **labels: str) -> api_server.Json:
@@ -56,12 +56,12 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield Bench(api)
 
 
-def _ours(found: Evidence) -> set[str]:
-    return {name for (_, name), pod in found.pods.items() if OWNER in pod.owners}
+def _ours(evidence: Evidence) -> set[str]:
+    return {name for (_, name), pod in evidence.pods.items() if OWNER in pod.owners}
 
 
-def _sure(found: Evidence) -> bool:
-    return ("ml", OWNER) in found.selected
+def _sure(evidence: Evidence) -> bool:
+    return ("ml", OWNER) in evidence.selected
 
 
 def _reads(bench: Bench) -> int:
@@ -83,11 +83,12 @@ async def _read_again(bench: Bench, following: Following) -> None:
 
 async def test_the_pods_of_a_target_without_rules_are_those_it_selects(bench: Bench) -> None:
     async with bench.watching() as following:
-        assert not (await evidence(following)).selected, "nobody asked"
+        assert not (await fetch_evidence(following)).selected, "nobody asked"
         assert await following.target(BERT, PATIENCE_SECONDS) == PODS
-        found, elsewhere = await evidence(following), await evidence(following, {"web"})
-    assert _ours(found) == {"a", "b"}
-    assert found.selected == {("ml", OWNER)}
+        evidence = await fetch_evidence(following)
+        elsewhere = await fetch_evidence(following, {"web"})
+    assert _ours(evidence) == {"a", "b"}
+    assert evidence.selected == {("ml", OWNER)}
     assert not elsewhere.selected
 
 
@@ -95,12 +96,12 @@ async def test_pods_come_and_go_with_their_labels(bench: Bench) -> None:
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
-        await until_evidence(following, lambda found: _ours(found) == {"a", "b", "c"})
+        await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b", "c"})
         bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="bert", role="head"))
-        await until_evidence(following, lambda found: _ours(found) == {"a", "b"})
+        await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b"})
         bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
-        found = await until_evidence(following, lambda found: found.pods["ml", "b"].ended)
-        assert _ours(found) == {"a", "b"}
+        evidence = await until_evidence(following, lambda evidence: evidence.pods["ml", "b"].ended)
+        assert _ours(evidence) == {"a", "b"}
 
 
 async def test_one_of_another_namespace_selects_nobody_here(bench: Bench) -> None:
@@ -112,7 +113,7 @@ async def test_one_of_another_namespace_selects_nobody_here(bench: Bench) -> Non
     async with bench.watching() as following:
         target = await following.target(ScaledObject("web", "bert-scaler"), PATIENCE_SECONDS)
         assert target == replace(PODS, namespace="web")
-        assert not _ours(await evidence(following, {"ml", "web"}))
+        assert not _ours(await fetch_evidence(following, {"ml", "web"}))
 
 
 async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
@@ -122,15 +123,15 @@ async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
         assert _reads(bench) == 1
         bench.api.selectors[SCALE] = "!app"
         await _read_again(bench, following)
-        await until_evidence(following, lambda found: _ours(found) == {"bert"})
+        await until_evidence(following, lambda evidence: _ours(evidence) == {"bert"})
 
 
 async def test_evidence_has_a_selector_read_again(bench: Bench) -> None:
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         bench.clock.seconds += selections.READ_SECONDS
-        await evidence(following, {"web"})
-        await evidence(following)
+        await fetch_evidence(following, {"web"})
+        await fetch_evidence(following)
         await until(lambda: _reads(bench) == 2)
 
 
@@ -154,9 +155,9 @@ async def test_a_selector_that_was_never_known_is_a_reason(
     async with bench.watching() as following:
         with pytest.raises(errors.SourceRefusedError, match=message):
             await following.target(BERT, PATIENCE_SECONDS)
-        found = await evidence(following)
-        assert not found.selected
-        assert not _ours(found)
+        evidence = await fetch_evidence(following)
+        assert not evidence.selected
+        assert not _ours(evidence)
     (lost,) = bench.changes("models.example.com/scale")
     assert not lost.works
 
@@ -179,8 +180,8 @@ async def test_a_selector_that_was_known_is_trusted_for_a_minute(bench: Bench) -
             await _read_again(bench, following)
             assert _sure(await until_evidence(following, bool))
         await _read_again(bench, following)
-        found = await until_evidence(following, lambda found: not _sure(found))
-        assert _ours(found) == {"a", "b"}, "what was known of them stays"
+        evidence = await until_evidence(following, lambda evidence: not _sure(evidence))
+        assert _ours(evidence) == {"a", "b"}, "what was known of them stays"
         assert await following.target(BERT, PATIENCE_SECONDS) == PODS
         del bench.api.selectors[SCALE]
         bench.api.selectors[SCALE] = "app=bert"
@@ -196,8 +197,8 @@ async def test_a_selector_that_became_empty_is_not_trusted_for_a_moment(bench: B
         await following.target(BERT, PATIENCE_SECONDS)
         bench.api.selectors[SCALE] = ""
         await _read_again(bench, following)
-        found = await until_evidence(following, lambda found: not _sure(found))
-        assert _ours(found) == {"a", "b"}
+        evidence = await until_evidence(following, lambda evidence: not _sure(evidence))
+        assert _ours(evidence) == {"a", "b"}
 
 
 async def test_what_nobody_uses_any_more_is_forgotten(bench: Bench) -> None:
@@ -222,11 +223,11 @@ async def test_no_more_selectors_are_read_than_the_limit(bench: Bench) -> None:
         bench.api.selectors[SCALE.replace("bert", name)] = "app=bert"
     async with bench.watching() as following:
         asked = [following.target(ScaledObject("ml", name), PATIENCE_SECONDS) for name in names]
-        found = await asyncio.gather(*asked, return_exceptions=True)
-    refused = [each for each in found if isinstance(each, errors.SourceRefusedError)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+    refused = [each for each in answers if isinstance(each, errors.SourceRefusedError)]
     assert len(refused) == 1
     assert "500 other selectors are read already" in str(refused[0])
-    assert all(isinstance(each, Selected) for each in found if each not in refused)
+    assert all(isinstance(each, Selected) for each in answers if each not in refused)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +257,7 @@ async def test_a_selector_that_leaves_out_pods_of_a_replica_is_not_trusted(
     ]
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
-        assert not _sure(await evidence(following))
+        assert not _sure(await fetch_evidence(following))
         (last,) = bench.changes("models.example.com/scale")[-1:]
         assert "leaves out bert-0-1, which belongs to selected pods" in str(last)
         bench.api.tell(api_server.PODS, "DELETED", shown("bert-0-1", left_out))

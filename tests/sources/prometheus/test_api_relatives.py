@@ -147,10 +147,10 @@ async def test_a_remark_makes_no_answer_incomplete(more: dict[str, object]) -> N
 
     async with HttpServer(reply) as server:
         source = _source(server)
-        found = await source.fetch(NEED, AT)
+        observation = await source.fetch(NEED, AT)
         await source.close()
 
-    assert [(one.pod, one.values) for one in found.series] == [("bert-0", (90.0,))]
+    assert [(gpu.pod, gpu.values) for gpu in observation.series] == [("bert-0", (90.0,))]
 
 
 async def test_a_tenant_is_named_in_every_request() -> None:
@@ -165,7 +165,7 @@ async def test_a_tenant_is_named_in_every_request() -> None:
         await source.close()
 
     assert len(server.requests) >= 3
-    assert {one.headers["x-scope-orgid"] for one in server.requests} == {"team-a|team-b"}
+    assert {request.headers["x-scope-orgid"] for request in server.requests} == {"team-a|team-b"}
 
 
 def _source(server: HttpServer, **given: object) -> PrometheusSource:

@@ -85,16 +85,16 @@ def settings(**given: object) -> PrometheusSettings:
 
 def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Series]:
     """Return the same series as an agent of this cluster sends them."""
-    return [replace(one, labels={**one.labels, **cluster}) for one in history]
+    return [replace(series, labels={**series.labels, **cluster}) for series in history]
 
 
 async def observed(source: PrometheusSource, namespace: str, at: float) -> Observation:
     return await source.ports().within(namespace).samples.fetch(snapshot_query(namespace), at)
 
 
-def newest(found: Observation) -> dict[str, float]:
+def newest(observation: Observation) -> dict[str, float]:
     """Return the newest value of every pod."""
-    return {one.pod: one.values[-1] for one in found.series}
+    return {gpu.pod: gpu.values[-1] for gpu in observation.series}
 
 
 async def decided(namespace: str, **given: object) -> tuple[Decision, list[facts.Fact]]:
@@ -132,10 +132,10 @@ async def test_equal_names_in_two_clusters_are_told_apart(
         ('cluster=~"us-.+",job="dcgm-exporter"', 80),
     ):
         source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        found = await observed(source, ns, now)
+        observation = await observed(source, ns, now)
         await source.close()
-        assert newest(found) == {"bert-7b6667bd9-bbbbb": value}
-        assert found.good_scrapes
+        assert newest(observation) == {"bert-7b6667bd9-bbbbb": value}
+        assert observation.good_scrapes
 
 
 async def test_the_health_of_exporters_is_that_of_the_cluster(
@@ -147,10 +147,10 @@ async def test_the_health_of_exporters_is_that_of_the_cluster(
     await server.write(in_cluster(gpus.history(now, [Up(job=job)]), US))
 
     source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
-    found = await observed(source, ns, now)
+    observation = await observed(source, ns, now)
     await source.close()
-    assert {target.job for target in found.good_scrapes} == {job}
-    assert now not in found.good_scrapes[Target(job, "10.0.0.1:9400")]
+    assert {target.job for target in observation.good_scrapes} == {job}
+    assert now not in observation.good_scrapes[Target(job, "10.0.0.1:9400")]
 
 
 async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
@@ -241,9 +241,9 @@ async def test_a_tenant_s_load_is_measured(
 ) -> None:
     now = lately()
     await server.write(gpus.history(now, [bert(ns, letter) for letter in "bcdfg"]))
-    found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value, found.active) == (State.MEASURED, 450, True)
+    assert (decision.state, decision.value, decision.active) == (State.MEASURED, 450, True)
     assert {fact.source for fact in seen if isinstance(fact, facts.Queried)} == {"default"}
     assert {fact.source for fact in seen if isinstance(fact, facts.SnapshotTaken)} == {
         f"default/{ns}"
@@ -257,12 +257,12 @@ async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
     now = lately()
     application = gpus.history(now, [Up(job="web", begin=-7200)])
     await server.write(
-        [replace(one, labels={**one.labels, "namespace": ns}) for one in application]
+        [replace(series, labels={**series.labels, "namespace": ns}) for series in application]
     )
-    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value) == (State.UNKNOWN, None)
-    assert found.active is not False
+    assert (decision.state, decision.value) == (State.UNKNOWN, None)
+    assert decision.active is not False
 
 
 async def test_a_pod_that_went_away_is_missing_and_never_zero(
@@ -270,9 +270,9 @@ async def test_a_pod_that_went_away_is_missing_and_never_zero(
 ) -> None:
     now = lately()
     await server.write(gpus.history(now, [bert(ns, "b", 0, end=-200), bert(ns, "c", 0)]))
-    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value, found.active) == (State.PARTIAL, None, True)
+    assert (decision.state, decision.value, decision.active) == (State.PARTIAL, None, True)
 
 
 async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
@@ -280,10 +280,10 @@ async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
 ) -> None:
     now = lately()
     await server.write(listed.history(now, [listed.replicas(0, namespace=ns), listed.up()]))
-    found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.value, found.active) == (State.EMPTY, 0, False)
-    assert found.evidence is EvidenceSource.KUBE_STATE_METRICS
+    assert (decision.state, decision.value, decision.active) == (State.EMPTY, 0, False)
+    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
     (change,) = [fact for fact in seen if isinstance(fact, facts.EvidenceChanged)]
     assert change.source == f"default/{ns}"
 
@@ -304,10 +304,10 @@ async def test_a_pod_that_is_not_listed_is_not_believed_gone(
     ]
     await server.write(listed.history(now, parts))
     await server.write(gpus.history(now, [bert(ns, "b", 0, end=-300), bert(ns, "c", 0)]))
-    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (found.state, found.active) == (State.PARTIAL, True)
-    assert found.evidence is EvidenceSource.KUBE_STATE_METRICS
+    assert (decision.state, decision.active) == (State.PARTIAL, True)
+    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
 
 
 async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(

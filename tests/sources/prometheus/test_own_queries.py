@@ -62,13 +62,13 @@ def test_nothing_is_old_where_nothing_is_said() -> None:
 
 def test_an_element_is_a_gpu_of_the_pod_it_names() -> None:
     labels = POD | {"job": "vllm", "instance": "10.0.0.1:8000", "engine": "0"}
-    ((one,), refused, unmatched_elements) = own_queries.element_series(
+    ((gpu,), refused, unmatched_elements) = own_queries.element_series(
         [row(labels, 20, 30)], {"ml"}
     )
-    assert (one.namespace, one.pod, one.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
-    assert one.present == one.times == (15.0, 30.0)
-    assert one.values == (20.0, 30.0)
-    assert not one.averaged
+    assert (gpu.namespace, gpu.pod, gpu.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
+    assert gpu.present == gpu.times == (15.0, 30.0)
+    assert gpu.values == (20.0, 30.0)
+    assert not gpu.averaged
     assert (refused, unmatched_elements) == (0, 0)
 
 
@@ -79,10 +79,10 @@ def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry() -> None:
 
 
 def test_an_element_that_names_its_board_can_be_looked_for() -> None:
-    ((one,), *_) = own_queries.element_series(
+    ((gpu,), *_) = own_queries.element_series(
         [row(POD | {"UUID": "GPU-1", "gpu": "0"}, 20)], {"ml"}
     )
-    assert one.gpu == "GPU-1/UUID=GPU-1,gpu=0"
+    assert gpu.gpu == "GPU-1/UUID=GPU-1,gpu=0"
 
 
 def test_the_pod_itself_does_not_tell_its_gpus_apart() -> None:
@@ -123,5 +123,5 @@ def test_an_element_that_names_no_pod_of_the_namespace_counts_for_nobody(
     ],
 )
 def test_a_number_that_is_none_is_refused_and_still_shows_the_pod(value: float) -> None:
-    ((one,), refused, _) = own_queries.element_series([row(POD, 20, value)], {"ml"})
-    assert (one.present, one.times, refused) == ((15.0, 30.0), (15.0,), 1)
+    ((gpu,), refused, _) = own_queries.element_series([row(POD, 20, value)], {"ml"})
+    assert (gpu.present, gpu.times, refused) == ((15.0, 30.0), (15.0,), 1)

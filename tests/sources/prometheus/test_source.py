@@ -92,9 +92,9 @@ async def observed(
         return await source.fetch(asked, at)
 
 
-def newest(found: Observation) -> dict[tuple[str, str], float]:
+def newest(observation: Observation) -> dict[tuple[str, str], float]:
     """Return the newest value of every (pod, GPU)."""
-    return {(one.pod, one.gpu): one.values[-1] for one in found.series}
+    return {(gpu.pod, gpu.gpu): gpu.values[-1] for gpu in observation.series}
 
 
 # Labels
@@ -110,34 +110,34 @@ async def test_three_label_schemes_are_read_at_once(
         Gpu("older-0", 40, ns, convention="old", metric="dcgm_gpu_utilization"),
         Gpu("idle-0", 50, ns, convention="idle"),
     ]
-    found = await observed(server, parts, snapshot_query(ns), now)
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    assert newest(found) == {
+    assert newest(observation) == {
         ("exported-0", "GPU-exported-0"): 10,
         ("plain-0", "GPU-plain-0"): 20,
         ("old-0", "GPU-old-0"): 30,
         ("older-0", "GPU-older-0"): 40,
     }
-    assert {one.target for one in found.series} == {TARGET}
-    assert {one.namespace for one in found.series} == {ns}
+    assert {gpu.target for gpu in observation.series} == {TARGET}
+    assert {gpu.namespace for gpu in observation.series} == {ns}
 
 
 async def test_every_instant_of_the_span_is_there(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    found = await observed(server, [Gpu("a", 50, ns)], snapshot_query(ns, span=300), now)
+    observation = await observed(server, [Gpu("a", 50, ns)], snapshot_query(ns, span=300), now)
 
-    assert found.instants == tuple(now - 15 * back for back in reversed(range(20)))
-    assert found.series[0].present == found.series[0].times == found.instants
-    assert found.at == now
+    assert observation.instants == tuple(now - 15 * back for back in reversed(range(20)))
+    assert observation.series[0].present == observation.series[0].times == observation.instants
+    assert observation.at == now
 
 
 async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer, now: float) -> None:
     exporter = Gpu("exporter-10.0.0.1:9400", 0, "gpu-operator", uuid="GPU-idle", convention="plain")
     working = Gpu("trainer", 70, "gpu-operator", convention="plain")
-    found = await observed(server, [exporter, working], snapshot_query("gpu-operator"), now)
+    observation = await observed(server, [exporter, working], snapshot_query("gpu-operator"), now)
 
-    assert newest(found) == {("trainer", "GPU-trainer"): 70}
+    assert newest(observation) == {("trainer", "GPU-trainer"): 70}
 
 
 async def test_only_the_namespaces_asked_for_are_shown(
@@ -155,10 +155,10 @@ async def test_only_the_namespaces_asked_for_are_shown(
         for convention in conventions
         for name in (f"{ns}-a", f"{ns}-b", f"{ns}-c", f"{ns}-ab", f"x{ns}-a")
     ]
-    found = await observed(server, parts, snapshot_query(f"{ns}-a", f"{ns}-b"), now)
+    observation = await observed(server, parts, snapshot_query(f"{ns}-a", f"{ns}-b"), now)
 
-    assert {one.namespace for one in found.series} == {f"{ns}-a", f"{ns}-b"}
-    assert len(found.series) == 6
+    assert {gpu.namespace for gpu in observation.series} == {f"{ns}-a", f"{ns}-b"}
+    assert len(observation.series) == 6
 
 
 async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
@@ -169,9 +169,9 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
         await source.synchronize()
-        found = await source.fetch(snapshot_query(*many), now)
+        observation = await source.fetch(snapshot_query(*many), now)
 
-    assert {one.namespace: one.pod for one in found.series} == {
+    assert {gpu.namespace: gpu.pod for gpu in observation.series} == {
         name: f"pod-of-{name}" for name in many
     }
     assert (kinds(stated)["age"] == 1) == server.TAKES_LONG_QUERIES
@@ -180,11 +180,11 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
 async def test_a_namespace_without_gpus_is_empty(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    found = await observed(server, [], snapshot_query(ns), now)
+    observation = await observed(server, [], snapshot_query(ns), now)
 
-    assert found.series == ()
-    assert found.instants[-1] == now
-    assert found.absence_known
+    assert observation.series == ()
+    assert observation.instants[-1] == now
+    assert observation.absence_known
 
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
@@ -202,11 +202,13 @@ async def test_texts_never_break_out_of_a_query(
     await server.write(gpus.history(at, parts))
     asked, *_ = sorted(namespaces)
     async with connected(server) as source:
-        one = await source.fetch(snapshot_query(asked, span=60), at)
+        observation = await source.fetch(snapshot_query(asked, span=60), at)
         every = await source.fetch(snapshot_query(*namespaces, span=60), at)
         located = await source.locate([f"GPU-{name}" for name in namespaces], at)
 
-    assert {(each.namespace, each.target.job) for each in one.series} == {(asked, f"job {asked}")}
+    assert {(each.namespace, each.target.job) for each in observation.series} == {
+        (asked, f"job {asked}")
+    }
     assert {each.namespace for each in every.series} == namespaces
     assert located.reported == {f"GPU-{name}" for name in namespaces}
 
@@ -223,14 +225,14 @@ async def test_mig_instances_are_read_by_their_engine(
     ]
     false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=mig(1))
     whole = Gpu("pod-3", 60, ns, uuid="GPU-whole")
-    found = await observed(server, [*instances, false_zero, whole], snapshot_query(ns), now)
+    observation = await observed(server, [*instances, false_zero, whole], snapshot_query(ns), now)
 
-    assert newest(found) == {
+    assert newest(observation) == {
         ("pod-1", "GPU-mig/1"): pytest.approx(10),
         ("pod-2", "GPU-mig/2"): pytest.approx(20),
         ("pod-3", "GPU-whole"): 60,
     }
-    assert {one.pod: one.averaged for one in found.series} == {
+    assert {gpu.pod: gpu.averaged for gpu in observation.series} == {
         "pod-1": True,
         "pod-2": True,
         "pod-3": False,
@@ -247,14 +249,14 @@ async def test_the_engine_is_preferred_gpu_by_gpu(
         Gpu("sampled", 70, ns, convention=convention),
         Gpu("averaged", 0.8, ns, convention=convention, metric=ENGINE),
     ]
-    found = await observed(server, parts, snapshot_query(ns), now)
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    assert newest(found) == {
+    assert newest(observation) == {
         ("both", "GPU-both"): pytest.approx(30),
         ("sampled", "GPU-sampled"): 70,
         ("averaged", "GPU-averaged"): pytest.approx(80),
     }
-    assert {one.pod: one.averaged for one in found.series} == {
+    assert {gpu.pod: gpu.averaged for gpu in observation.series} == {
         "both": True,
         "sampled": False,
         "averaged": True,
@@ -270,42 +272,42 @@ async def test_a_metric_that_ends_is_not_continued_by_another(
         Gpu("a", 0.5, ns, metric=ENGINE, end=-150 if ends == ENGINE else None),
         Gpu("a", 1, ns, metric=UTIL, end=-150 if ends == UTIL else None),
     ]
-    found = await observed(server, parts, snapshot_query(ns), now)
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    (one,) = found.series
+    (gpu,) = observation.series
     after = 50.0 if ends == UTIL else 1.0
-    assert one.values == (50.0,) * 10 + (after,) * 10
+    assert gpu.values == (50.0,) * 10 + (after,) * 10
 
 
 async def test_a_profile_of_samples_prefers_the_sample(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("both", 100, ns), Gpu("both", 0.3, ns, metric=ENGINE)]
-    found = await observed(server, parts, snapshot_query(ns, profile="dcgm-exported"), now)
+    observation = await observed(server, parts, snapshot_query(ns, profile="dcgm-exported"), now)
 
-    assert newest(found) == {("both", "GPU-both"): 100}
+    assert newest(observation) == {("both", "GPU-both"): 100}
 
 
 async def test_a_second_job_shows_the_same_gpu_under_its_own_target(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns), Gpu("a", 60, ns, job="second")]
-    found = await observed(server, parts, snapshot_query(ns), now)
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    assert {one.target: one.values[-1] for one in found.series} == {
+    assert {gpu.target: gpu.values[-1] for gpu in observation.series} == {
         TARGET: 40,
         Target("second", TARGET.instance): 60,
     }
-    assert {(one.pod, one.gpu) for one in found.series} == {("a", "GPU-a")}
+    assert {(gpu.pod, gpu.gpu) for gpu in observation.series} == {("a", "GPU-a")}
 
 
 async def test_replicas_of_a_prometheus_become_one_series(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns, extra={"replica": "0"}), Gpu("a", 60, ns, extra={"replica": "1"})]
-    found = await observed(server, parts, snapshot_query(ns), now)
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    assert [set(one.values) for one in found.series] == [{60.0}]
+    assert [set(gpu.values) for gpu in observation.series] == [{60.0}]
 
 
 @pytest.mark.parametrize(
@@ -336,10 +338,10 @@ async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a t
         Gpu("a", value, ns, convention=convention, metric=name) for name, value in shown.items()
     ]
     noise = Gpu("a", 99, ns, convention=convention)
-    found = await observed(server, [*parts, noise], snapshot_query(ns, signal=signal), now)
+    observation = await observed(server, [*parts, noise], snapshot_query(ns, signal=signal), now)
 
-    assert newest(found) == {("a", "GPU-a"): pytest.approx(expected)}
-    assert found.refused_samples == 0
+    assert newest(observation) == {("a", "GPU-a"): pytest.approx(expected)}
+    assert observation.refused_samples == 0
 
 
 async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
@@ -350,13 +352,16 @@ async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
         Gpu(pod, value, ns, metric="gpu_package_power", extra={"gpu_uuid": f"GPU-{pod}"})
         for pod, value in values.items()
     ]
-    found = await observed(
+    observation = await observed(
         server, parts, snapshot_query(ns, signal=Signal.POWER, profile="amd"), now
     )
 
-    assert {one.pod: set(one.values) for one in found.series} == {"refused": set(), "known": {300}}
-    assert {one.present for one in found.series} == {found.instants}
-    assert found.refused_samples == len(found.instants)
+    assert {gpu.pod: set(gpu.values) for gpu in observation.series} == {
+        "refused": set(),
+        "known": {300},
+    }
+    assert {gpu.present for gpu in observation.series} == {observation.instants}
+    assert observation.refused_samples == len(observation.instants)
 
 
 async def test_memory_of_the_old_names_is_a_ratio_too(
@@ -366,9 +371,9 @@ async def test_memory_of_the_old_names_is_a_ratio_too(
         Gpu("a", 1_000, ns, convention="old", metric="dcgm_fb_used"),
         Gpu("a", 3_000, ns, convention="old", metric="dcgm_fb_free"),
     ]
-    found = await observed(server, parts, snapshot_query(ns, signal=Signal.MEMORY), now)
+    observation = await observed(server, parts, snapshot_query(ns, signal=Signal.MEMORY), now)
 
-    assert newest(found) == {("a", "GPU-a"): 25}
+    assert newest(observation) == {("a", "GPU-a"): 25}
 
 
 async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
@@ -377,9 +382,11 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
     name = "DCGM_FI_DEV_POWER_USAGE"
     shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=mig(number)) for number in (1, 2)]
     other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=mig(3))
-    found = await observed(server, [*shared, other], snapshot_query(ns, signal=Signal.POWER), now)
+    observation = await observed(
+        server, [*shared, other], snapshot_query(ns, signal=Signal.POWER), now
+    )
 
-    assert newest(found) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
+    assert newest(observation) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
 
 
 @pytest.mark.parametrize(
@@ -388,17 +395,17 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
 async def test_unbelievable_samples_are_refused_and_counted(
     server: PrometheusServer, now: float, ns: str, value: float
 ) -> None:
-    found = await observed(
+    observation = await observed(
         server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], snapshot_query(ns), now
     )
 
-    shown = {one.pod: one.values for one in found.series}
+    shown = {gpu.pod: gpu.values for gpu in observation.series}
     if math.isnan(value) and not server.KEEPS_NAN:
         assert shown == {"good": (50.0,) * 20}
         return
     assert shown == {"good": (50.0,) * 20, "bad": ()}
-    assert found.refused_samples == 20
-    assert all(one.present == found.instants for one in found.series)
+    assert observation.refused_samples == 20
+    assert all(gpu.present == observation.instants for gpu in observation.series)
 
 
 # Health and age
@@ -409,23 +416,23 @@ async def test_good_scrapes_are_the_targets_own(
 ) -> None:
     targets = {state: Target(f"job-{ns}", f"{state}:9400") for state in ("good", "down", "gone")}
     parts: list[Gpu | Up] = [
-        Gpu(f"pod-{one.instance}", 50, ns, job=one.job, instance=one.instance)
-        for one in targets.values()
+        Gpu(f"pod-{target.instance}", 50, ns, job=target.job, instance=target.instance)
+        for target in targets.values()
     ]
     parts += [
         Up(targets["good"].instance, f"job-{ns}"),
         Up(targets["down"].instance, f"job-{ns}", down=-60),
         Up(targets["gone"].instance, f"job-{ns}", gone=-120),
     ]
-    found = await observed(server, parts, snapshot_query(ns), now)
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    last = {target: max(good) for target, good in found.good_scrapes.items()}
+    last = {target: max(good) for target, good in observation.good_scrapes.items()}
     assert last == {
         targets["good"]: now,
         targets["down"]: now - 75,
         targets["gone"]: now - 120,
     }
-    assert set(found.good_scrapes[targets["good"]]) == set(found.instants)
+    assert set(observation.good_scrapes[targets["good"]]) == set(observation.instants)
 
 
 async def test_a_scrapes_time_is_its_own_and_not_the_instants(
@@ -441,12 +448,12 @@ async def test_a_scrapes_time_is_its_own_and_not_the_instants(
         ]
     )
     async with connected(server) as source:
-        found = await source.fetch(snapshot_query(ns), now)
+        observation = await source.fetch(snapshot_query(ns), now)
 
-    scrapes = found.good_scrapes[Target(**labels)]
+    scrapes = observation.good_scrapes[Target(**labels)]
     assert scrapes[now] == now - 7.25
     assert set(scrapes.values()) <= set(times)
-    assert set(scrapes) == set(found.instants)
+    assert set(scrapes) == set(observation.instants)
 
 
 async def lingering(
@@ -454,9 +461,9 @@ async def lingering(
 ) -> None:
     """Write a series for each (pod, metric) whose last sample has this age, and no stale mark."""
     for (pod, metric), age in ages.items():
-        one = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(now)
-        kept = [sample for sample in one.samples if sample[0] < now - age]
-        await server.write([series.Series(one.name, one.labels, [*kept, (now - age, 0.5)])])
+        written = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(now)
+        kept = [sample for sample in written.samples if sample[0] < now - age]
+        await server.write([series.Series(written.name, written.labels, [*kept, (now - age, 0.5)])])
 
 
 async def test_the_age_of_stale_samples_is_told(
@@ -464,10 +471,10 @@ async def test_the_age_of_stale_samples_is_told(
 ) -> None:
     await lingering(server, now, ns, {("fresh", UTIL): 0, ("minute", UTIL): 60, ("old", UTIL): 200})
     async with connected(server) as source:
-        found = await source.fetch(snapshot_query(ns), now)
+        observation = await source.fetch(snapshot_query(ns), now)
 
-    assert found.sample_ages == {(ns, "old"): pytest.approx(200)}
-    assert {one.pod for one in found.series} == {"fresh", "minute", "old"}
+    assert observation.sample_ages == {(ns, "old"): pytest.approx(200)}
+    assert {gpu.pod for gpu in observation.series} == {"fresh", "minute", "old"}
 
 
 async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
@@ -475,11 +482,11 @@ async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
 ) -> None:
     await lingering(server, now, ns, {("a", UTIL): 45})
     async with connected(server) as source:
-        found = await source.fetch(snapshot_query(ns), now)
+        observation = await source.fetch(snapshot_query(ns), now)
 
-    (one,) = found.series
+    (gpu,) = observation.series
     last = now - 45 + server.LOOKBACK_SECONDS
-    assert one.present[-1] == max(instant for instant in found.instants if instant <= last)
+    assert gpu.present[-1] == max(instant for instant in observation.instants if instant <= last)
 
 
 async def test_a_pod_is_as_fresh_as_its_freshest_sample(
@@ -489,21 +496,21 @@ async def test_a_pod_is_as_fresh_as_its_freshest_sample(
     stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(now)
     await server.write([series.Series(stuck.name, stuck.labels, stuck.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(snapshot_query(ns), now)
+        observation = await source.fetch(snapshot_query(ns), now)
 
-    assert found.sample_ages == {(ns, "b"): pytest.approx(100)}
+    assert observation.sample_ages == {(ns, "b"): pytest.approx(100)}
 
 
 @pytest.mark.parametrize("convention", ["exported", "plain", "old"])
 async def test_ages_are_told_in_every_label_scheme(
     server: PrometheusServer, now: float, ns: str, convention: str
 ) -> None:
-    one = Gpu("a", 50, ns, convention=convention).series(now)
-    await server.write([series.Series(one.name, one.labels, one.samples[:-10])])
+    written = Gpu("a", 50, ns, convention=convention).series(now)
+    await server.write([series.Series(written.name, written.labels, written.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(snapshot_query(ns), now)
+        observation = await source.fetch(snapshot_query(ns), now)
 
-    assert found.sample_ages == {(ns, "a"): pytest.approx(150)}
+    assert observation.sample_ages == {(ns, "a"): pytest.approx(150)}
 
 
 @pytest.mark.parametrize(("watched_seconds", "known"), [(None, False), (90, False), (150, True)])
@@ -518,10 +525,10 @@ async def test_absence_is_not_known_right_after_a_cold_start(
     parts: list[Gpu | Up] = [Gpu("a", 50, ns, begin=-60)]
     if watched_seconds is not None:
         parts.append(Up("cold:9400", begin=-watched_seconds))
-    found = await observed(server, parts, snapshot_query(ns), at)
+    observation = await observed(server, parts, snapshot_query(ns), at)
 
-    assert [one.pod for one in found.series] == ["a"]
-    assert found.absence_known is known
+    assert [gpu.pod for gpu in observation.series] == ["a"]
+    assert observation.absence_known is known
 
 
 # The rare questions
@@ -533,13 +540,17 @@ async def test_history_is_a_little_more_than_the_hour_before_at_a_coarse_step(
     parts = [Gpu("ended", 50, ns, begin=-3500, end=-3000), Gpu("alive", 50, ns, begin=-3500)]
     await server.write(gpus.history(now, parts))
     async with connected(server) as source:
-        found = await source.history(snapshot_query(ns), now)
+        observation = await source.history(snapshot_query(ns), now)
 
-    present = {one.pod: one.present for one in found.series}
-    assert found.instants == tuple(now - 120 * back for back in reversed(range(1, 33)))
-    assert present["alive"] == tuple(at for at in found.instants if at >= now - 3500)
-    assert present["ended"] == tuple(at for at in found.instants if now - 3500 <= at < now - 2985)
-    assert set(found.good_scrapes[TARGET]) == {at for at in found.instants if at >= now - 3600}
+    present = {gpu.pod: gpu.present for gpu in observation.series}
+    assert observation.instants == tuple(now - 120 * back for back in reversed(range(1, 33)))
+    assert present["alive"] == tuple(at for at in observation.instants if at >= now - 3500)
+    assert present["ended"] == tuple(
+        at for at in observation.instants if now - 3500 <= at < now - 2985
+    )
+    assert set(observation.good_scrapes[TARGET]) == {
+        at for at in observation.instants if at >= now - 3600
+    }
 
 
 @pytest.mark.parametrize("later", [0, 15, 60, 105])
@@ -550,10 +561,10 @@ async def test_history_and_a_snapshot_overlap(
     at = now - 600 + later
     async with connected(server) as source:
         history = await source.history(snapshot_query(ns, span=span), at)
-        found = await source.fetch(snapshot_query(ns, span=span), at)
+        observation = await source.fetch(snapshot_query(ns, span=span), at)
 
-    assert found.instants[0] <= history.at < at
-    assert history.at in found.instants
+    assert observation.instants[0] <= history.at < at
+    assert history.at in observation.instants
 
 
 async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -> None:
@@ -575,11 +586,11 @@ async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -
     await server.write([*gpus.history(now, parts), *others])
     shown = ("mapped", "taken", "busy", "engine-busy", "idle", "bare", "old", "not-up")
     async with connected(server) as source:
-        found = await source.locate([f"{ns}-{one}" for one in (*shown, "ended", "unknown")], now)
+        reports = await source.locate([f"{ns}-{pod}" for pod in (*shown, "ended", "unknown")], now)
 
-    assert found == GpuReports(
-        reported=frozenset(f"{ns}-{one}" for one in shown),
-        busy_without_pod=frozenset(f"{ns}-{one}" for one in ("busy", "engine-busy", "bare", "old")),
+    assert reports == GpuReports(
+        reported=frozenset(f"{ns}-{pod}" for pod in shown),
+        busy_without_pod=frozenset(f"{ns}-{pod}" for pod in ("busy", "engine-busy", "bare", "old")),
     )
 
 
@@ -588,9 +599,9 @@ async def test_a_gpu_without_a_number_is_not_shown_to_be_idle(
 ) -> None:
     await server.write(gpus.history(now, [Gpu("x", math.nan, uuid=ns, convention="idle")]))
     async with connected(server) as source:
-        found = await source.locate([ns], now)
+        reports = await source.locate([ns], now)
     # VictoriaMetrics does not show it at all, which proves as little.
-    assert found.reported == found.busy_without_pod
+    assert reports.reported == reports.busy_without_pod
 
 
 async def test_many_gpus_are_located_a_few_hundred_at_a_time(
@@ -601,9 +612,9 @@ async def test_many_gpus_are_located_a_few_hundred_at_a_time(
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
         await source.synchronize()
-        found = await source.locate(uuids, now)
+        reports = await source.locate(uuids, now)
 
-    assert found == GpuReports(frozenset(uuids))
+    assert reports == GpuReports(frozenset(uuids))
     assert (kinds(stated)["gpus"] == 3) == server.TAKES_LONG_QUERIES
 
 
@@ -623,8 +634,8 @@ async def test_a_step_costs_one_snapshot_and_one_age(
 
     assert first == {"snapshot": 2, "exporters": 1, "age": 1}  # the job was new: so is its health
     assert kinds(stated) - first == {"snapshot": 1, "age": 1}
-    assert all(isinstance(one, Queried) and one.error is None for one in stated)
-    assert all(isinstance(one, Queried) and one.source == "default" for one in stated)
+    assert all(isinstance(fact, Queried) and fact.error is None for fact in stated)
+    assert all(isinstance(fact, Queried) and fact.source == "default" for fact in stated)
 
 
 async def test_the_servers_clock_is_asked_for(server: PrometheusServer) -> None:
@@ -651,13 +662,15 @@ async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     async with connected(server, step=step, timeout=limit) as source:
         await source.synchronize()
         at = source.instant()
-        found = await source.fetch(snapshot_query(ns, span=span), at)
+        observation = await source.fetch(snapshot_query(ns, span=span), at)
 
-    (one,) = found.series
-    assert found.at == at
-    after_ms = (found.instants[0] - (at - span)) * 1000
+    (gpu,) = observation.series
+    assert observation.at == at
+    after_ms = (observation.instants[0] - (at - span)) * 1000
     assert 0 < round(after_ms, 2) <= round(source.step_seconds * 1000, 2)
-    assert one.present == tuple(instant for instant in found.instants if instant <= one.present[-1])
+    assert gpu.present == tuple(
+        instant for instant in observation.instants if instant <= gpu.present[-1]
+    )
 
 
 def _spells(data: st.DataObject, end: float) -> list[tuple[float, float | None]]:
@@ -723,9 +736,9 @@ async def test_a_series_is_what_the_port_promises(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("gap", 50, ns, begin=-250, end=-90), Gpu("late", 50, ns, begin=-45)]
-    found = await observed(server, parts, snapshot_query(ns), now)
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    present = {one.pod: one.present for one in found.series}
-    assert present["gap"] == tuple(at for at in found.instants if now - 250 <= at < now - 75)
+    present = {gpu.pod: gpu.present for gpu in observation.series}
+    assert present["gap"] == tuple(at for at in observation.instants if now - 250 <= at < now - 75)
     assert present["late"] == tuple(now - back for back in (45, 30, 15, 0))
-    assert isinstance(found.series[0], Series)
+    assert isinstance(observation.series[0], Series)

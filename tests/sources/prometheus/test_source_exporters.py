@@ -72,11 +72,11 @@ async def test_a_profile_reads_the_right_numbers_of_the_right_pods(
 ) -> None:
     for name, signal in SHOWN:
         with subtests.test(f"{name} {signal}"):
-            found = await observed(source, snapshot_query(name, name, signal))
+            observation = await observed(source, snapshot_query(name, name, signal))
 
-            assert newest(found) == approximately(SAMPLES[name].shown[signal])
-            assert {one.target.job for one in found.series} <= {name}
-            assert found.refused_samples == 0
+            assert newest(observation) == approximately(SAMPLES[name].shown[signal])
+            assert {gpu.target.job for gpu in observation.series} <= {name}
+            assert observation.refused_samples == 0
 
 
 async def test_auto_finds_the_exporter_by_itself(
@@ -85,10 +85,12 @@ async def test_auto_finds_the_exporter_by_itself(
     for name, signal in SHOWN:
         sample = SAMPLES[name]
         with subtests.test(f"{name} {signal}"):
-            found = await observed(source, snapshot_query(name, profiles.AUTO, signal))
+            observation = await observed(source, snapshot_query(name, profiles.AUTO, signal))
 
-            assert newest(found) == approximately(sample.auto.get(signal, sample.shown[signal]))
-            assert found.refused_samples == 0
+            assert newest(observation) == approximately(
+                sample.auto.get(signal, sample.shown[signal])
+            )
+            assert observation.refused_samples == 0
 
 
 KIN = {
@@ -107,11 +109,11 @@ async def test_a_profile_reads_no_others_labels_or_metrics(
     for name in filter(profiles.signals, SAMPLES):
         kin = {exporters.namespace(other) for other in KIN.get(name, {name})}
         with subtests.test(name):
-            found = await observed(
+            observation = await observed(
                 source, SnapshotQuery(Signal.UTILIZATION, name, everywhere, 60, 30)
             )
 
-            assert {one.namespace for one in found.series if one.values} == kin
+            assert {gpu.namespace for gpu in observation.series if gpu.values} == kin
 
 
 async def test_an_idle_gpu_is_no_load_of_its_exporter(
@@ -120,17 +122,21 @@ async def test_an_idle_gpu_is_no_load_of_its_exporter(
     namespaces = frozenset({EXPORTER_POD["namespace"]})
     for signal in set(Signal) - {Signal.NUMBER}:
         with subtests.test(str(signal)):
-            found = await observed(source, SnapshotQuery(signal, profiles.AUTO, namespaces, 60, 30))
+            observation = await observed(
+                source, SnapshotQuery(signal, profiles.AUTO, namespaces, 60, 30)
+            )
 
-            assert found.series == ()
+            assert observation.series == ()
 
 
 async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> None:
     for name, sample in SAMPLES.items():
         if sample.shown:
-            found = await observed(source, snapshot_query(name, profiles.AUTO, Signal.UTILIZATION))
-            (target,) = {one.target for one in found.series}
-            assert found.at in found.good_scrapes[target]
+            observation = await observed(
+                source, snapshot_query(name, profiles.AUTO, Signal.UTILIZATION)
+            )
+            (target,) = {gpu.target for gpu in observation.series}
+            assert observation.at in observation.good_scrapes[target]
 
 
 # Shared GPUs
@@ -152,9 +158,9 @@ async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> Non
 async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(
     source: PrometheusSource, profile: str, signal: Signal, numbers: Mapping[str, list[float]]
 ) -> None:
-    found = await observed(source, snapshot_query(SHARED, profile, signal))
+    observation = await observed(source, snapshot_query(SHARED, profile, signal))
 
-    assert newest(found) == approximately(numbers)
+    assert newest(observation) == approximately(numbers)
 
 
 async def test_the_devices_own_series_does_not_look_like_a_lost_pod(
@@ -162,6 +168,6 @@ async def test_the_devices_own_series_does_not_look_like_a_lost_pod(
 ) -> None:
     """Otherwise no pod that shared this GPU could ever be seen to have ended."""
     await source.synchronize()
-    found = await source.locate([SHARED_UUID], source.instant())
+    reports = await source.locate([SHARED_UUID], source.instant())
 
-    assert found == GpuReports(reported=frozenset({SHARED_UUID}))
+    assert reports == GpuReports(reported=frozenset({SHARED_UUID}))

@@ -138,7 +138,7 @@ async def test_a_query_that_is_given_up_is_counted_as_one_without_an_answer(
         await until(is_asked, BOUND_SECONDS, "the server is asked")
         asking.cancel()
         await asyncio.wait({asking})
-    counted = [(one.query, one.error) for one in stated if isinstance(one, Queried)]
+    counted = [(fact.query, fact.error) for fact in stated if isinstance(fact, Queried)]
     assert counted == [("snapshot", facts.GIVEN_UP)]
 
 
@@ -230,9 +230,9 @@ async def test_strange_rows_about_gpus_are_passed_over(server: HttpServer) -> No
     ]
     server.reply = web.api("vector", rows)
     async with connected(server.url) as source:
-        found = await source.locate(["GPU-a", "GPU-b", "GPU-c"], AT)
+        reports = await source.locate(["GPU-a", "GPU-b", "GPU-c"], AT)
 
-    assert found == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c"}))
+    assert reports == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c"}))
 
 
 async def test_no_gpu_is_no_question(server: HttpServer) -> None:
@@ -251,10 +251,10 @@ async def test_the_fresher_of_two_label_schemes_counts(server: HttpServer) -> No
     ]
     server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.api("vector", ages))
     async with connected(server.url) as source:
-        found = await source.fetch(NEED, AT)
+        observation = await source.fetch(NEED, AT)
 
-    assert found.sample_ages == {("ml", "a"): 100, ("ml", "b"): 150}
-    assert found.absence_known
+    assert observation.sample_ages == {("ml", "a"): 100, ("ml", "b"): 150}
+    assert observation.absence_known
 
 
 # Requests

@@ -198,10 +198,10 @@ async def test_on_a_real_server_the_newest_sample_of_all_targets_counts(
             ]
             await server.write(gpus.history(now - 150, parts))
             await source.synchronize()
-            found = await source.fetch(NEED, source.instant())
+            observation = await source.fetch(NEED, source.instant())
             clock.now += STEP
     assert source.lag_seconds == pytest.approx(157, abs=8)
-    (bert,) = found.series
-    assert found.sample_ages == {}
-    assert found.absence_known
-    assert found.good_scrapes[bert.target][found.at] > found.at - STEP
+    (bert,) = observation.series
+    assert observation.sample_ages == {}
+    assert observation.absence_known
+    assert observation.good_scrapes[bert.target][observation.at] > observation.at - STEP

@@ -76,7 +76,7 @@ def test_a_failed_scrape_leaves_a_gap_and_is_not_good() -> None:
     add(history, 10, {A: None, B: [sample("bert-1")]})
     observed = history.observation(snapshot_query(), 10)
 
-    assert {one.pod: one.present for one in observed.series} == {"bert-0": (0,), "bert-1": (0, 10)}
+    assert {gpu.pod: gpu.present for gpu in observed.series} == {"bert-0": (0,), "bert-1": (0, 10)}
     assert observed.good_scrapes == {A: {0: 0}, B: {0: 0, 10: 10}}
 
 
@@ -104,7 +104,7 @@ def test_a_series_that_begins_after_the_instant_is_not_there_yet() -> None:
     add(history, 0, {A: [sample("old")]})
     add(history, 10, {A: [sample("old"), sample("new")]})
 
-    assert [one.pod for one in history.observation(snapshot_query(), 0).series] == ["old"]
+    assert [gpu.pod for gpu in history.observation(snapshot_query(), 0).series] == ["old"]
 
 
 def test_only_the_pods_of_the_namespaces_are_shown() -> None:
@@ -112,8 +112,8 @@ def test_only_the_pods_of_the_namespaces_are_shown() -> None:
     other = ({"__name__": UTIL, "UUID": "GPU-x", "namespace": "other", "pod": "x"}, 1.0)
     rounds(history, 1, sample(), other, sample(None))
 
-    assert [one.pod for one in history.observation(snapshot_query("ml"), 0).series] == ["bert-0"]
-    assert [one.pod for one in history.observation(snapshot_query("other"), 0).series] == ["x"]
+    assert [gpu.pod for gpu in history.observation(snapshot_query("ml"), 0).series] == ["bert-0"]
+    assert [gpu.pod for gpu in history.observation(snapshot_query("other"), 0).series] == ["x"]
     assert history.observation(snapshot_query("none"), 0).series == ()
 
 
@@ -123,7 +123,7 @@ def test_unbelievable_samples_are_counted() -> None:
     observed = history.observation(snapshot_query(), 20)
 
     assert observed.refused_samples == 3
-    assert {one.pod: one.values for one in observed.series} == {
+    assert {gpu.pod: gpu.values for gpu in observed.series} == {
         "bert-0": (),
         "bert-1": (50, 50, 50),
     }
@@ -332,13 +332,13 @@ def test_a_series_has_the_points_of_all_rounds_that_showed_it(
                     key = target, frozenset({**labels, **target._asdict()}.items())
                     rows.setdefault(key, []).append((instant, value))
     asked = snapshot_query(span=span)
-    found = history.observation(asked, at)
+    observation = history.observation(asked, at)
     every = [Row(dict(labels), points) for (_, labels), points in rows.items()]
     series, refused = read_series(every, asked.profile, asked.signal)
 
-    expected = fill_gaps(series, found.good_scrapes)
-    assert sorted(found.series, key=repr) == sorted(expected, key=repr)
-    assert found.refused_samples == refused
+    expected = fill_gaps(series, observation.good_scrapes)
+    assert sorted(observation.series, key=repr) == sorted(expected, key=repr)
+    assert observation.refused_samples == refused
 
 
 @given(round_lists, round_lists)
@@ -409,12 +409,12 @@ def invariants(observed: Observation, asked: SnapshotQuery, at: float) -> None:
     known = set(observed.instants)
     assert all(at - asked.span_seconds < instant <= at for instant in known)
     assert list(observed.instants) == sorted(known)
-    for one in observed.series:
-        assert one.present
-        assert set(one.times) <= set(one.present) <= known
-        assert list(one.present) == sorted(set(one.present))
-        assert set(one.present) <= observed.good_scrapes[one.target].keys()
-        assert len(one.times) == len(one.values)
+    for gpu in observed.series:
+        assert gpu.present
+        assert set(gpu.times) <= set(gpu.present) <= known
+        assert list(gpu.present) == sorted(set(gpu.present))
+        assert set(gpu.present) <= observed.good_scrapes[gpu.target].keys()
+        assert len(gpu.times) == len(gpu.values)
     assert all(good.keys() <= known for good in observed.good_scrapes.values())
 
 

@@ -120,39 +120,39 @@ async def other() -> AsyncIterator[HttpServer]:
 
 async def test_every_target_is_scraped(one: HttpServer, other: HttpServer) -> None:
     async with scraping(one.url, f"{other.url}/a/path") as source:
-        found = await observed(source)
+        observation = await observed(source)
 
-    assert {series.pod for series in found.series} == {"bert-0", "bert-1", "bert-2"}
+    assert {series.pod for series in observation.series} == {"bert-0", "bert-1", "bert-2"}
     first = Target("gpus", f"{one.url}/metrics")
     second = Target("gpus", f"{other.url}/a/path")
-    assert {series.target for series in found.series} == {first, second}
-    assert found.good_scrapes.keys() == {first, second}
-    assert found.instants
-    assert all(series.present == found.instants for series in found.series)
+    assert {series.target for series in observation.series} == {first, second}
+    assert observation.good_scrapes.keys() == {first, second}
+    assert observation.instants
+    assert all(series.present == observation.instants for series in observation.series)
 
 
 async def test_a_round_follows_another_and_values_change(one: HttpServer) -> None:
     async with scraping(one.url) as source:
         assert (await observed(source)).series[0].values[-1] == 50
         one.reply = web.says(text("bert-0", value=70))
-        found = await until_observed(
+        observation = await until_observed(
             source, lambda seen: seen.series[0].values[-1] == 70, "the new value is there"
         )
 
-    assert set(found.series[0].values) == {50, 70}
-    assert list(found.instants) == sorted(set(found.instants))
+    assert set(observation.series[0].values) == {50, 70}
+    assert list(observation.instants) == sorted(set(observation.instants))
 
 
 async def test_a_pod_that_ends_is_absent_from_a_good_scrape(one: HttpServer) -> None:
     async with scraping(one.url) as source:
         await observed(source)
         one.reply = web.says(text())
-        found = await until_observed(
+        observation = await until_observed(
             source, lambda seen: seen.series[0].present[-1] < seen.at, "the pod is gone"
         )
 
-    (good,) = found.good_scrapes.values()
-    assert found.at in good
+    (good,) = observation.good_scrapes.values()
+    assert observation.at in good
 
 
 async def test_the_simulator_can_be_scraped() -> None:
@@ -160,20 +160,20 @@ async def test_the_simulator_can_be_scraped() -> None:
     world.put(cluster.Key("ml", "bert"), cluster.Wanted(load=90, replicas=2), 0)
     server = simulated.server(simulated.application(world, lambda: 60.0))
     async with scraping(f"http://127.0.0.1:{await server.start()}/metrics") as source:
-        found = await observed(source)
+        observation = await observed(source)
     await server.stop()
 
-    assert len(found.series) == 2
-    assert all(one.averaged and one.values[-1] == pytest.approx(45) for one in found.series)
+    assert len(observation.series) == 2
+    assert all(gpu.averaged and gpu.values[-1] == pytest.approx(45) for gpu in observation.series)
 
 
 async def test_a_name_stands_for_every_address(one: HttpServer) -> None:
     async with scraping(f"dns+http://localhost:{one.port}/metrics") as source:
-        found = await observed(source)
+        observation = await observed(source)
 
     # Where localhost is also ::1, no server listens there: one exporter of two.
-    assert [one.pod for one in found.series] == ["bert-0"]
-    assert Target("gpus", f"{one.url}/metrics") in found.good_scrapes
+    assert [one.pod for one in observation.series] == ["bert-0"]
+    assert Target("gpus", f"{one.url}/metrics") in observation.good_scrapes
 
 
 async def test_its_clock_is_this_machines(one: HttpServer) -> None:
@@ -194,9 +194,9 @@ async def test_gpus_are_located_in_the_newest_round(one: HttpServer) -> None:
     one.reply = web.says(text("bert-0") + f'{UTIL}{{gpu="1",UUID="GPU-b"}} 9\n')
     async with scraping(one.url) as source:
         await source.synchronize()
-        found = await source.locate(["GPU-bert-0", "GPU-b", "GPU-gone"], source.instant())
+        reports = await source.locate(["GPU-bert-0", "GPU-b", "GPU-gone"], source.instant())
 
-    assert found == GpuReports(frozenset({"GPU-bert-0", "GPU-b"}), frozenset({"GPU-b"}))
+    assert reports == GpuReports(frozenset({"GPU-bert-0", "GPU-b"}), frozenset({"GPU-b"}))
 
 
 # Bad exporters
@@ -238,15 +238,15 @@ async def test_a_bad_scrape_is_not_good_and_nothing_of_it_is_used(
     ) as source:
         good = await until_observed(source, lambda seen: all(are_good(seen)), "two good scrapes")
         one.reply = fault
-        found = await until_observed(
+        observation = await until_observed(
             source, lambda seen: are_good(seen) == [False, True], "a bad scrape beside a good one"
         )
 
-    assert good.at < found.at
-    present = {series.pod: series.present[-1] for series in found.series}
-    assert present["bert-0"] < found.at
-    assert present["bert-1"] == found.at
-    assert not found.absence_known
+    assert good.at < observation.at
+    present = {series.pod: series.present[-1] for series in observation.series}
+    assert present["bert-0"] < observation.at
+    assert present["bert-1"] == observation.at
+    assert not observation.absence_known
     troubles = [fact.error for fact in stated if isinstance(fact, Queried) and fact.error]
     (trouble, *_) = [each for each in troubles if each.startswith(f"{one.url}/metrics: ")]
     assert words in trouble
@@ -313,11 +313,11 @@ async def test_sixteen_mebibytes_about_other_things_hold_nothing_up(
         await processes.until(lambda: _was_asked(other), BOUND_SECONDS, "it is scraped")
         await until_observed(source, lambda seen: bool(seen.series), "the good one is seen")
         one.reply = web.says(text("bert-0", value=70))
-        found = await until_observed(
+        observation = await until_observed(
             source, lambda seen: seen.series[0].values[-1] == 70, "the new value is there", 10
         )
 
-    assert found.at in found.good_scrapes[Target("gpus", f"{one.url}/metrics")]
+    assert observation.at in observation.good_scrapes[Target("gpus", f"{one.url}/metrics")]
 
 
 @pytest.mark.slow
@@ -329,12 +329,12 @@ async def test_an_exporter_that_does_not_answer_holds_nothing_up(
     async with scraping(one.url, other.url, timeout_seconds=BOUND_SECONDS) as source:
         await until_observed(source, lambda seen: bool(seen.series), "the good one is seen", 10)
         one.reply = web.says(text("bert-0", value=70))
-        found = await until_observed(
+        observation = await until_observed(
             source, lambda seen: seen.series[0].values[-1] == 70, "the new value is there", 10
         )
 
-    assert found.misses_targets
-    assert not found.absence_known
+    assert observation.misses_targets
+    assert not observation.absence_known
 
 
 @pytest.mark.slow
@@ -345,9 +345,11 @@ async def test_a_name_that_is_not_resolved_holds_nothing_up(one: HttpServer) -> 
 
     slow = "dns+http://slow.test:9400/metrics"
     async with scraping(one.url, slow, timeout_seconds=BOUND_SECONDS, look_up=never) as source:
-        found = await until_observed(source, lambda seen: bool(seen.series), "one is seen", 10)
+        observation = await until_observed(
+            source, lambda seen: bool(seen.series), "one is seen", 10
+        )
 
-    assert found.misses_targets
+    assert observation.misses_targets
 
 
 async def test_an_exporter_is_read_as_long_as_its_name_stands_for_it(
@@ -364,14 +366,14 @@ async def test_an_exporter_is_read_as_long_as_its_name_stands_for_it(
         await until_observed(source, lambda seen: len(seen.series) == 3, "both are read")
         addresses.remove(f"{one.url}/metrics")
         left = Target("gpus", f"{one.url}/metrics")
-        found = await until_observed(
+        observation = await until_observed(
             source, lambda seen: seen.at not in seen.good_scrapes[left], "one is left alone"
         )
         asked = len(one.requests)
         await rounds(source, 3)
 
     assert len(one.requests) == asked
-    assert found.at in found.good_scrapes[Target("gpus", f"{other.url}/metrics")]
+    assert observation.at in observation.good_scrapes[Target("gpus", f"{other.url}/metrics")]
 
 
 async def test_series_that_are_new_at_each_scrape_are_refused_and_the_others_go_on(
@@ -395,9 +397,9 @@ async def test_series_that_are_new_at_each_scrape_are_refused_and_the_others_go_
 
         await processes.until(is_refused, BOUND_SECONDS, "it is refused")
         await rounds(source, 1)
-        found = await observed(source)
+        observation = await observed(source)
 
-    assert "bert-0" in {series.pod for series in found.series}
+    assert "bert-0" in {series.pod for series in observation.series}
 
 
 SECRET = "s3cr3t-of-the-test"  # noqa: S105 - guards nothing
@@ -445,9 +447,11 @@ async def test_two_targets_that_differ_in_their_queries_alone_stay_two(one: Http
 
     one.reply = reply
     async with scraping(f"{one.url}/?pod=bert-0", f"{one.url}/?pod=bert-1") as source:
-        found = await until_observed(source, lambda seen: len(seen.series) == 2, "both are read")
+        observation = await until_observed(
+            source, lambda seen: len(seen.series) == 2, "both are read"
+        )
 
-    assert {series.pod: series.target.instance for series in found.series} == {
+    assert {series.pod: series.target.instance for series in observation.series} == {
         "bert-0": f"{one.url}/?***1",
         "bert-1": f"{one.url}/?***2",
     }
@@ -469,9 +473,11 @@ async def test_every_scrape_is_a_fact(one: HttpServer) -> None:
 async def test_absence_is_known_after_one_window_of_good_rounds(one: HttpServer) -> None:
     async with scraping(one.url) as source:
         assert not (await observed(source)).absence_known
-        found = await until_observed(source, lambda seen: seen.absence_known, "absence is known")
+        observation = await until_observed(
+            source, lambda seen: seen.absence_known, "absence is known"
+        )
 
-    assert found.at - found.instants[0] >= snapshot_query().window_seconds
+    assert observation.at - observation.instants[0] >= snapshot_query().window_seconds
 
 
 @pytest.mark.parametrize("reason", ["refused", "unresolved"])
@@ -483,11 +489,11 @@ async def test_absence_is_never_known_while_a_target_fails(one: HttpServer, reas
     async with scraping(one.url, failing, timeout_seconds=2) as source:
         await source.synchronize()
         await rounds(source, 6)
-        found = await observed(source)
+        observation = await observed(source)
 
-    assert found.at - found.instants[0] > snapshot_query().window_seconds
-    assert [series.pod for series in found.series] == ["bert-0"]
-    assert not found.absence_known
+    assert observation.at - observation.instants[0] > snapshot_query().window_seconds
+    assert [series.pod for series in observation.series] == ["bert-0"]
+    assert not observation.absence_known
 
 
 # Memory and life
@@ -498,12 +504,12 @@ async def test_samples_are_forgotten_after_what_anybody_asked_for(one: HttpServe
     async with scraping(one.url, clock=lambda: float(next(ticks))) as source:
         await source.synchronize()
         await rounds(source, 8)
-        found = await observed(source, snapshot_query(span=100_000))
+        observation = await observed(source, snapshot_query(span=100_000))
         await rounds(source, 8)
         longer = await observed(source, snapshot_query(span=100_000))
 
-    assert found.at - found.instants[0] <= KEEP_SECONDS
-    assert found.series[0].present == found.instants
+    assert observation.at - observation.instants[0] <= KEEP_SECONDS
+    assert observation.series[0].present == observation.instants
     assert longer.at - longer.instants[0] > KEEP_SECONDS
 
 
