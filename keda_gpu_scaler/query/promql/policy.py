@@ -151,7 +151,12 @@ def _allowed(
             "none: custom PromQL is denied here; the operator can allow it with "
             "KEDA_GPU_SCALER_OWN_PROMQL"
         )
-    filled = _filled(text, values)
+    filled = text
+    if values is not None and len(text) <= reading.CHARACTERS:
+        try:
+            filled = placeholders.filled(text, values)
+        except MisplacedError as error:
+            raise reading.misplaced(text, error) from error
     root = read(text)  # the places in its mistakes are those of what the user wrote
     if filled != text:
         root = read(filled, reading.FILLED_CHARACTERS)
@@ -172,15 +177,6 @@ def _allowed(
         )
     more = partial(_confining_matchers, namespace=namespace)
     return tree.text_of(root, more), root, more
-
-
-def _filled(text: str, values: Values | None) -> str:
-    if values is None or len(text) > reading.CHARACTERS:
-        return text
-    try:
-        return placeholders.filled(text, values)
-    except MisplacedError as error:
-        raise reading.misplaced(text, error) from error
 
 
 def _confining_matchers(matchers: Sequence[Matcher], namespace: str) -> list[Matcher]:
