@@ -79,7 +79,10 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reported:
     """Return a pod that has not ended with its state, as if it were alone."""
     since, window, readiness = since_when(spec, pod), window_seconds(spec, pod), pod.readiness
     if readiness is Readiness.NEVER:
-        is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
+        created_at = None if pod.status is None else pod.status.created_at
+        # One with unknown creation time counts as new.
+        age_seconds = 0.0 if created_at is None else at - created_at
+        is_young = age_seconds < spec.start_timeout_seconds
         state = PodState.STARTING if is_young else PodState.STALLED
         return Reported(pod, since, window, state)
     if pod.is_unnamed:  # its last load may be with the others by now
@@ -224,12 +227,6 @@ def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float
         gpu, counts = only_gpu
         values = gpu.values[counts]
     return sum(values) / len(values) if values else None
-
-
-def _created_at(pod: Pod, at: float) -> float:
-    """Return when a pod was created; one with unknown creation time counts as new."""
-    created = pod.status.created_at if pod.status is not None else None
-    return at if created is None else created
 
 
 FULL = 95.0

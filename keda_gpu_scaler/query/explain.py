@@ -97,13 +97,7 @@ def explained_busiest(
 ) -> str:
     """Return the query for the largest number of any GPU of the workload in activationWindow.
 
-    Args:
-        spec: the trigger.
-        found: the exporters beside dcgm-exporter that the profile `auto` looks for.
-        shown_by: the metrics that show the workload's pods, as `Labels.naming` names them: the
-            query is about no other. Empty: it is about every metric that the profile can read.
-        owned: find the pods by owner in kube-state-metrics, as far as owners can tell.
-        step_seconds: how often the source is queried.
+    The arguments are those of `explained_promql`.
     """
     window = durations.text(spec.activation_window_seconds)
     owns = _owned(spec.pods) if owned else ""
@@ -116,7 +110,9 @@ def _gpus(pods: PodSelector, metric_sources: Iterable[MetricSource]) -> str:
     """Return one element for each `pod` and `gpu`, from the first exporter that shows the pod."""
     exporters = []
     for _, of_exporter in groupby(metric_sources, lambda metric_source: metric_source.rank):
-        gpus = " or ".join(_with_common_labels(one, pods) for one in of_exporter)
+        gpus = " or ".join(
+            _with_common_labels(metric_source, pods) for metric_source in of_exporter
+        )
         exporters.append(f"max by (pod, gpu) ({gpus})")
     return " or on (pod) ".join(exporters)
 

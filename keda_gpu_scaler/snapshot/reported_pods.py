@@ -164,7 +164,7 @@ def _has_moved(known: Pod, group: list[Series], targets: frozenset[Target]) -> b
     """
     if not _instances(known.targets).isdisjoint(_instances(targets)):
         return False
-    gpus = {one.gpu for one in group}
+    gpus = {series.gpu for series in group}
     are_named = all(map(_has_uuid, gpus.union(gpu.gpu for gpu in known.gpus)))
     former = {uuid_of(gpu.gpu) for gpu in known.gpus}
     return are_named and former.isdisjoint(map(uuid_of, gpus))

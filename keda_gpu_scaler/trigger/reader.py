@@ -86,10 +86,25 @@ class Reader:
         self._note(self._written.get(key, key), self._shown_entry(key), why)
 
     def raise_mistakes(self) -> None:
-        """Raise one SpecError with all mistakes, if there are any."""
-        if self._mistakes:
-            message = _message(self._scaled_object, self._mistakes)
-            raise errors.SpecError(message, tuple(self._mistakes))
+        """Raise one SpecError with all mistakes, if there are any.
+
+        Its message has a line for each mistake, and the number of those that are past the limit.
+        """
+        if not self._mistakes:
+            return
+        count = "1 mistake" if len(self._mistakes) == 1 else f"{len(self._mistakes)} mistakes"
+        namespace, name = map(_escaped, self._scaled_object)
+        lines = [f"{count} in the trigger of ScaledObject {namespace}/{name}:"]
+        room = _MESSAGE_LIMIT - _bytes_sent(lines[0])
+        for number, mistake in enumerate(self._mistakes):
+            line = f"- {mistake.what}; {mistake.advice}"
+            line = line.encode("ascii", "backslashreplace").decode("ascii")
+            room -= _bytes_sent(line)
+            if room < 0:
+                lines.append(f"... and {len(self._mistakes) - number} more")
+                break
+            lines.append(line)
+        raise errors.SpecError("\n".join(lines), tuple(self._mistakes))
 
     def _note(self, key: str, what: str, advice: str) -> None:
         self._mistakes.append(errors.Mistake(key, what, advice))
@@ -121,23 +136,6 @@ class Reader:
         if written.endswith(FROM_ENV):
             return f"{written}: a value of {len(value)} characters from the environment"
         return f"{written}: {_quoted(value)}"
-
-
-def _message(scaled_object: ScaledObject, mistakes: list[errors.Mistake]) -> str:
-    """Return one line per mistake below a heading, and how many more there are past the limit."""
-    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    name = f"{_escaped(scaled_object.namespace)}/{_escaped(scaled_object.name)}"
-    lines = [f"{count} in the trigger of ScaledObject {name}:"]
-    room = _MESSAGE_LIMIT - _bytes_sent(lines[0])
-    for number, mistake in enumerate(mistakes):
-        line = f"- {mistake.what}; {mistake.advice}"
-        line = line.encode("ascii", "backslashreplace").decode("ascii")
-        room -= _bytes_sent(line)
-        if room < 0:
-            lines.append(f"... and {len(mistakes) - number} more")
-            break
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def _bytes_sent(line: str) -> int:

@@ -84,10 +84,10 @@ def signal(reader: Reader) -> Signal:
     """Return what is measured; with the user's own query a number, unless `signal` is given."""
     if reader.has("query") and not reader.has("signal"):
         return Signal.NUMBER
-    found = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
-    if found is Signal.NUMBER and not reader.has("query"):
+    given = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
+    if given is Signal.NUMBER and not reader.has("query"):
         reader.refuse("signal", "expected one that exporters show; this one is for query")
-    return found
+    return given
 
 
 def source(reader: Reader, access: Access) -> str:

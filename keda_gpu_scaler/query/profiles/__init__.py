@@ -99,10 +99,7 @@ def metric_sources(
 ) -> list[MetricSource]:
     """Return the metric sources of a profile for a signal, the preferred exporter first.
 
-    Args:
-        profile: a name of the table, or `auto`.
-        signal: what is read.
-        found: the exporters beside dcgm-exporter that `auto` looks for.
+    `found` are the exporters beside dcgm-exporter that the profile `auto` looks for.
     """
     if profile == AUTO:
         others = [PROFILES[name].conventions for name in DETECTED if name in found]

@@ -118,8 +118,10 @@ class _Reader:
     def _selector(self, given: Any) -> tree.Selector:  # noqa: ANN401
         name = () if given.name is None else (Matcher("__name__", "=", given.name),)
         always = (*name, *map(self._matcher, given.matchers.matchers))
-        others = [(*always, *map(self._matcher, one)) for one in given.matchers.or_matchers]
-        return tree.Selector(tuple(others) or (always,), _shift(given))
+        alternatives = [
+            (*always, *map(self._matcher, matchers)) for matchers in given.matchers.or_matchers
+        ]
+        return tree.Selector(tuple(alternatives) or (always,), _shift(given))
 
     def _matcher(self, given: Any) -> Matcher:  # noqa: ANN401
         value = self._hidden[int(given.value)]

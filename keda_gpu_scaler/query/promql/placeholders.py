@@ -127,8 +127,8 @@ def _place(before: str, argument: tuple[str, int]) -> _Place:
 def _nearest(name: str) -> str:
     """Return the placeholder that a name is like; empty where there is none."""
     bare = re.sub("[ _-]", "", name[:40].lower())
-    found = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
-    return f"{{{_BY_LOWER_CASE[found[0]]}}}" if found else ""
+    nearest = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
+    return f"{{{_BY_LOWER_CASE[nearest[0]]}}}" if nearest else ""
 
 
 class _Filling:

@@ -124,12 +124,8 @@ def parsed_matchers(text: str) -> tuple[Matcher, ...]:
 def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
     """Return a query with a source's matchers added to every selector.
 
-    Args:
-        text: a PromQL expression, of the scaler's own or of a user's that was judged.
-        matchers: what to add; if a selector has a matcher on the label already, both apply.
-
-    Raises:
-        ValueError: the text is not PromQL.
+    The query is the scaler's own, or a user's that was judged. If a selector has a matcher on the
+    same label already, both apply.
     """
     if not matchers:
         return text

@@ -218,9 +218,7 @@ def lookbacks(node: Node, outer_seconds: float = 0.0) -> Iterator[Lookback]:
 def most_steps(node: Node, step_seconds: float) -> float:
     """Return how often the innermost expression of nested subqueries is evaluated, at most.
 
-    Args:
-        node: the expression.
-        step_seconds: the step of a subquery that names none.
+    A subquery that names no step has one of `step_seconds`.
     """
     below = max((most_steps(child, step_seconds) for child in children(node)), default=1.0)
     if not isinstance(node, Subquery):
@@ -274,12 +272,7 @@ def nothing(matchers: Sequence[Matcher]) -> Sequence[Matcher]:
 
 
 def text_of(node: Node, more: More = nothing) -> str:  # noqa: PLR0911 - one for each kind of node
-    """Return an expression as text.
-
-    Args:
-        node: the expression.
-        more: adds matchers to every selector, and to each alternative within a selector.
-    """
+    """Return an expression as text, with more matchers in each alternative of its selectors."""
     match node:
         case Selector():
             return _selector(node, more) + _shift(node.shift)
