@@ -81,9 +81,9 @@ def over_time(
     pods = [reported for group in replicas for reported in group]
     window = max(reported.window_seconds for reported in pods)
     newest = max(reported.pod.last_seen for reported in pods)
-    left = [_left(spec, group) for group in ended]
+    left = [_part_of_ended(spec, group) for group in ended]
     has_left = any(part.loads and part.taken_over_at > newest - window for part in left)
-    here = [_here(spec, group, newest - spec.reach_seconds) for group in replicas]
+    here = [_part_of_replica(spec, group, newest - spec.reach_seconds) for group in replicas]
     times = {time for part in here for pod in part.loads for time in pod}
     complete = {
         time for time in times if time <= listed_at and all(part.is_known(time) for part in here)
@@ -136,7 +136,7 @@ def is_untold(replicas: Collection[Sequence[Reported]], ended: Collection[Sequen
     )
 
 
-def _here(spec: TriggerSpec, group: Sequence[Reported], since: float) -> _Part:
+def _part_of_replica(spec: TriggerSpec, group: Sequence[Reported], since: float) -> _Part:
     return _Part(
         [
             loads(
@@ -149,7 +149,7 @@ def _here(spec: TriggerSpec, group: Sequence[Reported], since: float) -> _Part:
     )
 
 
-def _left(spec: TriggerSpec, group: Sequence[Pod]) -> _Part:
+def _part_of_ended(spec: TriggerSpec, group: Sequence[Pod]) -> _Part:
     worked_until = min(_worked_until(pod) for pod in group)
     pod_loads = [
         loads(spec, within(pod, since_when(spec, pod), NEVER, worked_until))

@@ -46,7 +46,7 @@ def starting(spec: TriggerSpec, workload: Workload, busy: Activity, value: float
     """Say which replicas are not measured yet, why, and how that changes the answer."""
     warming = [replica.name for replica in workload.of(PodState.WARMING)]
     if warming:
-        why = f"{_names(warming)} {_young(spec, workload)}"
+        why = f"{_names(warming)} {_why_warming(spec, workload)}"
         return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
     if workload.is_unseen:
         return f"{_unseen(spec)} yet: hold"
@@ -217,7 +217,7 @@ def _why_held(workload: Workload) -> str:
     return f" at least, and {awaited} {'is' if workload.pending == 1 else 'are'} not Ready: hold"
 
 
-def _young(spec: TriggerSpec, workload: Workload) -> str:
+def _why_warming(spec: TriggerSpec, workload: Workload) -> str:
     if workload.lacks_past:
         return "not scraped for a whole window yet"
     if workload.ready_known:
@@ -250,15 +250,13 @@ def _activity(spec: TriggerSpec, busy: Activity) -> str:
     busiest = f"busiest GPU {_number(spec, busy.busiest)}"
     if busy.active:
         return f"{busiest} is above activationThreshold {threshold}"
-    rest = _idle(spec, busy) if busy.covered else f"but samples do not cover {window} yet"
+    if not busy.covered:
+        rest = f"but samples do not cover {window} yet"
+    elif busy.averaged or spec.query is not None or not has_limit(spec.signal):
+        rest = "idle"  # the samples of a user's own query may be means
+    else:
+        rest = "idle by samples of single moments (short requests show only in an averaged metric)"
     return f"{busiest} within {window} is not above activationThreshold {threshold}, {rest}"
-
-
-def _idle(spec: TriggerSpec, busy: Activity) -> str:
-    """Say that it is idle, and what the samples cannot show of work; a user's own may be means."""
-    if busy.averaged or spec.query is not None or not has_limit(spec.signal):
-        return "idle"
-    return "idle by samples of single moments (short requests show only in an averaged metric)"
 
 
 def _number(spec: TriggerSpec, value: float) -> str:

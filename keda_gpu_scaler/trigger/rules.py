@@ -221,7 +221,9 @@ def demand(
             else _query_text(reader, access, source, pods)
         ),
         activation_threshold=reader.read("demandActivationThreshold", values.level, 0.0),
-        threshold=_threshold(reader, aggregation, None if preset is None else preset.threshold),
+        threshold=_demand_threshold(
+            reader, aggregation, None if preset is None else preset.threshold
+        ),
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
         preset="" if preset is None else preset.name,
         is_of_pods=is_of_pods,
@@ -251,7 +253,7 @@ def signal_warnings(spec: DemandSpec | None) -> Iterator[str]:
 def _query_text(reader: Reader, access: Access, source: str, pods: PodSelector) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
     if source in access.influxql_sources:
-        return _influxql(reader, access.own_promql)
+        return _influxql_text(reader, access.own_promql)
     refuse_other_languages(reader, access, "demandQuery", source)
     policy, namespace, values = access.own_promql, reader.namespace, _placeholders(reader, pods)
     return reader.read(
@@ -297,7 +299,7 @@ def _check_keys(reader: Reader, preset: Preset) -> None:
             reader.refuse("demandModel", "expected the name of a model as requests write it")
 
 
-def _influxql(reader: Reader, policy: promql.Policy) -> str:
+def _influxql_text(reader: Reader, policy: promql.Policy) -> str:
     """Return the expression for an InfluxDB, where it cannot be confined to a namespace."""
     if policy is not promql.Policy.ALLOW:
         reader.refuse(
@@ -315,7 +317,9 @@ def _influxql(reader: Reader, policy: promql.Policy) -> str:
     return text
 
 
-def _threshold(reader: Reader, aggregation: Aggregation, usual: float | None) -> float | None:
+def _demand_threshold(
+    reader: Reader, aggregation: Aggregation, usual: float | None
+) -> float | None:
     """Return the target; the HPA must treat a demand as a sum, so no average is allowed."""
     threshold = reader.read("demandThreshold", values.target, usual)
     if threshold is not None and aggregation is Aggregation.AVERAGE:
