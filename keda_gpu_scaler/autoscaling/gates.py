@@ -8,7 +8,7 @@ and `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculato
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -92,18 +92,20 @@ class Facts(NamedTuple):
         return spec.idle_replica_count if spec.min_replica_count else 0
 
     @property
-    def its(self) -> Hpa:
+    def seen_hpa(self) -> Hpa:
         """The HPA, or one that has never looked."""
         return self.hpa or _NO_HPA
 
     def condition(self, kind: str) -> Condition:
         """Return a condition of the ScaledObject or the HPA, which have none of the same type."""
-        status, its = self.scaled_object.status, self.its.status
-        both = (*(status.conditions or ()), *(its.conditions or ()))
-        found = next((one for one in both if one.type == kind), Condition(kind))
         if kind == "ScalingLimited" and self.condition("ScalingActive").status != "True":
             return Condition(kind)  # it is of an earlier sync
-        return found
+        statuses = (self.scaled_object.status, self.seen_hpa.status)
+        for status in statuses:
+            for condition in status.conditions or ():
+                if condition.type == kind:
+                    return condition
+        return Condition(kind)
 
     def annotation(self, name: str) -> str | None:
         """Return the value of an annotation of KEDA's; None: there is none."""
@@ -121,35 +123,32 @@ class Facts(NamedTuple):
 
 def gates(facts: Facts) -> Gates:
     """Return the gates that hold."""
-    holding = tuple(_holding(facts))
-    return Gates(
-        cluster=facts.cluster,
-        at=facts.now,
-        replicas=facts.replicas,
-        asked=facts.asked,
-        reason=holding[0].reason if holding else _nothing_holds(facts),
-        gates=holding,
-    )
-
-
-def _holding(facts: Facts) -> Iterator[Gate]:
+    holding = []
     for name, shown_by, rule in _RULES:
         condition = facts.condition(shown_by.partition("=")[0])
         reason = None
         if re.fullmatch(shown_by, str(condition)):
             reason = rule(facts, condition)
         if reason is not None:
-            yield Gate(name, reason, str(condition) if condition.reason else None)
+            holding.append(Gate(name, reason, str(condition) if condition.reason else None))
+    return Gates(
+        cluster=facts.cluster,
+        at=facts.now,
+        replicas=facts.replicas,
+        asked=facts.asked,
+        reason=holding[0].reason if holding else _nothing_holds(facts),
+        gates=tuple(holding),
+    )
 
 
 def _nothing_holds(facts: Facts) -> str:
     if facts.replicas == 0:
         return "nothing holds: KEDA wakes the workload at its next poll"
-    there = "unknown" if facts.replicas is None else facts.replicas
+    current = "unknown" if facts.replicas is None else facts.replicas
     asked = "no number of" if facts.asked is None else facts.asked
     return (
         f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
-        f" {there}, and the HPA looks every 15 s"
+        f" {current}, and the HPA looks every 15 s"
     )
 
 
@@ -250,20 +249,20 @@ def _no_value(facts: Facts, active: Condition) -> str:
 
 
 def _tolerance(facts: Facts, _able: Condition) -> str | None:
-    seen, there = _highest(facts), facts.its.status.current_replicas
+    metric, current = _highest(facts), facts.seen_hpa.status.current_replicas
     is_limited = facts.condition("ScalingLimited").status == "True"
-    if seen is None or is_limited or seen.asks(there) == there:
+    if metric is None or is_limited or metric.asks(current) == current:
         return None
-    ratio = seen.value / seen.target
+    ratio = metric.value / metric.target
     own = quantity(_direction(facts, up=ratio > 1).tolerance)
     allowed = rules.CLUSTERS.up if own is None else own
-    if abs(ratio - 1) > allowed + _ROUNDING / seen.target:
+    if abs(ratio - 1) > allowed + _ROUNDING / metric.target:
         return None
     whose = "the cluster's, 0.1 unless set otherwise" if own is None else f"{own:g}"
     return (
-        f"the HPA keeps {replicas_in_words(there)}: {seen.value:g} over a target of"
-        f" {seen.target:g}, a ratio of {ratio:.3f}, is within its tolerance ({whose}); without it"
-        f" {seen.asks(there)} would be asked for"
+        f"the HPA keeps {replicas_in_words(current)}: {metric.value:g} over a target of"
+        f" {metric.target:g}, a ratio of {ratio:.3f}, is within its tolerance ({whose}); without it"
+        f" {metric.asks(current)} would be asked for"
     )
 
 
@@ -277,7 +276,7 @@ def _stabilization(facts: Facts, able: Condition) -> str:
         window = f"{seconds} s"
         ends = f"until {clock(facts.now + seconds)} at the latest, if that stays so"
     extreme, bound = ("lowest", "most") if up else ("highest", "least")
-    kept = replicas_in_words(facts.its.status.desired_replicas)
+    kept = replicas_in_words(facts.seen_hpa.status.desired_replicas)
     return (
         f"the HPA waits: stabilizationWindowSeconds {window}, the {extreme} recommendation in it"
         f" was at {bound} {kept}; now {_asked(facts)}, {ends}"
@@ -300,7 +299,7 @@ def _policy(facts: Facts, limited: Condition) -> str:
         limits = "".join(policies) or "no more than twice the replicas, or 4, at once"
     return (
         f"the HPA's {which} policy limits how many replicas are {done}: {limits}; it set"
-        f" {facts.its.status.desired_replicas}, and {_asked(facts)}"
+        f" {facts.seen_hpa.status.desired_replicas}, and {_asked(facts)}"
     )
 
 
@@ -341,7 +340,7 @@ NAMES = tuple(dict.fromkeys(name for name, _, _ in _RULES))
 """The gates' names, in the order in which KEDA and the HPA apply them."""
 
 
-class _Seen(NamedTuple):
+class _SeenMetric(NamedTuple):
     """One metric as the HPA saw it at its last sync."""
 
     value: float
@@ -353,41 +352,43 @@ class _Seen(NamedTuple):
         return math.ceil(max(self.value - _ROUNDING, 0) * replicas / self.target)
 
 
-def _highest(facts: Facts) -> _Seen | None:
+def _highest(facts: Facts) -> _SeenMetric | None:
     """Return the metric that asks for the most; None: one of them is not known."""
     if facts.condition("ScalingActive").status != "True":
         return None
-    wanted, shown = facts.its.spec.metrics or (), facts.its.status.current_metrics or ()
-    seen = [_compared(one, now) for one, now in zip(wanted, shown, strict=False)]
-    known = [metric for metric in seen if metric is not None]
+    wanted, shown = facts.seen_hpa.spec.metrics or (), facts.seen_hpa.status.current_metrics or ()
+    compared = [_compared(*pair) for pair in zip(wanted, shown, strict=False)]
+    known = [metric for metric in compared if metric is not None]
     if len(known) < len(wanted):
         return None
     return max(known, key=lambda metric: metric.value / metric.target, default=None)
 
 
-def _compared(wanted: HpaMetric, shown: HpaMetric) -> _Seen | None:
+def _compared(wanted: HpaMetric, shown: HpaMetric) -> _SeenMetric | None:
     if wanted.external is None or shown.external is None:
         return None
-    target, now = wanted.external.target, shown.external.current
-    aim = quantity(target.average_value or target.value)
-    value = quantity(now.average_value or now.value)
-    return _Seen(value, aim) if value is not None and aim is not None and aim > 0 else None
+    wanted_amount, current_amount = wanted.external.target, shown.external.current
+    target = quantity(wanted_amount.average_value or wanted_amount.value)
+    value = quantity(current_amount.average_value or current_amount.value)
+    if value is None or target is None or target <= 0:
+        return None
+    return _SeenMetric(value, target)
 
 
 def _asked(facts: Facts) -> str:
     """Return in words what the metrics of the HPA's last sync ask for."""
-    seen = _highest(facts)
-    if seen is None:
+    metric = _highest(facts)
+    if metric is None:
         return "another number of replicas is asked for"
-    existing = facts.its.status.current_replicas
+    existing = facts.seen_hpa.status.current_replicas
     if facts.scale is not None and facts.scale.spec.replicas == existing:
         existing = facts.scale.status.replicas  # no rescale since that sync
-    asks = seen.asks(existing)
+    asks = metric.asks(existing)
     return f"{replicas_in_words(asks)} {'is' if asks == 1 else 'are'} asked for"
 
 
 def _direction(facts: Facts, *, up: bool) -> Direction:
-    behavior = facts.its.spec.behavior
+    behavior = facts.seen_hpa.spec.behavior
     return behavior.scale_up if up else behavior.scale_down
 
 

@@ -21,8 +21,8 @@ _UNITS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0} | {
 
 def quantity(text: str | None) -> float | None:
     """Return a quantity such as 70, 52500m or 1k; None: there is none, or none that is known."""
-    found = _QUANTITY.fullmatch(text or "")
-    return float(found[1]) * _UNITS[found[2] or ""] if found else None
+    match = _QUANTITY.fullmatch(text or "")
+    return float(match[1]) * _UNITS[match[2] or ""] if match else None
 
 
 def clock(at: float) -> str:

@@ -33,53 +33,40 @@ def before_demand(
         alert: the name of an alert that fires; None: no alert fires.
     """
     if not decided.activated and neighbour is not None:
-        decided = _with_neighbour(decided, name, neighbour)
+        if neighbour.activated:
+            decided = _active(decided, f"GPUs of {name} are busy")
+        elif neighbour.active is False:
+            state = "has no pods" if neighbour.has_no_pods else "is idle"
+            decided = _with_reason(decided, f"{name} {state}")
+        else:
+            doubt = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
+            decided = _unseen(decided, doubt, OnEmpty.INACTIVE)
     if not decided.activated and alert is not None:
         decided = _active(decided, f"alert {alert} fires")
     return decided
 
 
 def needs_demand(decided: Decision, wanted: DemandSpec) -> bool:
-    """Tell whether IsActive fails if the demand is not known.
-
-    Args:
-        decided: what was decided before the demand; nothing said active.
-        wanted: what the trigger says of the demand.
-    """
+    """Tell whether IsActive fails if the demand is not known; nothing said active before."""
     return with_demand(decided, wanted, Demand(None)).active is None
 
 
 def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decision:
-    """Return a decision after the demand was queried.
-
-    Args:
-        decided: what was decided before; nothing said active.
-        wanted: what the trigger says of the demand.
-        demand: the answer of the source.
-    """
+    """Return a decision after the demand was queried; nothing said active before."""
     name = f"demand of {wanted.preset}" if wanted.preset else "demand"
     if demand.value is None:
-        said = f"the {name} is not known ({demand.trouble})"
+        reason = f"the {name} is not known ({demand.trouble})"
         if wanted.is_of_pods and decided.has_no_pods:
-            said = f"{said}, which only the workload's own pods show: it cannot wake them"
+            reason = f"{reason}, which only the workload's own pods show: it cannot wake them"
         policy = f" by demandOnEmpty {wanted.on_empty}"
-        return _unseen(decided, said, wanted.on_empty, policy)
+        return _unseen(decided, reason, wanted.on_empty, policy)
     level = f"demandActivationThreshold {wanted.activation_threshold:g}"
     if demand.value > wanted.activation_threshold:
         return _active(decided, f"{name} {demand.value:.6g} is above {level}")
-    return _said(decided, f"{name} {demand.value:.6g} is not above {level}")
+    return _with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
 
 
-def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decision:
-    if neighbour.activated:
-        return _active(decided, f"GPUs of {name} are busy")
-    if neighbour.active is False:
-        return _said(decided, f"{name} {'has no pods' if neighbour.has_no_pods else 'is idle'}")
-    said = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
-    return _unseen(decided, said, OnEmpty.INACTIVE)
-
-
-def _active(decided: Decision, said: str) -> Decision:
+def _active(decided: Decision, reason: str) -> Decision:
     """Say active; hold an unknown load despite `onUnknown`: a workload in use is not at zero.
 
     Neither is one with no replicas by a count that may be older than its first pod.
@@ -87,24 +74,24 @@ def _active(decided: Decision, said: str) -> Decision:
     answer = replace(decided, active=True, activated=True)
     if decided.state in {State.UNKNOWN, State.EMPTY}:
         answer = replace(answer, value=None, refused=False)
-        said = f"but {said}: hold, and active"
-    return _said(answer, said)
+        reason = f"but {reason}: hold, and active"
+    return _with_reason(answer, reason)
 
 
-def _unseen(decided: Decision, said: str, on_empty: OnEmpty, policy: str = "") -> Decision:
+def _unseen(decided: Decision, reason: str, on_empty: OnEmpty, policy: str = "") -> Decision:
     """Handle an unknown signal: it blocks the last step to zero, and does not wake the workload.
 
     If the load is unknown as well, the answer to that stays.
     """
     if decided.active is not False or decided.is_zero_by_choice:
-        return _said(decided, said)
+        return _with_reason(decided, reason)
     if not decided.has_no_pods:
-        return _said(replace(decided, active=True), f"{said}: not idle")
+        return _with_reason(replace(decided, active=True), f"{reason}: not idle")
     if on_empty is OnEmpty.ERROR:
-        return _said(replace(decided, active=None), f"{said}: an error{policy}")
+        return _with_reason(replace(decided, active=None), f"{reason}: an error{policy}")
     active = on_empty is OnEmpty.ACTIVE
-    return _said(replace(decided, active=active), f"{said}: {on_empty}{policy}")
+    return _with_reason(replace(decided, active=active), f"{reason}: {on_empty}{policy}")
 
 
-def _said(decided: Decision, said: str) -> Decision:
-    return replace(decided, reason=f"{decided.reason}; {said}")
+def _with_reason(decided: Decision, reason: str) -> Decision:
+    return replace(decided, reason=f"{decided.reason}; {reason}")

@@ -29,11 +29,8 @@ class Activity:
 def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> Activity:
     """Return the activity of the workload's pods; ended pods and stale samples do not count.
 
-    Args:
-        spec: the trigger.
-        pods: the workload's pods.
-        at: the snapshot's instant, where the window ends.
-        now: the time of the answer, for the age of samples.
+    The window ends at `at`, the snapshot's instant; `now`, the time of the answer, is for the age
+    of samples.
     """
     usable = [pod for pod in pods if not pod.ended and now - pod.sampled_at <= spec.max_age_seconds]
     since = at - spec.activation_window_seconds
@@ -58,10 +55,7 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
 def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
     """Tell whether a pod was in use within the window, and its exporter may have lost its map.
 
-    Args:
-        spec: the trigger.
-        pod: a pod that exporters do not show any more.
-        at: the snapshot's instant, where the window ends.
+    Exporters do not show the pod any more. The window ends at `at`, the snapshot's instant.
     """
     since = at - spec.activation_window_seconds
     was_seen_busy = pod.busy_unnamed_at is not None and pod.busy_unnamed_at > since

@@ -40,27 +40,22 @@ class State(StrEnum):
         return self in (State.EMPTY, State.ENDED)
 
 
-def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: float) -> State:
-    """Return the state of a workload.
-
-    Args:
-        spec: the trigger.
-        view: its namespace in the newest snapshot of its source.
-        found: the workload's replicas in it.
-        now: the time of the answer.
-    """
+def state_of(spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, now: float) -> State:
+    """Return the state of a workload at the time of the answer."""
     if now - view.at > spec.max_age_seconds or not is_told(spec, view):
         return State.UNKNOWN
-    if not found.replicas:
-        return _without_replicas(spec, view, found)
-    are_freed = all(activity.is_freed(spec, one.pod, view.at) for one in found.reported)
-    if not found.reporting_pods and not are_freed:
+    if not workload.replicas:
+        return _state_without_replicas(spec, view, workload)
+    are_freed = all(
+        activity.is_freed(spec, pod_state.pod, view.at) for pod_state in workload.reported
+    )
+    if not workload.reporting_pods and not are_freed:
         return State.UNKNOWN
     if not view.is_complete:
         return State.PARTIAL
-    if len(found.measured) == len(found.replicas):
+    if len(workload.measured) == len(workload.replicas):
         return State.MEASURED
-    return State.PARTIAL if found.of(*NOT_SEEN) else State.STARTING
+    return State.PARTIAL if workload.of(*NOT_SEEN) else State.STARTING
 
 
 def is_told(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
@@ -71,22 +66,24 @@ def is_told(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
     """
     if not isinstance(spec.pods, Selected):
         return True
-    said = view.evidence
-    return said is not None and spec.pods.selected_by in said.selected
+    evidence = view.evidence
+    return evidence is not None and spec.pods.selected_by in evidence.selected
 
 
-def _without_replicas(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload) -> State:
+def _state_without_replicas(
+    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload
+) -> State:
     """Return the state if no pod should report: none is Ready yet, or there is none."""
-    if found.starting or found.stalled:
+    if workload.starting or workload.stalled:
         return State.STARTING
-    said = view.evidence
-    if said is not None and found.last_alive >= said.scraped_at:
+    evidence = view.evidence
+    if evidence is not None and workload.last_alive >= evidence.scraped_at:
         return State.UNKNOWN  # a pod exists, but its state is unknown
-    lists_ours = None if spec.only_shown else said
-    if lists_ours is not None and lists_ours.denies(spec.pods.owner, found.last_listed):
+    lists_ours = None if spec.only_shown else evidence
+    if lists_ours is not None and lists_ours.denies(spec.pods.owner, workload.last_listed):
         return State.EMPTY
     listed_absent = lists_ours is not None and lists_ours.absence_known
-    if found.ended_pods or listed_absent or view.absence_known:
+    if workload.ended_pods or listed_absent or view.absence_known:
         return State.ENDED
     return State.UNKNOWN
 
@@ -179,47 +176,47 @@ class Context:
 def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Decision:
     """Return the decision for one trigger.
 
-    Args:
-        spec: the trigger.
-        view: its namespace in the newest snapshot of its source; a failed fetch does not change it.
-        context: the time, and what is remembered.
+    `view` is its namespace in the newest snapshot of its source; a failed fetch does not change it.
     """
     pods = load.pods_of(spec, view)
-    found = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
-    found = with_limits(spec, found, view.evidence)
+    workload = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
+    workload = with_limits(spec, workload, view.evidence)
     busy = activity.activity(spec, pods, view.at, context.now)
-    state = state_of(spec, view, found, context.now)
+    state = state_of(spec, view, workload, context.now)
     if state.is_gone:
         unseen_since = _unseen_since(view, pods, context)
         if unseen_since is not None:
             is_young = context.now - unseen_since < spec.start_timeout_seconds
             state = State.STARTING if is_young else State.UNKNOWN
-            found = replace(found, is_unseen=True)
+            workload = replace(workload, is_unseen=True)
     shown = _Shown(
-        expected=len(found.replicas),
-        wanted=found.wanted,
-        reporting_pods=found.reporting_pods,
+        expected=len(workload.replicas),
+        wanted=workload.wanted,
+        reporting_pods=workload.reporting_pods,
         evidence=view.evidence_source,
-        ignored=found.ignored,
-        unseen=found.unseen,
+        ignored=workload.ignored,
+        unseen=workload.unseen,
     )
     if state is State.UNKNOWN:
-        return replace(_unknown(spec, view, found, busy, context), **shown)
-    return _known(spec, state, view, found, busy, shown)
+        decided = unknown(
+            spec,
+            _why_unknown(spec, view, workload, context),
+            context.remembered,
+            activated=busy.active,
+            hpa_has_stopped=context.hpa_has_stopped,
+            has_pods=_has_pods(spec, view, workload, context),
+        )
+        return replace(decided, **shown)
+    return _known(spec, state, view, workload, busy, shown)
 
 
 def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:
     """Tell whether a workload counts as gone although nothing has shown that it exists.
 
     A name that no workload has looks the same. Its owner's own count proves that it exists.
-
-    Args:
-        spec: the trigger.
-        view: its namespace in the newest snapshot of its source.
-        decided: what was decided from it.
     """
-    said = view.evidence
-    is_counted = said is not None and spec.pods.owner in said.without_pods
+    evidence = view.evidence
+    is_counted = evidence is not None and spec.pods.owner in evidence.without_pods
     return decided.state.is_gone and not is_counted and not load.pods_of(spec, view)
 
 
@@ -243,8 +240,8 @@ def _unseen_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
     if context.asking is None or context.asking.at < gone_at:
         return None
     since = max(context.asking.since, gone_at)
-    told_at = NEVER if view.evidence is None else view.evidence.scraped_at
-    return since if since > told_at else None
+    listed_at = NEVER if view.evidence is None else view.evidence.scraped_at
+    return since if since > listed_at else None
 
 
 def unknown(  # noqa: PLR0913 - all that there is to know
@@ -286,80 +283,68 @@ def unknown(  # noqa: PLR0913 - all that there is to know
     return replace(answer, active=active, reason=f"{why}: {held}")
 
 
-def _unknown(
-    spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, busy: Activity, context: Context
-) -> Decision:
-    return unknown(
-        spec,
-        _why_unknown(spec, view, found, context),
-        context.remembered,
-        activated=busy.active,
-        hpa_has_stopped=context.hpa_has_stopped,
-        has_pods=_has_pods(spec, view, found, context),
-    )
-
-
 def _known(  # noqa: PLR0913, PLR0917 - all that there is to know
     spec: TriggerSpec,
     state: State,
     view: NamespaceSnapshot,
-    found: Workload,
+    workload: Workload,
     busy: Activity,
     shown: _Shown,
 ) -> Decision:
-    empty = state is State.EMPTY
-    number = 0.0 if empty else None
-    if not empty and view.is_complete:
-        number = value(spec, found)
+    if state is State.EMPTY:
+        number: float | None = 0.0
+        reason = reasons.empty(spec, view.evidence_source)
+    else:
+        number = value(spec, workload) if view.is_complete else None
+        reason = _REASONS[state](spec, workload, busy, number)
     return Decision(
         state=state,
-        reason=reasons.empty(spec, view.evidence_source)
-        if empty
-        else _REASONS[state](spec, found, busy, number),
+        reason=reason,
         value=number,
-        active=busy.active or _active_by_state(spec, state, view, found, busy),
+        active=busy.active or _active_by_state(spec, state, view, workload, busy),
         activated=busy.active,
-        average=found.mean if found.measured else None,
-        measured=len(found.measured),
+        average=workload.mean if workload.measured else None,
+        measured=len(workload.measured),
         **shown,
     )
 
 
 def _has_pods(
-    spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, context: Context
+    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, context: Context
 ) -> str | None:
     """Return what says that a workload with an unknown load has pods now; None: nothing does."""
-    said = view.evidence
-    is_listed = said is not None and found.last_alive >= said.scraped_at
+    evidence = view.evidence
+    is_listed = evidence is not None and workload.last_alive >= evidence.scraped_at
     if is_listed and context.now - view.at <= spec.max_age_seconds:
         return reasons.LISTED
     return reasons.ASKED if context.asking is not None else None
 
 
 def _why_unknown(
-    spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, context: Context
+    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, context: Context
 ) -> str:
     evidence_source = view.evidence_source
     age_seconds = context.now - view.at
     if age_seconds <= spec.max_age_seconds and not is_told(spec, view):
         return reasons.untold(spec, evidence_source)
     return reasons.unknown(
-        spec, found, age_seconds, context.trouble, evidence_source, view.unmatched_elements
+        spec, workload, age_seconds, context.trouble, evidence_source, view.unmatched_elements
     )
 
 
 def _active_by_state(
-    spec: TriggerSpec, state: State, view: NamespaceSnapshot, found: Workload, busy: Activity
+    spec: TriggerSpec, state: State, view: NamespaceSnapshot, workload: Workload, busy: Activity
 ) -> bool:
     """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if found.starting or found.is_unseen:
+    if workload.starting or workload.is_unseen:
         return True
     is_known = state is State.MEASURED or (
         state is State.PARTIAL
         and view.is_complete
         and all(
-            one.reporting is PodState.MEASURED or activity.is_freed(spec, one.pod, view.at)
-            for one in found.reported
+            pod_state.reporting is PodState.MEASURED
+            or activity.is_freed(spec, pod_state.pod, view.at)
+            for pod_state in workload.reported
         )
     )
-    return not busy.covered if is_known else bool(found.replicas)
+    return not busy.covered if is_known else bool(workload.replicas)

@@ -61,12 +61,15 @@ class Replica:
     @property
     def is_never_named(self) -> bool:
         """Whether it has a pod that does not report, and that no exporter has ever named."""
-        return any(one.reporting in NOT_SEEN and not one.pod.was_seen for one in self.pods)
+        return any(
+            pod_state.reporting in NOT_SEEN and not pod_state.pod.was_seen
+            for pod_state in self.pods
+        )
 
     @property
     def is_unnamed(self) -> bool:
         """Whether GPUs of one of its pods are shown without a pod now."""
-        return any(one.pod.is_unnamed for one in self.pods)
+        return any(pod_state.pod.is_unnamed for pod_state in self.pods)
 
 
 @dataclass(frozen=True)
@@ -124,11 +127,11 @@ class Workload:
     def blank(self) -> tuple[str, ...]:
         """GPUs of pods that report, which show no number that can be believed."""
         return tuple(
-            f"{gpu.gpu} of {one.pod.name}"
-            for one in self.reported
-            if one.reporting in NOT_SEEN
-            for gpu in one.pod.gpus
-            if gpu.refused[-1:] == (one.pod.last_seen,)
+            f"{gpu.gpu} of {pod_state.pod.name}"
+            for pod_state in self.reported
+            if pod_state.reporting in NOT_SEEN
+            for gpu in pod_state.pod.gpus
+            if gpu.refused[-1:] == (pod_state.pod.last_seen,)
         )
 
     @property
@@ -141,8 +144,9 @@ class Workload:
     def lacks_past(self) -> bool:
         """Whether its source lacks samples of a part of the window in which a pod may have run."""
         return any(
-            one.reporting is PodState.WARMING and lacks_past(one.pod, one.since, one.window_seconds)
-            for one in self.reported
+            pod_state.reporting is PodState.WARMING
+            and lacks_past(pod_state.pod, pod_state.since, pod_state.window_seconds)
+            for pod_state in self.reported
         )
 
     @property
@@ -174,7 +178,7 @@ class Workload:
 
         An unknown load is taken for 0, so that the result is a lower bound.
         """
-        return outstanding(aggregation, [one.load for one in self.replicas])
+        return outstanding(aggregation, [replica.load for replica in self.replicas])
 
     def total_by(self, aggregation: Aggregation) -> float:
         """Return the sum, or what `max` or `p95` makes of it, which is never less."""
@@ -212,17 +216,19 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     its pods that have not been shown since have ended. The Kubernetes API says so for each pod
     (`PodStatuses.proves_gone`).
     """
-    selector, said, ours = spec.pods, view.evidence, list[Pod]()
+    selector, evidence, ours = spec.pods, view.evidence, list[Pod]()
     for pod in view.starting_with(selector.prefix):
         if spec.only_shown and not pod.was_seen:
             continue
         owned = None if pod.status is None else selector.owns(pod.status.owners)
         if selector.matches(pod.name) if owned is None else owned:
-            is_back = said is None and pod.ended and activity.in_use_unnamed(spec, pod, view.at)
+            is_back = evidence is None and pod.ended and activity.in_use_unnamed(spec, pod, view.at)
             ours.append(replace(pod, ended=False) if is_back else pod)
-    if said is None or selector.owner not in said.without_pods:
+    if evidence is None or selector.owner not in evidence.without_pods:
         return ours
-    return [pod if pod.shown_at >= said.scraped_at else replace(pod, ended=True) for pod in ours]
+    return [
+        pod if pod.shown_at >= evidence.scraped_at else replace(pod, ended=True) for pod in ours
+    ]
 
 
 def workload(
@@ -232,7 +238,7 @@ def workload(
 
     Args:
         spec: the trigger.
-        pods: the workload's pods, as `pods_of` finds them.
+        pods: as `pods_of` finds them.
         at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
         now: the time of the answer, for the age of samples.
         give_up_seconds: how long a pod that disappeared with its exporter counts as missing while
@@ -240,28 +246,30 @@ def workload(
             others end.
     """
     reported, ignored = reported_pods(spec, pods, at, now, give_up_seconds)
-    groups = _groups(spec, reported)
+    groups: dict[str, list[Reported]] = defaultdict(list)
+    for pod_state in reported:
+        groups[spec.pods.replica_of(pod_state.pod.name)].append(pod_state)
     replicas, measured = list[Replica](), list[float]()
     unseen, starting, stalled = list[str](), list[str](), list[str]()
     for name, group in sorted(groups.items()):
         if len(group) == 1:
-            one = Replica(name, group[0].reporting, group[0].load, group)
+            replica = Replica(name, group[0].reporting, group[0].load, group)
         else:
-            one = _together(name, group)
-        if one.reporting is PodState.STARTING:
+            replica = _together(name, group)
+        if replica.reporting is PodState.STARTING:
             starting.append(name)
-        elif one.reporting is PodState.STALLED:
+        elif replica.reporting is PodState.STALLED:
             stalled.append(name)
         else:
-            replicas.append(one)
-        if one.reporting is PodState.MEASURED:
-            measured.append(one.load)
-        elif one.reporting is PodState.UNSEEN:
+            replicas.append(replica)
+        if replica.reporting is PodState.MEASURED:
+            measured.append(replica.load)
+        elif replica.reporting is PodState.UNSEEN:
             unseen.append(name)
-    found = Workload(
+    result = Workload(
         pods=pods,
         reported=reported,
-        reporting_pods=len([one for one in reported if one.reporting in REPORTING]),
+        reporting_pods=len([state for state in reported if state.reporting in REPORTING]),
         replicas=replicas,
         measured=measured,
         mean=round(mean(measured), DECIMALS) if measured else 0.0,
@@ -271,20 +279,22 @@ def workload(
         ignored=ignored,
     )
     reporting = [
-        one.pods for one in replicas if all(pod.reporting in REPORTING for pod in one.pods)
+        replica.pods
+        for replica in replicas
+        if all(pod_state.reporting in REPORTING for pod_state in replica.pods)
     ]
     if not reporting:
-        return found
-    found = replace(found, newest=newest(spec, reporting, at, is_lone=len(replicas) == 1))
+        return result
+    result = replace(result, newest=newest(spec, reporting, at, is_lone=len(replicas) == 1))
     ended = _ended(spec, pods, groups)
-    waiting = [one.pod.status for one in reported if one.reporting in NOT_READY]
-    are_steady = _are_steady(reporting)
+    waiting = [state.pod.status for state in reported if state.reporting in NOT_READY]
+    are_steady = all(_is_steady(pod) for group in reporting for pod in group)
     if not ended and not waiting and are_steady:
-        return replace(found, summed=sum(measured))
+        return replace(result, summed=sum(measured))
     listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
     over = over_time.over_time(spec, reporting, ended, listed_at)
     return replace(
-        found,
+        result,
         summed=max(over.total, sum(measured)) if are_steady else over.total,
         before=over.before,
         is_brief=over.is_brief and not are_steady,
@@ -292,17 +302,13 @@ def workload(
     )
 
 
-def _are_steady(replicas: Sequence[Sequence[Reported]]) -> bool:
-    """Tell whether each pod is measured by all samples of its window, as most are."""
-    return all(_is_steady(one) for group in replicas for one in group)
-
-
-def _is_steady(one: Reported) -> bool:
-    began = one.pod.last_seen - one.window_seconds
-    if one.reporting is not PodState.MEASURED or one.since > began:
+def _is_steady(pod_state: Reported) -> bool:
+    """Tell whether a pod is measured by all samples of its window, as most are."""
+    began = pod_state.pod.last_seen - pod_state.window_seconds
+    if pod_state.reporting is not PodState.MEASURED or pod_state.since > began:
         return False
-    half = began + (1 - COVERED) * one.window_seconds
-    return all(_first_after(gpu, began) <= half for gpu in one.pod.gpus)
+    half = began + (1 - COVERED) * pod_state.window_seconds
+    return all(_first_after(gpu, began) <= half for gpu in pod_state.pod.gpus)
 
 
 def _first_after(gpu: GpuSamples, began: float) -> float:
@@ -314,23 +320,18 @@ def _first_after(gpu: GpuSamples, began: float) -> float:
     return min([times[bisect_right(times, began)] for times in shown], default=began)
 
 
-def peak(spec: TriggerSpec, found: Workload) -> float:
+def peak(spec: TriggerSpec, workload: Workload) -> float:
     """Return the largest mean over the measured replicas in any half window.
 
     It takes as long as all the rest of a decision, and matters only where replicas are waited for.
     """
-    measured = found.of(PodState.MEASURED)
-    replicas = [_mean_halves(spec, [pod.pod for pod in one.pods]) for one in measured]
-    means = map(_mean_known, zip_longest(*replicas))
-    return round(max((one for one in means if one is not None), default=0.0), DECIMALS)
-
-
-def _mean_halves(spec: TriggerSpec, pods: Sequence[Pod]) -> list[float | None]:
-    """Return a replica's load in each half window, as far back as samples matter, newest first.
-
-    None: no sample counts there.
-    """
-    return list(map(_mean_known, zip_longest(*(_halves(spec, pod) for pod in pods))))
+    measured = workload.of(PodState.MEASURED)
+    of_replicas = []
+    for replica in measured:
+        of_pods = [_half_loads(spec, pod_state.pod) for pod_state in replica.pods]
+        of_replicas.append(map(_mean_known, zip_longest(*of_pods)))
+    means = map(_mean_known, zip_longest(*of_replicas))
+    return round(max((load for load in means if load is not None), default=0.0), DECIMALS)
 
 
 def _mean_known(loads: Sequence[float | None]) -> float | None:
@@ -338,13 +339,17 @@ def _mean_known(loads: Sequence[float | None]) -> float | None:
     return mean(known) if known else None
 
 
-def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
+def _half_loads(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
+    """Yield a pod's load in each half window, as far back as samples matter, newest first.
+
+    None: no sample counts there.
+    """
     half = COVERED * window_seconds(spec, pod)
     since = max(since_when(spec, pod), pod.last_seen - spec.reach_seconds)
     for back in range(math.ceil(spec.reach_seconds / half)):
         until = pod.last_seen - back * half
-        found = loads(spec, within(pod, since, until - half, until))
-        yield mean(found.values()) if found else None
+        half_loads = loads(spec, within(pod, since, until - half, until))
+        yield mean(half_loads.values()) if half_loads else None
 
 
 def reported_pods(
@@ -352,12 +357,7 @@ def reported_pods(
 ) -> tuple[list[Reported], tuple[str, ...]]:
     """Return the pods that should report, and the names of those that are Ready and have no GPU.
 
-    Args:
-        spec: the trigger.
-        pods: the workload's pods, as `pods_of` finds them.
-        at: the snapshot's instant.
-        now: the time of the answer.
-        give_up_seconds: as for `workload`.
+    The arguments are those of `workload`.
     """
     alive, newest, are_shown = list[Pod](), NEVER, True
     for pod in pods:
@@ -373,10 +373,10 @@ def reported_pods(
     reported = pod_states(spec, should, at, now)
     # Nothing has shown the others for so long, and nothing says that they exist.
     kept = [
-        one
-        for one in reported
-        if one.reporting is not PodState.MISSING
-        or one.pod.shown_at + one.pod.unsure_seconds >= newest - give_up_seconds
+        pod_state
+        for pod_state in reported
+        if pod_state.reporting is not PodState.MISSING
+        or pod_state.pod.shown_at + pod_state.pod.unsure_seconds >= newest - give_up_seconds
     ]
     return kept, tuple(sorted(ignored))
 
@@ -411,17 +411,11 @@ def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float)
         return False
     if pod.status.asks_gpu is None:
         replica = spec.pods.replica_of(pod.name)
-        siblings = [one for one in siblings if spec.pods.replica_of(one.name) == replica]
+        siblings = [
+            sibling for sibling in siblings if spec.pods.replica_of(sibling.name) == replica
+        ]
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
     return lasting and are_shown_for_long(siblings, at)
-
-
-def _groups(spec: TriggerSpec, reported: Sequence[Reported]) -> dict[str, list[Reported]]:
-    """Return the pods of each replica."""
-    groups: dict[str, list[Reported]] = defaultdict(list)
-    for one in reported:
-        groups[spec.pods.replica_of(one.pod.name)].append(one)
-    return groups
 
 
 def _ended(
@@ -442,6 +436,8 @@ _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
 
 def _together(name: str, group: Sequence[Reported]) -> Replica:
     """Return the replica of a group, which is as well known as its least known pod."""
-    worst = min([one.reporting for one in group], key=_WORST_FIRST.index)
+    worst = min([pod_state.reporting for pod_state in group], key=_WORST_FIRST.index)
     is_measured = worst is PodState.MEASURED
-    return Replica(name, worst, mean([one.load for one in group]) if is_measured else 0.0, group)
+    return Replica(
+        name, worst, mean([pod_state.load for pod_state in group]) if is_measured else 0.0, group
+    )

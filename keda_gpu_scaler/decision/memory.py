@@ -70,10 +70,7 @@ def asked(memory: Memory | None, asked_at: float) -> Memory | None:
     """Return the memory while the HPA asks about a workload with an unknown load.
 
     It asks only about one with replicas: one that was at rest a minute before is so no more.
-
-    Args:
-        memory: what was known last.
-        asked_at: when it asked for the last time.
+    It asked for the last time at `asked_at`.
     """
     if memory is None or asked_at - memory.at < GONE_SECONDS:
         return memory

@@ -54,7 +54,7 @@ def newest(
 
     Args:
         spec: the trigger.
-        replicas: the pods of each replica that reports, of which there are some.
+        replicas: the pods of each replica that reports; there is at least one.
         at: the snapshot's instant.
         is_lone: it is the only replica that should report.
     """
@@ -67,7 +67,7 @@ def newest(
     sums = {time: sum(shown[time] for shown in counted) for time in together}
     until = last = max(sums, default=NEVER)
     if not is_lone:
-        until = min(_stayed_until(one.pod, last) for pods in replicas for one in pods)
+        until = min(_stayed_until(reported.pod, last) for pods in replicas for reported in pods)
     stayed = max((time for time in sums if time <= until), default=None)
     return Newest(0.0 if stayed is None else sums[stayed], are_full)
 
@@ -79,20 +79,22 @@ def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loa
     show each GPU. Where it is not known when a pod became Ready, a model may still load when
     `warmup` is over; so its first half window is not added up. It can be full, if all others are.
     """
-    found, are_full = list[Loads](), True
-    for one in pods:
-        pod, since = one.pod, one.since
-        began = pod.last_seen - one.window_seconds
+    pod_loads, are_full = list[Loads](), True
+    for reported in pods:
+        pod, since = reported.pod, reported.since
+        began = pod.last_seen - reported.window_seconds
         gpus = sum(gpu.times[-1:] > (began,) for gpu in pod.gpus)
         after = at - grace_seconds(pod.scrape_interval_seconds)
-        samples = within(pod, one.since, after, pod.last_seen)
+        samples = within(pod, reported.since, after, pod.last_seen)
         whole = {time: values for time, values in samples.items() if len(values) == gpus}
         are_full = are_full and bool(whole) and min(map(min, whole.values())) >= FULL
         if pod.readiness is Readiness.UNKNOWN:
-            since = max(since, pod.sampled_since) + COVERED * one.window_seconds
-        found.append({time: load for time, load in loads(spec, whole).items() if time >= since})
-    together = set.intersection(*map(set, found))
-    return {time: mean([shown[time] for shown in found]) for time in together}, are_full
+            since = max(since, pod.sampled_since) + COVERED * reported.window_seconds
+        pod_loads.append({time: load for time, load in loads(spec, whole).items() if time >= since})
+    together = set.intersection(*map(set, pod_loads))
+    return {
+        time: mean([loads_of_pod[time] for loads_of_pod in pod_loads]) for time in together
+    }, are_full
 
 
 def _stayed_until(pod: Pod, last: float) -> float:

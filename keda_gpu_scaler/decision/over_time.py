@@ -78,19 +78,20 @@ def over_time(
         ended: the pods of each replica that has ended.
         listed_at: when the cluster showed last that others are not Ready; they may be since.
     """
-    pods = [one for group in replicas for one in group]
-    window = max(one.window_seconds for one in pods)
-    newest = max(one.pod.last_seen for one in pods)
-    left = [_left(spec, group) for group in ended]
-    has_left = any(one.loads and one.taken_over_at > newest - window for one in left)
-    here = [_here(spec, group, newest - spec.reach_seconds) for group in replicas]
-    times = {time for one in here for pod in one.loads for time in pod}
+    pods = [reported for group in replicas for reported in group]
+    window = max(reported.window_seconds for reported in pods)
+    newest = max(reported.pod.last_seen for reported in pods)
+    left = [_part_of_ended(spec, group) for group in ended]
+    has_left = any(part.loads and part.taken_over_at > newest - window for part in left)
+    here = [_part_of_replica(spec, group, newest - spec.reach_seconds) for group in replicas]
+    times = {time for part in here for pod in part.loads for time in pod}
     complete = {
-        time for time in times if time <= listed_at and all(one.is_known(time) for one in here)
+        time for time in times if time <= listed_at and all(part.is_known(time) for part in here)
     }
-    began = max(one.ready_at for one in here)
+    began = max(part.ready_at for part in here)
     shared = {time for time in complete if began <= time > newest - window}
-    interval = max(one.pod.scrape_interval_seconds for one in pods) or UNKNOWN_SCRAPE_SECONDS
+    interval = max(reported.pod.scrape_interval_seconds for reported in pods)
+    interval = interval or UNKNOWN_SCRAPE_SECONDS
     # A source may look at samples less often than they are scraped.
     interval = max(
         interval, min((after - time for time, after in pairwise(sorted(times))), default=0)
@@ -100,8 +101,8 @@ def over_time(
     spans = [complete, {time for time in times if time > newest - window}]
     if not is_brief:
         spans.append(shared)
-    whole = {time for time in complete if all(one.is_known(time) for one in left)}
-    shown = [*here, *(one for one in left if one.loads)]
+    whole = {time for time in complete if all(part.is_known(time) for part in left)}
+    shown = [*here, *(part for part in left if part.loads)]
     with_left = [whole, {time for time in whole if time >= began}] if has_left else []
     return OverTime(
         max(_mean_sum(here, span, window) for span in spans),
@@ -121,10 +122,12 @@ def is_untold(replicas: Collection[Sequence[Reported]], ended: Collection[Sequen
         replicas: the pods of each replica that is measured.
         ended: the pods of each replica that has ended.
     """
-    told = [one for group in replicas for one in group if one.pod.status is not None]
-    if not told:
+    listed = [
+        reported for group in replicas for reported in group if reported.pod.status is not None
+    ]
+    if not listed:
         return False
-    since = max(one.pod.last_seen - one.window_seconds for one in told)
+    since = max(reported.pod.last_seen - reported.window_seconds for reported in listed)
     return any(
         _worked_until(pod) == NEVER or pod.status is None or not pod.was_seen
         for group in ended
@@ -133,25 +136,28 @@ def is_untold(replicas: Collection[Sequence[Reported]], ended: Collection[Sequen
     )
 
 
-def _here(spec: TriggerSpec, group: Sequence[Reported], since: float) -> _Part:
+def _part_of_replica(spec: TriggerSpec, group: Sequence[Reported], since: float) -> _Part:
     return _Part(
         [
-            loads(spec, within(one.pod, max(since, one.since), NEVER, one.pod.last_seen))
-            for one in group
+            loads(
+                spec,
+                within(reported.pod, max(since, reported.since), NEVER, reported.pod.last_seen),
+            )
+            for reported in group
         ],
-        min(_ready_at(one.pod) for one in group),
+        min(_ready_at(reported.pod) for reported in group),
     )
 
 
-def _left(spec: TriggerSpec, group: Sequence[Pod]) -> _Part:
+def _part_of_ended(spec: TriggerSpec, group: Sequence[Pod]) -> _Part:
     worked_until = min(_worked_until(pod) for pod in group)
-    shown = [
+    pod_loads = [
         loads(spec, within(pod, since_when(spec, pod), NEVER, worked_until))
         for pod in group
         if pod.readiness is not Readiness.NEVER
     ]
     return _Part(
-        [one for one in shown if one],
+        [loads_of_pod for loads_of_pod in pod_loads if loads_of_pod],
         min(_ready_at(pod) for pod in group),
         max(_taken_over_at(pod) for pod in group),
     )
@@ -182,5 +188,5 @@ def _taken_over_at(pod: Pod) -> float:
 def _mean_sum(replicas: Sequence[_Part], times: Collection[float], window: float) -> float:
     """Return the mean of the sums in the window that ends with the newest of some instants."""
     last = max(times, default=0.0)
-    sums = [sum(one.load(time) for one in replicas) for time in times if time > last - window]
+    sums = [sum(part.load(time) for part in replicas) for time in times if time > last - window]
     return mean(sums) if sums else 0.0

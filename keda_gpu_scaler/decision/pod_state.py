@@ -76,17 +76,13 @@ class Reported:
 
 
 def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reported:
-    """Return a pod that has not ended with its state, as if it were alone.
-
-    Args:
-        spec: the trigger.
-        pod: the pod.
-        at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
-        now: the time of the answer, for the age of samples.
-    """
+    """Return a pod that has not ended with its state, as if it were alone."""
     since, window, readiness = since_when(spec, pod), window_seconds(spec, pod), pod.readiness
     if readiness is Readiness.NEVER:
-        is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
+        created_at = None if pod.status is None else pod.status.created_at
+        # One with unknown creation time counts as new.
+        age_seconds = 0.0 if created_at is None else at - created_at
+        is_young = age_seconds < spec.start_timeout_seconds
         state = PodState.STARTING if is_young else PodState.STALLED
         return Reported(pod, since, window, state)
     if pod.is_unnamed:  # its last load may be with the others by now
@@ -166,29 +162,24 @@ def delay_seconds(pod: Pod) -> float:
 
 
 def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float, list[float]]:
-    """Return the samples of a pod's GPUs at each instant from `since` on, of a span of time.
+    """Return the samples of a pod's GPUs at each instant later than `after`, up to `until`.
 
-    An instant with a refused sample does not count: the other samples are not the whole load.
-
-    Args:
-        pod: the pod.
-        since: the instant from which its samples count.
-        after: where the span begins; this instant is not in it.
-        until: where it ends.
+    Samples from before `since` do not count. Nor does an instant with a refused sample: the other
+    samples are not the whole load.
     """
-    plain = _only_gpu(pod, since, after, until)
-    if plain is not None:
-        gpu, counts = plain
+    only_gpu = _only_gpu(pod, since, after, until)
+    if only_gpu is not None:
+        gpu, counts = only_gpu
         return {
             time: [value] for time, value in zip(gpu.times[counts], gpu.values[counts], strict=True)
         }
     refused = {time for gpu in pod.gpus for time in gpu.refused}
-    found: dict[float, list[float]] = defaultdict(list)
+    values_by_time: dict[float, list[float]] = defaultdict(list)
     for gpu in pod.gpus:
         for time, value in zip(gpu.times, gpu.values, strict=True):
             if after < time <= until and time >= since and time not in refused:
-                found[time].append(value)
-    return found
+                values_by_time[time].append(value)
+    return values_by_time
 
 
 def _only_gpu(
@@ -229,19 +220,13 @@ def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float
     None: no sample counts. A single GPU's load at an instant is its sample, however aggregated.
     """
     after, until = pod.last_seen - window, pod.last_seen
-    plain = _only_gpu(pod, since, after, until)
-    if plain is None:
+    only_gpu = _only_gpu(pod, since, after, until)
+    if only_gpu is None:
         values: Collection[float] = loads(spec, within(pod, since, after, until)).values()
     else:
-        gpu, counts = plain
+        gpu, counts = only_gpu
         values = gpu.values[counts]
     return sum(values) / len(values) if values else None
-
-
-def _created_at(pod: Pod, at: float) -> float:
-    """Return when a pod was created; one with unknown creation time counts as new."""
-    created = pod.status.created_at if pod.status is not None else None
-    return at if created is None else created
 
 
 FULL = 95.0
@@ -257,15 +242,17 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
         at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
         now: the time of the answer, for the age of samples.
     """
-    found = [_reported(spec, pod, at, now) for pod in pods]
-    has_unseen = any(one.reporting is PodState.UNSEEN for one in found)
+    states = [_reported(spec, pod, at, now) for pod in pods]
+    has_unseen = any(state.reporting is PodState.UNSEEN for state in states)
     if has_unseen and not are_shown_for_long(pods, at):
         # Where samples have just begun, they may still come.
         return [
-            replace(one, reporting=PodState.MISSING) if one.reporting is PodState.UNSEEN else one
-            for one in found
+            replace(state, reporting=PodState.MISSING)
+            if state.reporting is PodState.UNSEEN
+            else state
+            for state in states
         ]
-    return found
+    return states
 
 
 def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:

@@ -30,57 +30,57 @@ NAME_PODS = (
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
-def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+def measured(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
-    total = found.total_by(spec.aggregation)
-    mean, over = _number(spec, found.mean), _count(len(found.replicas), "replica")
-    left = " and those that left just now" if found.total == found.before > 0 else ""
-    asks = _asks(spec, found, total, alone=total)
-    held = "" if value is not None else _why_held(found)
-    waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
-    said = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
-    return f"{said}; {_activity(spec, busy)}{waiting}"
+    total = workload.total_by(spec.aggregation)
+    mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
+    left = " and those that left just now" if workload.total == workload.before > 0 else ""
+    asks = _asks(spec, workload, total, alone=total)
+    held = "" if value is not None else _why_held(workload)
+    waiting = f"; {_names(workload.starting)} not Ready yet" if workload.starting else ""
+    measurement = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
+    return f"{measurement}; {_activity(spec, busy)}{waiting}"
 
 
-def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+def starting(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
     """Say which replicas are not measured yet, why, and how that changes the answer."""
-    warming = [replica.name for replica in found.of(PodState.WARMING)]
+    warming = [replica.name for replica in workload.of(PodState.WARMING)]
     if warming:
-        why = f"{_names(warming)} {_young(spec, found)}"
-        return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
-    if found.is_unseen:
+        why = f"{_names(warming)} {_why_warming(spec, workload)}"
+        return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
+    if workload.is_unseen:
         return f"{_unseen(spec)} yet: hold"
-    if found.starting:
-        return f"{_names(found.starting)} not Ready yet: hold; {_activity(spec, busy)}"
+    if workload.starting:
+        return f"{_names(workload.starting)} not Ready yet: hold; {_activity(spec, busy)}"
     limit = durations.text(spec.start_timeout_seconds)
-    late = f"{_names(found.stalled)} not Ready within startTimeout {limit}"
+    late = f"{_names(workload.stalled)} not Ready within startTimeout {limit}"
     return f"{late}: hold, and not active by itself; {_activity(spec, busy)}"
 
 
-def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+def partial(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
     """Say which replicas do not report, and how that changes the answer."""
-    why = "; ".join(_not_seen(found)) or OVERLOOKED
-    return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+    why = "; ".join(_not_seen(workload)) or OVERLOOKED
+    return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
 
 
-def _not_seen(found: Workload) -> Iterator[str]:
+def _not_seen(workload: Workload) -> Iterator[str]:
     """Say which replicas do not report, by what is the matter with them, and what to look at."""
-    silent = found.of(PodState.MISSING, PodState.SILENT)
+    silent = workload.of(PodState.MISSING, PodState.SILENT)
     never = [replica.name for replica in silent if replica.is_never_named]
     unnamed = [replica.name for replica in silent if replica.is_unnamed]
     stopped = [replica.name for replica in silent if replica.name not in {*never, *unnamed}]
-    if found.blank:
-        yield f"no number of {_names(found.blank)} can be believed"
+    if workload.blank:
+        yield f"no number of {_names(workload.blank)} can be believed"
     elif stopped:
         yield f"{_names(stopped)} stopped reporting without having ended"
     if unnamed:
         yield f"GPUs of {_names(unnamed)} are shown without a pod"
     if never:
         yield f"no exporter has named {_names(never)} yet"
-    if found.unseen:
-        ask = "asks for a GPU that" if len(found.unseen) == 1 else "ask for GPUs that"
-        yield f"{_names(found.unseen)} {ask} no exporter shows"
-    if unnamed or never or found.unseen:
+    if workload.unseen:
+        ask = "asks for a GPU that" if len(workload.unseen) == 1 else "ask for GPUs that"
+        yield f"{_names(workload.unseen)} {ask} no exporter shows"
+    if unnamed or never or workload.unseen:
         yield NAME_PODS
 
 
@@ -91,18 +91,18 @@ def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
 
 
-def ended(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+def ended(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
     """Say why the workload is believed to have no pods."""
     del busy, value
-    if found.ended_pods:
-        gone = f"{_count(found.ended_pods, 'pod')} of {spec.workload} ended"
+    if workload.ended_pods:
+        gone = f"{_count(workload.ended_pods, 'pod')} of {spec.workload} ended"
         return f"{gone}; no pod is left"
     return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
 
 
 def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     spec: TriggerSpec,
-    found: Workload,
+    workload: Workload,
     age_seconds: float,
     trouble: str | None,
     evidence_source: EvidenceSource,
@@ -113,12 +113,12 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     if age_seconds > spec.max_age_seconds:
         limit = durations.text(spec.max_age_seconds)
         return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
-    if found.replicas:
-        who = _names([replica.name for replica in found.replicas])
-        if all(replica.is_never_named for replica in found.replicas):
-            return f"no exporter has named {who} yet: {NAME_PODS}{because}"
-        return f"{who} did not end, and no fresh sample of them is left{because}"
-    if found.is_unseen:
+    if workload.replicas:
+        names = _names([replica.name for replica in workload.replicas])
+        if all(replica.is_never_named for replica in workload.replicas):
+            return f"no exporter has named {names} yet: {NAME_PODS}{because}"
+        return f"{names} did not end, and no fresh sample of them is left{because}"
+    if workload.is_unseen:
         return f"{_unseen(spec)} within startTimeout{because}"
     if spec.query is not None:
         return f"{_not_shown(spec, unmatched_elements)}{because}"
@@ -134,11 +134,11 @@ def never_seen(spec: TriggerSpec) -> str:
 
 def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     """Say that only the Kubernetes API can tell which pods are the workload's, and it does not."""
-    said = "the Kubernetes API does not say now which pods the label selector selects"
-    said = f"{said} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
+    reason = "the Kubernetes API does not say now which pods the label selector selects"
+    reason = f"{reason} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
     if evidence_source is EvidenceSource.KUBERNETES:
-        return f"{said}, or it leaves out pods of the same owner: podPattern could name them"
-    return said
+        return f"{reason}, or it leaves out pods of the same owner: podPattern could name them"
+    return reason
 
 
 def held(
@@ -178,16 +178,16 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     )
 
 
-def _asks(spec: TriggerSpec, found: Workload, total: float, *, alone: float) -> str:
+def _asks(spec: TriggerSpec, workload: Workload, total: float, *, alone: float) -> str:
     """Say what the HPA is asked for; `alone` is what the measured replicas ask for."""
     threshold = _number(spec, spec.threshold)
     if not spec.aggregation.is_for_all:
-        average = _number(spec, total / len(found.replicas))
+        average = _number(spec, total / len(workload.replicas))
         return f"average {average} against threshold {threshold}"
-    wanted, shown = _wanted(spec, len(found.replicas), total), _number(spec, total)
-    if alone > found.total:
-        each = f"{spec.aggregation} {_number(spec, found.outstanding(spec.aggregation))}"
-        those = _count(found.counted, "replica")
+    wanted, shown = _wanted(spec, len(workload.replicas), total), _number(spec, total)
+    if alone > workload.total:
+        each = f"{spec.aggregation} {_number(spec, workload.outstanding(spec.aggregation))}"
+        those = _count(workload.counted, "replica")
         others = (
             ""
             if math.isclose(total, alone)
@@ -196,8 +196,8 @@ def _asks(spec: TriggerSpec, found: Workload, total: float, *, alone: float) -> 
         added = f"{each} for each of {those}{others}"
         return f"{added}, in all {shown} at threshold {threshold} {wanted}"
     of = ""
-    if math.isclose(total, found.newest.total) and found.newest.total > found.summed:
-        of = FULL if found.newest.are_full else NEWEST
+    if math.isclose(total, workload.newest.total) and workload.newest.total > workload.summed:
+        of = FULL if workload.newest.are_full else NEWEST
     return f"sum {shown}{of} at threshold {threshold} {wanted}"
 
 
@@ -209,37 +209,37 @@ def _wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     return f"asks for {_count(math.ceil(total / spec.threshold), 'replica')}"
 
 
-def _why_held(found: Workload) -> str:
+def _why_held(workload: Workload) -> str:
     """Say why the sum of the replicas that work is no reason to do with fewer."""
-    if found.is_untold or found.is_brief:
-        return UNTOLD if found.is_untold else BRIEF
-    awaited = f"{found.pending} more that its owner asks for"
-    return f" at least, and {awaited} {'is' if found.pending == 1 else 'are'} not Ready: hold"
+    if workload.is_untold or workload.is_brief:
+        return UNTOLD if workload.is_untold else BRIEF
+    awaited = f"{workload.pending} more that its owner asks for"
+    return f" at least, and {awaited} {'is' if workload.pending == 1 else 'are'} not Ready: hold"
 
 
-def _young(spec: TriggerSpec, found: Workload) -> str:
-    if found.lacks_past:
+def _why_warming(spec: TriggerSpec, workload: Workload) -> str:
+    if workload.lacks_past:
         return "not scraped for a whole window yet"
-    if found.ready_known:
+    if workload.ready_known:
         return "Ready for too short a time to be measured"
     return f"younger than warmup {durations.text(spec.warmup_seconds)}"
 
 
-def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
-    part = f"{len(found.measured)} of {_count(len(found.replicas), 'replica')} measured"
+def _incomplete(spec: TriggerSpec, workload: Workload, value: float | None) -> str:
+    part = f"{len(workload.measured)} of {_count(len(workload.replicas), 'replica')} measured"
     if value is None:
         return f"{part}, hold"
-    total = value if spec.aggregation.is_for_all else value * len(found.replicas)
-    alone = found.total_by(spec.aggregation)
-    asked = _asks(spec, found, total, alone=alone)
-    if math.isclose(total, alone) and total > len(found.replicas) * spec.threshold:
-        return f"{part}, and those alone ask for more than there are: {asked}"
-    if found.of(PodState.MISSING, PodState.SILENT):
-        return f"{part}, all of them full, and the others that are Ready count as full: {asked}"
-    if found.unseen:
-        return f"{part}, and the others count as on target at least: {asked}"
-    asked = _asks(spec, found, total, alone=0.0)
-    return f"{part}, and the most that those did recently needs all that there are: {asked}"
+    total = value if spec.aggregation.is_for_all else value * len(workload.replicas)
+    of_measured = workload.total_by(spec.aggregation)
+    asks = _asks(spec, workload, total, alone=of_measured)
+    if math.isclose(total, of_measured) and total > len(workload.replicas) * spec.threshold:
+        return f"{part}, and those alone ask for more than there are: {asks}"
+    if workload.of(PodState.MISSING, PodState.SILENT):
+        return f"{part}, all of them full, and the others that are Ready count as full: {asks}"
+    if workload.unseen:
+        return f"{part}, and the others count as on target at least: {asks}"
+    asks = _asks(spec, workload, total, alone=0.0)
+    return f"{part}, and the most that those did recently needs all that there are: {asks}"
 
 
 def _activity(spec: TriggerSpec, busy: Activity) -> str:
@@ -250,15 +250,13 @@ def _activity(spec: TriggerSpec, busy: Activity) -> str:
     busiest = f"busiest GPU {_number(spec, busy.busiest)}"
     if busy.active:
         return f"{busiest} is above activationThreshold {threshold}"
-    rest = _idle(spec, busy) if busy.covered else f"but samples do not cover {window} yet"
+    if not busy.covered:
+        rest = f"but samples do not cover {window} yet"
+    elif busy.averaged or spec.query is not None or not has_limit(spec.signal):
+        rest = "idle"  # the samples of a user's own query may be means
+    else:
+        rest = "idle by samples of single moments (short requests show only in an averaged metric)"
     return f"{busiest} within {window} is not above activationThreshold {threshold}, {rest}"
-
-
-def _idle(spec: TriggerSpec, busy: Activity) -> str:
-    """Say that it is idle, and what the samples cannot show of work; a user's own may be means."""
-    if busy.averaged or spec.query is not None or not has_limit(spec.signal):
-        return "idle"
-    return "idle by samples of single moments (short requests show only in an averaged metric)"
 
 
 def _number(spec: TriggerSpec, value: float) -> str:

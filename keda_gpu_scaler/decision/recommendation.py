@@ -14,21 +14,18 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 def metrics(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> dict[str, rules.Metric]:
     """Return what the HPA is told, by the names of the metrics.
 
-    Args:
-        spec: the trigger; its aggregation says how the HPA has to read the value.
-        decided: what was decided about it.
-        demand: its demand; None: it is not known.
+    The trigger's aggregation says how the HPA has to read the value. A demand of None is unknown.
     """
     is_divided = spec.aggregation.is_for_all
     kind = rules.MetricType.AVERAGE_VALUE if is_divided else rules.MetricType.VALUE
     value = None if decided.refused else decided.value
-    found = {
+    metrics_by_name = {
         spec.metric_name: rules.Metric(value=value, target=spec.threshold, metric_type=kind),
     }
     if spec.demand is not None and spec.demand.threshold is not None:
-        asked = None if demand is None else demand.value
-        found[METRIC_NAME] = rules.Metric(value=asked, target=spec.demand.threshold)
-    return found
+        demanded = None if demand is None else demand.value
+        metrics_by_name[METRIC_NAME] = rules.Metric(value=demanded, target=spec.demand.threshold)
+    return metrics_by_name
 
 
 def replicas(decided: Decision) -> int:
@@ -40,21 +37,17 @@ def recommended(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> 
     """Return the replicas that a decision asks for at those that there are; None: not known.
 
     Zero is what an inactive trigger asks for, and one what wakes a workload; the HPA goes on from
-    there. Where the HPA would hold the replicas there is no recommendation.
-
-    Args:
-        spec: the trigger.
-        decided: what was decided about it, with all signals.
-        demand: its demand; None: it is not known.
+    there. Where the HPA would hold the replicas there is no recommendation. `decided` is with all
+    signals. A demand of None is unknown.
     """
     if decided.state is State.UNKNOWN or decided.active is None:
         return None
     if not decided.active:
-        is_told = spec.demand is None or (demand is not None and demand.value is not None)
-        return 0 if is_told else None
-    there = replicas(decided)
-    asked = metrics(spec, decided, demand).values()
-    step = rules.recommend(list(asked), rules.Scale.steady(there))
+        is_demand_known = spec.demand is None or (demand is not None and demand.value is not None)
+        return 0 if is_demand_known else None
+    current = replicas(decided)
+    hpa_metrics = metrics(spec, decided, demand).values()
+    step = rules.recommend(list(hpa_metrics), rules.Scale.steady(current))
     if step is not None:
         return max(1, step.replicas)
-    return 1 if decided.state.is_gone and not there else None
+    return 1 if decided.state.is_gone and not current else None

@@ -18,7 +18,9 @@ from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
-def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> Workload:
+def with_limits(
+    spec: TriggerSpec, workload: Workload, evidence: NamespaceEvidence | None
+) -> Workload:
     """Return the workload with what is known of replicas that are to come, and of those that left.
 
     What was done before replicas left is a reason not to lower, and none to raise: it puts those
@@ -26,73 +28,77 @@ def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | No
     others are to come.
     """
     owner = spec.pods.owner
-    wanted = None if said is None or owner is None else said.wanted.get(owner)
-    awaited = 0 if wanted is None else _pending(spec, found, wanted)
-    on_target = (len(found.replicas) + awaited) * spec.threshold
-    before = round(min(found.before, on_target), load.DECIMALS)
-    newest = found.newest
-    are_full = newest.are_full and not (awaited or found.starting or found.of(*NOT_SEEN))
+    wanted = None if evidence is None or owner is None else evidence.wanted.get(owner)
+    awaited = 0 if wanted is None else _pending(spec, workload, wanted)
+    on_target = (len(workload.replicas) + awaited) * spec.threshold
+    before = round(min(workload.before, on_target), load.DECIMALS)
+    newest = workload.newest
+    are_full = newest.are_full and not (awaited or workload.starting or workload.of(*NOT_SEEN))
     if are_full:
-        shown = FULL_LOAD * max(found.summed, newest.total)
-        total = max(shown, FULL_GROWTH * len(found.replicas) * spec.threshold)
+        shown = FULL_LOAD * max(workload.summed, newest.total)
+        total = max(shown, FULL_GROWTH * len(workload.replicas) * spec.threshold)
         newest = Newest(round(total, load.DECIMALS), are_full)
     elif newest.are_full:
         newest = replace(newest, are_full=False)
     changed = wanted, awaited, before, newest
-    if changed == (found.wanted, found.pending, found.before, found.newest):
-        return found
-    return replace(found, wanted=wanted, pending=awaited, before=before, newest=newest)
+    if changed == (workload.wanted, workload.pending, workload.before, workload.newest):
+        return workload
+    return replace(workload, wanted=wanted, pending=awaited, before=before, newest=newest)
 
 
-def _pending(spec: TriggerSpec, found: Workload, wanted: int) -> int:
+def _pending(spec: TriggerSpec, workload: Workload, wanted: int) -> int:
     """Return how many replicas the owner asks for that do not count yet, and are to be waited for.
 
     The extra pod of a rolling update is not one of them. One that was not Ready within startTimeout
     is given up, unless those that are measured are full: then it would be asked for again.
     """
-    late = len(found.stalled)
-    if late and has_limit(spec.signal) and load.peak(spec, found) >= FULL:
+    late = len(workload.stalled)
+    if late and has_limit(spec.signal) and load.peak(spec, workload) >= FULL:
         late = 0
-    return max(0, wanted - len(found.replicas) - len(found.ignored) - late)
+    return max(0, wanted - len(workload.replicas) - len(workload.ignored) - late)
 
 
-def value(spec: TriggerSpec, found: Workload) -> float | None:
+def value(spec: TriggerSpec, workload: Workload) -> float | None:
     """Return the number, or None to hold."""
-    expected, measured, unseen = len(found.replicas), len(found.measured), len(found.unseen)
-    if not measured and not found.total:
+    expected, measured, unseen = (
+        len(workload.replicas),
+        len(workload.measured),
+        len(workload.unseen),
+    )
+    if not measured and not workload.total:
         return None
-    awaited = found.pending
-    shown = max(found.summed, found.newest.total)
+    awaited = workload.pending
+    shown = max(workload.summed, workload.newest.total)
     if awaited and shown <= expected * spec.threshold:
-        awaited *= load.peak(spec, found) > spec.threshold
+        awaited *= load.peak(spec, workload) > spec.threshold
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     # All are measured except some that never reported, and these are no majority.
     is_known = unseen <= measured == expected - unseen
-    added = 0.0 if measured == expected else _unseen(spec, found, is_known=is_known)
-    total = found.total + added
-    is_bound = awaited or found.is_untold or not is_known
-    if total <= enough and (is_bound or found.is_brief or not measured):
+    added = 0.0 if measured == expected else _unseen(spec, workload, is_known=is_known)
+    total = workload.total + added
+    is_bound = awaited or workload.is_untold or not is_known
+    if total <= enough and (is_bound or workload.is_brief or not measured):
         # During a hold the HPA forgets for which load it started the replicas that are warming.
-        warming = len(found.of(PodState.WARMING))
-        are_kept = measured and warming == expected - measured > 0 and not found.lacks_past
-        needed = max(found.summed, found.before) if are_kept else 0.0
+        warming = len(workload.of(PodState.WARMING))
+        are_kept = measured and warming == expected - measured > 0 and not workload.lacks_past
+        needed = max(workload.summed, workload.before) if are_kept else 0.0
         if needed <= (expected + awaited - 1) * spec.threshold:
             return None
         total = min(needed, (expected + awaited) * spec.threshold)
         return total if spec.aggregation.is_for_all else total / expected
     if not spec.aggregation.is_for_all:
         return total / expected
-    return found.total_by(spec.aggregation) + added
+    return workload.total_by(spec.aggregation) + added
 
 
-def _unseen(spec: TriggerSpec, found: Workload, *, is_known: bool) -> float:
+def _unseen(spec: TriggerSpec, workload: Workload, *, is_known: bool) -> float:
     """Return the load of the replicas that are known to work unseen, as far as it can be told.
 
     One that reported before does what the others do, if these are full. One that never did is on
     its target, and above it if the others are: it can raise, and is no reason to lower.
     """
     if is_known:
-        return len(found.unseen) * max(found.mean, spec.threshold)
-    is_full = min(found.measured, default=0.0) >= FULL
-    silent = len(found.of(PodState.SILENT))
-    return silent * found.mean if is_full and has_limit(spec.signal) else 0.0
+        return len(workload.unseen) * max(workload.mean, spec.threshold)
+    is_full = min(workload.measured, default=0.0) >= FULL
+    silent = len(workload.of(PodState.SILENT))
+    return silent * workload.mean if is_full and has_limit(spec.signal) else 0.0

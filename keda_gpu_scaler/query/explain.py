@@ -66,7 +66,11 @@ def explained_promql(
         step_seconds: how often the source is queried.
     """
     metric_sources = _sources(spec, found, shown_by)
-    is_averaged = all(one.averaged for way in metric_sources for one in way.measure.metrics)
+    is_averaged = all(
+        metric.averaged
+        for metric_source in metric_sources
+        for metric in metric_source.measure.metrics
+    )
     usual = AVERAGED_WINDOW_SECONDS if is_averaged else WINDOW_SECONDS
     window = durations.text(spec.window_seconds or usual)
     instants = f"[{window}:{durations.text(step_seconds)}]"
@@ -93,13 +97,7 @@ def explained_busiest(
 ) -> str:
     """Return the query for the largest number of any GPU of the workload in activationWindow.
 
-    Args:
-        spec: the trigger.
-        found: the exporters beside dcgm-exporter that the profile `auto` looks for.
-        shown_by: the metrics that show the workload's pods, as `Labels.naming` names them: the
-            query is about no other. Empty: it is about every metric that the profile can read.
-        owned: find the pods by owner in kube-state-metrics, as far as owners can tell.
-        step_seconds: how often the source is queried.
+    The arguments are those of `explained_promql`.
     """
     window = durations.text(spec.activation_window_seconds)
     owns = _owned(spec.pods) if owned else ""
@@ -110,34 +108,36 @@ def explained_busiest(
 
 def _gpus(pods: PodSelector, metric_sources: Iterable[MetricSource]) -> str:
     """Return one element for each `pod` and `gpu`, from the first exporter that shows the pod."""
-    return " or on (pod) ".join(
-        f"max by (pod, gpu) ({' or '.join(_named(way, pods) for way in same)})"
-        for _, same in groupby(metric_sources, lambda way: way.rank)
-    )
+    exporters = []
+    for _, of_exporter in groupby(metric_sources, lambda metric_source: metric_source.rank):
+        gpus = " or ".join(
+            _with_common_labels(metric_source, pods) for metric_source in of_exporter
+        )
+        exporters.append(f"max by (pod, gpu) ({gpus})")
+    return " or on (pod) ".join(exporters)
 
 
 def _sources(
     spec: TriggerSpec, found: Collection[str], shown_by: Collection[str]
 ) -> list[MetricSource]:
+    """Return the metric sources with the metrics that show something; all, if none does."""
     every = profiles.metric_sources(spec.profile, spec.signal, found)
-    return list(_showing(every, shown_by)) or every
-
-
-def _showing(every: Iterable[MetricSource], shown_by: Collection[str]) -> Iterator[MetricSource]:
-    """Yield the metric sources with the metrics that show something; a ratio needs all of its."""
-    for way in every:
-        shown = tuple(one for one in way.measure.metrics if way.labels.naming(one) in shown_by)
-        if shown and way.measure.is_ratio:
-            yield way
+    showing = []
+    for metric_source in every:
+        labels, measure, _ = metric_source
+        shown = tuple(metric for metric in measure.metrics if labels.naming(metric) in shown_by)
+        if shown and measure.is_ratio:
+            showing.append(metric_source)  # a ratio needs all of its metrics
         elif shown:
-            yield way._replace(measure=replace(way.measure, metrics=shown))
+            showing.append(metric_source._replace(measure=replace(measure, metrics=shown)))
+    return showing or every
 
 
-def _named(way: MetricSource, pods: PodSelector) -> str:
+def _with_common_labels(metric_source: MetricSource, pods: PodSelector) -> str:
     """Return the GPUs of one metric source under the common labels `pod` and `gpu`."""
-    labels = way.labels
-    parts = ", ".join(quoted(label) for label in _gpu(labels, way.measure))
-    gpus = f'label_join({_Reader(way, pods).value()}, "gpu", "/", {parts})'
+    labels = metric_source.labels
+    parts = ", ".join(quoted(label) for label in _gpu(labels, metric_source.measure))
+    gpus = f'label_join({_Reader(metric_source, pods).value()}, "gpu", "/", {parts})'
     if labels.pod == "pod":
         return gpus
     return f'label_replace({gpus}, "pod", "$1", "{labels.pod}", "(.*)")'
@@ -151,10 +151,11 @@ def _gpu(labels: Labels, measure: Measure) -> tuple[str, ...]:
 class _Reader:
     """Writes the expression for a workload's GPUs in one metric source, in the signal's unit."""
 
-    def __init__(self, way: MetricSource, pods: PodSelector) -> None:
-        self._labels, self._measure, self._pods = way.labels, way.measure, pods
-        gpu = _gpu(way.labels, way.measure)
-        self._identity = ", ".join((way.labels.pod, *gpu, "job", "instance"))
+    def __init__(self, metric_source: MetricSource, pods: PodSelector) -> None:
+        self._labels, self._measure, _ = metric_source
+        self._pods = pods
+        gpu = _gpu(self._labels, self._measure)
+        self._identity = ", ".join((self._labels.pod, *gpu, "job", "instance"))
 
     def value(self) -> str:
         if not self._measure.is_ratio:
@@ -175,16 +176,14 @@ class _Reader:
 
     def _in_unit(self, metric: Metric) -> str:
         at_least = ">" if metric.zero_is_unknown else ">="
-        shown = f"{self._selector(metric)} {at_least} 0 <= {_number(metric.limit)}"
+        selector = f"{metric.name}{{{','.join(self._matchers(metric))}}}"
+        shown = f"{selector} {at_least} 0 <= {_number(metric.limit)}"
         if self._labels.may_name_exporter:
             here = f"up{{namespace={quoted(self._pods.namespace)}}}"
             shown = f"{shown} unless on (job, instance, namespace, pod) {here}"
         if metric.factor < 1:
             return f"({shown}) / {_number(1 / metric.factor)}"
         return shown if metric.factor == 1 else f"{_number(metric.factor)} * ({shown})"
-
-    def _selector(self, metric: Metric) -> str:
-        return f"{metric.name}{{{','.join(self._matchers(metric))}}}"
 
     def _matchers(self, metric: Metric) -> Iterator[str]:
         labels = self._labels

@@ -67,13 +67,13 @@ class Schema:
 
         Other tags that could name a pod are left out: Telegraf adds the exporter's own pod.
         """
-        meant = {
+        renamed = {
             labels.gpu[0]: tags.get(self.gpu_tag),
             labels.namespace: tags.get(self.namespace_tag),
             labels.pod: tags.get(self.pod_tag),
         }
         others = {name: text for name, text in tags.items() if name not in labels.absent}
-        return others | {name: text for name, text in meant.items() if text}
+        return others | {name: text for name, text in renamed.items() if text}
 
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "'": r"\'", "\n": r"\n"})
@@ -110,11 +110,7 @@ _NOW = re.compile(r"\bnow[ \t\n]*\(", re.ASCII | re.IGNORECASE)
 
 
 def selection(text: str) -> str:
-    """Return the text of a query that only reads, and that is about now.
-
-    Raises:
-        ValueError: it is not such a query; the message says what was expected.
-    """
+    """Return the text of a query that only reads, and that is about now; refuse any other."""
     if len(text) > LONGEST_CHARACTERS:
         raise ValueError(f"InfluxQL of at most {LONGEST_CHARACTERS} characters")
     if not all(char.isprintable() or char in "\t\n" for char in text):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import STALE_SECONDS, good_scrapes_text, marked
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import Origin, OwnQuery
+from keda_gpu_scaler.spec.spec import OwnQuery
 
 ORIGIN_LABEL = "origin"
 """Keeps apart what the selectors of a query say of one pod."""
@@ -30,18 +30,13 @@ def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
     An average over ten minutes goes on for ten minutes after its samples have ended, and looks
     fresh all the time. So the times are read from the samples, not from the result.
     """
-    newest = [
-        marked(_newest(origin, step_seconds), ORIGIN_LABEL, str(number))
-        for number, origin in enumerate(own.origins)
-    ]
-    return f"time() - ({' or '.join(newest)}) > {STALE_SECONDS}"
-
-
-def _newest(origin: Origin, step_seconds: float) -> str:
-    times = f"timestamp({origin.selector})"
-    if origin.lookback_seconds:
-        # One step longer than the lookback, so that it contains at least one instant.
-        span = durations.text(origin.lookback_seconds + step_seconds)
-        times = f"max_over_time({times}[{span}:{durations.text(step_seconds)}])"
-    names = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS))
-    return f"max by ({names}) ({times})"
+    newest_times = []
+    labels = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS))
+    for number, origin in enumerate(own.origins):
+        times = f"timestamp({origin.selector})"
+        if origin.lookback_seconds:
+            # One step longer than the lookback, so that it contains at least one instant.
+            span = durations.text(origin.lookback_seconds + step_seconds)
+            times = f"max_over_time({times}[{span}:{durations.text(step_seconds)}])"
+        newest_times.append(marked(f"max by ({labels}) ({times})", ORIGIN_LABEL, str(number)))
+    return f"time() - ({' or '.join(newest_times)}) > {STALE_SECONDS}"

@@ -67,11 +67,9 @@ class Preset:
 
 def _spelt(*names: str) -> tuple[str, ...]:
     """Return the names, and each with a colon also as it is stored where colons are escaped."""
-    return tuple(spelling for name in names for spelling in dict.fromkeys((name, _plain(name))))
-
-
-def _plain(name: str) -> str:
-    return name.replace(":", "_")
+    return tuple(
+        dict.fromkeys(spelling for name in names for spelling in (name, name.replace(":", "_")))
+    )
 
 
 _ENGINE = ("model_name", "engine")
@@ -260,22 +258,23 @@ def promql(preset: Preset, pods: PodSelector, model: str = "") -> str:
     It has no row if none of the pods shows its part of it.
 
     Args:
-        preset: what is asked for.
+        preset: what is added up.
         pods: whose series are read: the workload's pods, or its router's.
         model: the only model that counts; empty: every one.
     """
-    return " + ".join(_total(preset, quantity, pods, model) for quantity in preset.added)
-
-
-def _total(preset: Preset, quantity: tuple[Metric, ...], pods: PodSelector, model: str) -> str:
     matchers = f"{preset.model_label}={quoted(model)}" if model else ""
-    rows = [row for metric in quantity for row in _by_pod(metric, pods, matchers)]
-    if preset.idle:
-        idle = Metric(preset.idle, "")
-        rows += [f"0 * {row}" for row in _by_pod(idle, pods, "")]
-    doubts = [_silent(quantity, pods)]
-    doubts += [each for metric in quantity if metric.always for each in _missed(metric, pods)]
-    return f"(sum({' or '.join(rows)}) unless on () ({' or '.join(doubts)}))"
+    totals = []
+    for quantity in preset.added:
+        rows = [row for metric in quantity for row in _by_pod(metric, pods, matchers)]
+        if preset.idle:
+            idle = Metric(preset.idle, "")
+            rows += [f"0 * {row}" for row in _by_pod(idle, pods, "")]
+        doubts = [_silent(quantity, pods)]
+        for metric in quantity:
+            if metric.always:
+                doubts += _missed(metric, pods)
+        totals.append(f"(sum({' or '.join(rows)}) unless on () ({' or '.join(doubts)}))")
+    return " + ".join(totals)
 
 
 def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:

@@ -79,11 +79,12 @@ class AgesPromql(SplittableQuery):
     def text(self) -> str:
         """The PromQL."""
         here = alternatives(self.names)
-        newest = [
-            marked(_newest(metric, labels, here), METRIC_LABEL, metric.name)
-            for labels, measure, _ in self.metric_sources
-            for metric in measure.metrics
-        ]
+        newest = []
+        for labels, measure, _ in self.metric_sources:
+            for metric in measure.metrics:
+                times = f"timestamp({_selector(metric, labels, here)})"
+                by_pod = f"max by ({labels.namespace}, {labels.pod}) ({times})"
+                newest.append(marked(by_pod, METRIC_LABEL, metric.name))
         names = ((labels.namespace, labels.pod) for labels, *_ in self.metric_sources)
         pod = ", ".join(dict.fromkeys(name for pair in names for name in pair))
         stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
@@ -95,12 +96,9 @@ class AgesPromql(SplittableQuery):
 def snapshot_promql(
     snapshot_query: SnapshotQuery, jobs: Iterable[str], step_seconds: float
 ) -> SnapshotPromql:
-    """Return the query for everything that `snapshot_query` covers.
+    """Return the query for everything that `snapshot_query` covers, with an instant per step.
 
-    Args:
-        snapshot_query: what to cover.
-        jobs: the scrape jobs of the exporters, as far as they are known.
-        step_seconds: the time between two instants.
+    `jobs` are the scrape jobs of the exporters, as far as they are known.
     """
     return SnapshotPromql(
         snapshot_query.namespaces,
@@ -131,11 +129,6 @@ def _metric_sources(snapshot_query: SnapshotQuery) -> tuple[MetricSource, ...]:
     )
 
 
-def _newest(metric: Metric, labels: Labels, here: str) -> str:
-    times = f"timestamp({_selector(metric, labels, here)})"
-    return f"max by ({labels.namespace}, {labels.pod}) ({times})"
-
-
 def _gpu_branches(metric_sources: Iterable[MetricSource], here: str) -> Iterator[str]:
     """Yield an expression for each metric source; `here` matches the namespaces."""
     for labels, measure, _ in metric_sources:
@@ -147,36 +140,34 @@ def _gpu_branches(metric_sources: Iterable[MetricSource], here: str) -> Iterator
 
 
 def _measured(measure: Measure, labels: Labels, here: str) -> str:
-    identity = ", ".join(_identity(labels, measure))
+    gpu = (*labels.gpu, labels.number, labels.slice)
+    told_apart = dict.fromkeys(label for metric in measure.metrics for label, _ in metric.where)
+    identity = ", ".join((labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance"))
     if measure.is_ratio:
-        return _largest(identity, _selector_of_both(measure, labels, here))
-    first, *others = (
-        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, here))))
-        for metric in measure.metrics
-    )
-    _, preferred = first
-    for name, other in others:
+        # Both metrics at once: `used or free` would drop one, as `or` ignores metric names.
+        names = "|".join(metric.name for metric in measure.metrics)
+        selector = f'{{__name__=~"{names}",{",".join(_matchers(labels, here))}}}'
+        return _largest(identity, selector)
+    preferred = ""
+    for metric in measure.metrics:
+        selector = _selector(metric, labels, here)
+        if metric.zero_is_unknown:
+            # Not `> 0`: that would drop NaN, and the instant would count without it.
+            selector = f"{selector} != 0"
+        shown = _largest(identity, selector)
+        if not preferred:
+            preferred = shown
+            continue
         # VictoriaMetrics takes rows that are equal without their names for one row with gaps, and
         # `or` fills the gaps with the other metric's values: so the other one gets a label.
-        missing = f"{other} unless on ({identity}) ({preferred})"
-        preferred = f"{preferred} or {marked(missing, METRIC_LABEL, name)}"
+        missing = f"{shown} unless on ({identity}) ({preferred})"
+        preferred = f"{preferred} or {marked(missing, METRIC_LABEL, metric.name)}"
     return preferred
-
-
-def _known(metric: Metric, selector: str) -> str:
-    # Not `> 0`: that would drop NaN, and the instant would count without it.
-    return f"{selector} != 0" if metric.zero_is_unknown else selector
 
 
 def _largest(identity: str, selector: str) -> str:
     """Merge duplicates of one series (two Prometheus replicas behind one API) into the larger."""
     return f"max by ({identity}, __name__) ({selector})"
-
-
-def _identity(labels: Labels, measure: Measure) -> tuple[str, ...]:
-    gpu = (*labels.gpu, labels.number, labels.slice)
-    told_apart = dict.fromkeys(label for metric in measure.metrics for label, _ in metric.where)
-    return (labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance")
 
 
 def _selector(metric: Metric, labels: Labels, here: str) -> str:
@@ -187,12 +178,6 @@ def _selector(metric: Metric, labels: Labels, here: str) -> str:
 
 def _one_of(label: str, texts: tuple[str, ...]) -> str:
     return f"{label}={quoted(texts[0])}" if len(texts) == 1 else f"{label}=~{alternatives(texts)}"
-
-
-def _selector_of_both(measure: Measure, labels: Labels, here: str) -> str:
-    """Select both metrics at once: `used or free` would drop one, as `or` ignores metric names."""
-    names = "|".join(metric.name for metric in measure.metrics)
-    return f'{{__name__=~"{names}",{",".join(_matchers(labels, here))}}}'
 
 
 def _matchers(labels: Labels, here: str) -> list[str]:
@@ -224,16 +209,18 @@ class GpusPromql(SplittableQuery):
         )
 
 
-def _shown(way: MetricSource) -> str:
-    names = "|".join(metric.name for metric in way.measure.metrics)
-    absent = "".join(f',{label}=""' for label in way.labels.absent)
-    return f'{{__name__=~"{names}",{way.labels.namespace}!="",{way.labels.pod}!=""{absent}}}'
+def _with_pods(metric_source: MetricSource) -> str:
+    """Select the series of a metric source that name a pod."""
+    labels, measure, _ = metric_source
+    names = "|".join(metric.name for metric in measure.metrics)
+    absent = "".join(f',{label}=""' for label in labels.absent)
+    return f'{{__name__=~"{names}",{labels.namespace}!="",{labels.pod}!=""{absent}}}'
 
 
 EXPORTERS = " or ".join(
-    marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
+    marked(f"group({_with_pods(metric_source)})", EXPORTER_LABEL, name)
     for name in profiles.DETECTED
-    for way in profiles.metric_sources(name, Signal.UTILIZATION)
+    for metric_source in profiles.metric_sources(name, Signal.UTILIZATION)
 )
 """The query for which exporters beside dcgm-exporter show pods."""
 

@@ -18,11 +18,7 @@ class SplittableQuery(abc.ABC):
         """The text in the server's language."""
 
     def texts(self, longest_bytes: float) -> Iterator[str]:
-        """Yield one text for all names, or several texts for parts of them.
-
-        Args:
-            longest_bytes: the longest text that is sent, unless it has a single name.
-        """
+        """Yield one text for all names, or several for parts of them; one name is never split."""
         text = self.text
         if len(self.names) > 1 and len(text.encode()) > longest_bytes:
             ordered = sorted(self.names)

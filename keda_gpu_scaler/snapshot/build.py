@@ -29,7 +29,7 @@ def build_snapshot(
         pod_statuses: what the cluster says of pods.
         observation: what was fetched.
         namespaces: the namespaces that it was fetched for.
-        recorded: the namespaces of which the last hour is known.
+        recorded: those of which the last hour is known.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
     for (namespace, name), pod in (
@@ -78,8 +78,8 @@ def _listed(
     nothing = replace(nothing, collection_seconds=observation.collection_seconds)
     for key, known in pod_statuses.pods.items():
         is_gone = known.ended or pod_statuses.proves_gone(key, NEVER_SEEN)
-        is_said = pod_statuses.lists_end(key, known) if is_gone else pod_statuses.is_current(at)
-        if key not in reported_pods.pods and (is_said or known.may_work_unseen):
+        is_believed = pod_statuses.lists_end(key, known) if is_gone else pod_statuses.is_current(at)
+        if key not in reported_pods.pods and (is_believed or known.may_work_unseen):
             status = pod_statuses.status(key, at)
             yield key, replace(nothing, name=key[1], status=status, ended=is_gone)
 
@@ -98,14 +98,15 @@ def _ended(
         return True
     if status is None or not pod_statuses.is_listed(status):
         return pod.ended
-    stands = pod_statuses.is_current(at) or status.listed_at > pod.last_seen
-    return pod.ended and not stands
+    is_current = pod_statuses.is_current(at) or status.listed_at > pod.last_seen
+    return pod.ended and not is_current
 
 
 def _evidence(
     pod_statuses: PodStatuses, namespaces: Collection[str]
 ) -> dict[str, NamespaceEvidence]:
-    empty, selected = _by_namespace(pod_statuses.without_pods), _by_namespace(pod_statuses.selected)
+    without_pods = _by_namespace(pod_statuses.without_pods)
+    selected = _by_namespace(pod_statuses.selected)
     wanted: dict[str, dict[Owner, int]] = defaultdict(dict)
     for (namespace, owner), replicas in pod_statuses.wanted.items():
         wanted[namespace][owner] = replicas
@@ -113,7 +114,7 @@ def _evidence(
         namespace: NamespaceEvidence(
             pod_statuses.scraped_at,
             pod_statuses.watch.is_whole,
-            frozenset(empty[namespace]),
+            frozenset(without_pods[namespace]),
             pod_statuses.watch.evidence_source,
             frozenset(selected[namespace]),
             wanted[namespace],
@@ -122,8 +123,8 @@ def _evidence(
     }
 
 
-def _by_namespace(said: Iterable[tuple[str, Owner]]) -> dict[str, set[Owner]]:
-    found: dict[str, set[Owner]] = defaultdict(set)
-    for namespace, owner in said:
-        found[namespace].add(owner)
-    return found
+def _by_namespace(pairs: Iterable[tuple[str, Owner]]) -> dict[str, set[Owner]]:
+    owners: dict[str, set[Owner]] = defaultdict(set)
+    for namespace, owner in pairs:
+        owners[namespace].add(owner)
+    return owners

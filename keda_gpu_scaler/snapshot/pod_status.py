@@ -119,14 +119,7 @@ class PodStatuses:
 def advance_pod_statuses(
     pod_statuses: PodStatuses, evidence: Evidence, namespaces: Collection[str], at: float
 ) -> PodStatuses:
-    """Return the statuses after a fetch.
-
-    Args:
-        pod_statuses: what was known before.
-        evidence: what the cluster says now.
-        namespaces: the namespaces it was asked about.
-        at: the instant of the fetch.
-    """
+    """Return the statuses after a fetch at the instant `at`, which was about `namespaces`."""
     watch = _watched(pod_statuses.watch, evidence, at)
     # Without `up` the scrape time is unknown: at most one scrape ago.
     listed_at = min(evidence.scrapes.values(), default=at - LEAST_GRACE_SECONDS)
@@ -170,9 +163,8 @@ def silenced(pod_statuses: PodStatuses) -> PodStatuses:
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
     """Wait an hour for a lost target: of several that share the pods, its part is missing."""
     if evidence.evidence_source is not watch.evidence_source:
-        watch = Watch(
-            evidence_source=evidence.evidence_source
-        )  # the other evidence source has other targets
+        # The other evidence source has other targets.
+        watch = Watch(evidence_source=evidence.evidence_source)
     interval = max(evidence.stable_since.values(), default=watch.interval_seconds)
     expected = watch.steady if at - watch.steady_at <= HOUR_SECONDS else 0
     if evidence.is_whole and len(evidence.scrapes) >= expected:
@@ -186,51 +178,48 @@ def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
     return replace(watch, is_whole=False, interval_seconds=interval)
 
 
-def _status(known: PodStatus | None, said: PodStatement, at: float, listed_at: float) -> PodStatus:
-    if known is not None and _is_another(known, said):
+def _status(
+    known: PodStatus | None, statement: PodStatement, at: float, listed_at: float
+) -> PodStatus:
+    if known is not None and _is_another(known, statement):
         known = None
-    readiness, since = _readiness(known, said, at)
+    readiness, ready_since = _readiness(known, statement, at)
+    ended_at = None
+    if statement.ended:
+        ended_at = listed_at if known is None or known.ended_at is None else known.ended_at
     return PodStatus(
-        owners=said.owners,
-        created_at=said.created_at,
+        owners=statement.owners,
+        created_at=statement.created_at,
         readiness=readiness,
-        ready_since=since,
-        ended=said.ended or (known is not None and known.ended),
-        asks_gpu=said.asks_gpu,
-        is_ready=said.ready is True,
-        alive_at=listed_at if not said.ended else NEVER if known is None else known.alive_at,
-        ended_at=_ended_at(known, said, listed_at),
+        ready_since=ready_since,
+        ended=statement.ended or (known is not None and known.ended),
+        asks_gpu=statement.asks_gpu,
+        is_ready=statement.ready is True,
+        alive_at=listed_at if not statement.ended else NEVER if known is None else known.alive_at,
+        ended_at=ended_at,
         listed_at=listed_at,
     )
 
 
-def _ended_at(known: PodStatus | None, said: PodStatement, listed_at: float) -> float | None:
-    if not said.ended:
-        return None
-    return listed_at if known is None or known.ended_at is None else known.ended_at
-
-
-def _is_another(known: PodStatus, said: PodStatement) -> bool:
+def _is_another(known: PodStatus, statement: PodStatement) -> bool:
     """Tell whether it is about another pod of the same name: an ended pod does not come back."""
-    came_back = said.created_at is None and known.ended and not said.ended
-    return known.created_at != said.created_at or came_back
+    came_back = statement.created_at is None and known.ended and not statement.ended
+    return known.created_at != statement.created_at or came_back
 
 
 def _readiness(
-    known: PodStatus | None, said: PodStatement, at: float
+    known: PodStatus | None, statement: PodStatement, at: float
 ) -> tuple[Readiness, float | None]:
+    """Return the readiness of a pod, and since when it is Ready."""
     if known is not None and known.readiness is Readiness.EVER:
         return Readiness.EVER, known.ready_since
-    if said.ready:
-        return Readiness.EVER, _ready_since(known, said, at)
-    if said.was_ready:
+    if statement.ready:
+        if statement.ready_at is not None:
+            return Readiness.EVER, statement.ready_at
+        was_watched = known is not None and known.readiness is Readiness.NEVER
+        is_young = statement.created_at is not None and at - statement.created_at < YOUNG_SECONDS
+        is_recent = was_watched or statement.ready_recently or is_young
+        return Readiness.EVER, at if is_recent else None
+    if statement.was_ready:
         return Readiness.EVER, None
-    return (Readiness.UNKNOWN if said.ready is None else Readiness.NEVER), None
-
-
-def _ready_since(known: PodStatus | None, said: PodStatement, at: float) -> float | None:
-    if said.ready_at is not None:
-        return said.ready_at
-    watched = known is not None and known.readiness is Readiness.NEVER
-    young = said.created_at is not None and at - said.created_at < YOUNG_SECONDS
-    return at if watched or said.ready_recently or young else None
+    return (Readiness.UNKNOWN if statement.ready is None else Readiness.NEVER), None

@@ -54,7 +54,7 @@ class Scene:
 def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
     if known is not None and len(group) == 1:
-        pod = _gone_on(scene, key, known, group[0])
+        pod = _usual_update(scene, key, known, group[0])
         if pod is not None:
             return pod
     last_seen, targets = _last_seen(scene, group)
@@ -65,7 +65,7 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     if known is None:
         first_seen = _began(scene, group, known)
     elif _has_moved(known, group, targets):
-        is_later = any(one.present[-1] > known.last_seen for one in group)
+        is_later = any(series.present[-1] > known.last_seen for series in group)
         first_seen = _began(scene, group, known) if is_later else last_seen
     else:
         first_seen = known.first_seen
@@ -79,13 +79,16 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         first_seen=first_seen,
         last_seen=last_seen,
         sampled_at=sampled_at,
-        scrape_interval_seconds=_interval(scene, targets),
+        scrape_interval_seconds=max(
+            0.0 if state is None else state.interval_seconds
+            for state in map(scene.targets.get, targets)
+        ),
         collection_seconds=scene.observation.collection_seconds,
         sampled_since=scene.observation.sampled_since,
-        averaged=all(one.averaged for one in group if one.values),
+        averaged=all(series.averaged for series in group if series.values),
         targets=targets,
-        shows_free_gpus=all(one.shows_free_gpus for one in group),
-        shown_by=tuple(dict.fromkeys(chain.from_iterable([one.shown_by for one in group]))),
+        shows_free_gpus=all(series.shows_free_gpus for series in group),
+        shown_by=tuple(dict.fromkeys(chain.from_iterable([series.shown_by for series in group]))),
     )
     if known is None or known.last_seen != last_seen:
         return pod
@@ -99,51 +102,57 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     )
 
 
-def _gone_on(scene: Scene, key: PodKey, known: Pod, one: Series) -> Pod | None:
+def _usual_update(scene: Scene, key: PodKey, known: Pod, series: Series) -> Pod | None:
     """Return what `update_reporting` does of a pod that goes on, with one GPU at the same target.
 
     None: it needs a closer look. Most pods need none.
     """
-    scrapes, last_seen = scene.observation.good_scrapes.get(one.target, {}), one.present[-1]
+    scrapes, last_seen = scene.observation.good_scrapes.get(series.target, {}), series.present[-1]
     is_usual = (
         last_seen in scrapes
         and last_seen > known.last_seen
         and known.ended_at is None
-        and known.targets == {one.target}
+        and known.targets == {series.target}
         and key not in scene.observation.sample_ages
     )
     if not is_usual:
         return None
-    state = scene.targets.get(one.target)
-    gpu = _samples(one.gpu, [one], -math.inf if known.first_seen is None else known.first_seen)
+    state = scene.targets.get(series.target)
+    samples = _samples(
+        series.gpu, [series], -math.inf if known.first_seen is None else known.first_seen
+    )
     return Pod(
         name=key[1],
-        gpus=() if gpu is None else (gpu,),
+        gpus=() if samples is None else (samples,),
         first_seen=known.first_seen,
         last_seen=last_seen,
         sampled_at=min(last_seen, scrapes[last_seen]),
         scrape_interval_seconds=0.0 if state is None else state.interval_seconds,
         collection_seconds=scene.observation.collection_seconds,
         sampled_since=scene.observation.sampled_since,
-        averaged=one.averaged or not one.values,
+        averaged=series.averaged or not series.values,
         targets=known.targets,
-        shows_free_gpus=one.shows_free_gpus,
-        shown_by=tuple(dict.fromkeys(one.shown_by)),
+        shows_free_gpus=series.shows_free_gpus,
+        shown_by=tuple(dict.fromkeys(series.shown_by)),
     )
 
 
 def _of_one_node(group: list[Series], targets: frozenset[Target], last_seen: float) -> list[Series]:
     """Leave out an earlier pod of the same name, which was shown elsewhere and on other GPUs."""
     here = _instances(targets)
-    if all(one.target.instance in here for one in group):
+    if all(series.target.instance in here for series in group):
         return group
     current = {
-        uuid_of(one.gpu) for one in group if one.target in targets and one.present[-1] >= last_seen
+        uuid_of(series.gpu)
+        for series in group
+        if series.target in targets and series.present[-1] >= last_seen
     }
     return [
-        one
-        for one in group
-        if one.target.instance in here or uuid_of(one.gpu) in current or not _has_uuid(one.gpu)
+        series
+        for series in group
+        if series.target.instance in here
+        or uuid_of(series.gpu) in current
+        or not _has_uuid(series.gpu)
     ]
 
 
@@ -155,7 +164,7 @@ def _has_moved(known: Pod, group: list[Series], targets: frozenset[Target]) -> b
     """
     if not _instances(known.targets).isdisjoint(_instances(targets)):
         return False
-    gpus = {one.gpu for one in group}
+    gpus = {series.gpu for series in group}
     are_named = all(map(_has_uuid, gpus.union(gpu.gpu for gpu in known.gpus)))
     former = {uuid_of(gpu.gpu) for gpu in known.gpus}
     return are_named and former.isdisjoint(map(uuid_of, gpus))
@@ -181,23 +190,23 @@ def _is_newer(
     and then says nothing. A pod that shows no work can be waited for until no sample is repeated.
     """
     observation = scene.observation
-    agrees = all(ended_at not in one.times for one in group)
+    agrees = all(ended_at not in series.times for series in group)
     if agrees and ended_at >= observation.instants[0]:
         return True
     if key in observation.sample_ages:
         return sampled_at > ended_at
-    shown = (pair for one in group for pair in zip(one.times, one.values, strict=True))
-    works = any(value > 0 for time, value in shown if time > ended_at)
-    return sampled_at - (LEAST_GRACE_SECONDS if works else LOOKBACK_SECONDS) > ended_at
+    samples = (pair for series in group for pair in zip(series.times, series.values, strict=True))
+    has_work = any(value > 0 for time, value in samples if time > ended_at)
+    return sampled_at - (LEAST_GRACE_SECONDS if has_work else LOOKBACK_SECONDS) > ended_at
 
 
 def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozenset[Target]]:
     """Find the newest instant at which healthy targets reported the pod, and which targets did."""
     newest: dict[Target, float] = {}
-    for one in group:
-        for seen in reversed(one.present):
-            if scene.saw(one.target, seen):
-                newest[one.target] = max(seen, newest.get(one.target, seen))
+    for series in group:
+        for seen in reversed(series.present):
+            if scene.saw(series.target, seen):
+                newest[series.target] = max(seen, newest.get(series.target, seen))
                 break
     if not newest:
         return None, frozenset()
@@ -207,15 +216,17 @@ def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozens
 
 def _unscraped(key: PodKey, group: list[Series]) -> Pod:
     """Return a pod with series left only of a target that is down: it was there, unseen since."""
-    first = min(one.present[0] for one in group)
-    targets = frozenset(one.target for one in group)
+    first = min(series.present[0] for series in group)
+    targets = frozenset(series.target for series in group)
     return Pod(key[1], _gpus(group, None), None, first, first, targets=targets)
 
 
 def _began(scene: Scene, group: list[Series], known: Pod | None) -> float | None:
     """Return when the pod's series began; None when it was there before, or has only come back."""
     after = known.last_seen if known is not None else float("-inf")
-    first, target = min((time, one.target) for one in group for time in one.present if time > after)
+    first, target = min(
+        (time, series.target) for series in group for time in series.present if time > after
+    )
     if first <= scene.observation.instants[0]:
         return None
     state = scene.targets.get(target)
@@ -232,11 +243,6 @@ def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[
     return min(last_seen, max(times.get(last_seen, last_seen) for times in scrapes))
 
 
-def _interval(scene: Scene, targets: frozenset[Target]) -> float:
-    states = (scene.targets.get(target) for target in targets)
-    return max(0.0 if state is None else state.interval_seconds for state in states)
-
-
 def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
     """Merge what several targets say of one GPU.
 
@@ -244,23 +250,23 @@ def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ..
     """
     began = float("-inf") if first_seen is None else first_seen
     by_gpu: dict[str, list[Series]] = defaultdict(list)
-    for one in group:
-        by_gpu[one.gpu].append(one)
-    found = [_samples(gpu, by_gpu[gpu], began) for gpu in sorted(by_gpu)]
-    return tuple([gpu for gpu in found if gpu is not None])
+    for series in group:
+        by_gpu[series.gpu].append(series)
+    merged = [_samples(gpu, by_gpu[gpu], began) for gpu in sorted(by_gpu)]
+    return tuple([gpu for gpu in merged if gpu is not None])
 
 
 def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
     """Return the samples since a pod began; None: the GPU was not there since then."""
-    one = shown[0]
-    is_alone = len(shown) == 1 and one.times == one.present
-    if is_alone and began <= one.times[0] and is_ascending(one.times):
-        return GpuSamples(gpu, one.times, one.values)
+    series = shown[0]
+    is_alone = len(shown) == 1 and series.times == series.present
+    if is_alone and began <= series.times[0] and is_ascending(series.times):
+        return GpuSamples(gpu, series.times, series.values)
     values: dict[float, float] = {}
-    for one in shown:
-        for time, value in zip(one.times, one.values, strict=True):
+    for series in shown:
+        for time, value in zip(series.times, series.values, strict=True):
             values[time] = max(value, values.get(time, value))
-    present = {time for one in shown for time in one.present if time >= began}
+    present = {time for series in shown for time in series.present if time >= began}
     times = tuple(sorted(time for time in values if time >= began))
     refused = tuple(sorted(present.difference(times)))
     if not present:
@@ -288,8 +294,8 @@ def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: floa
     since = known if reported and not busy else None
     shows_gpus = names_others or bool(uuids & gpus.reported)
     waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else forget_seconds
-    absent_from_good_scrape = any(_lacked(scene, pod, target) for target in pod.targets)
-    settled = absent_from_good_scrape and (since is not None or silence >= waited_seconds)
+    was_absent = any(_was_absent(scene, pod, target) for target in pod.targets)
+    settled = was_absent and (since is not None or silence >= waited_seconds)
     released = since is not None and at - since >= grace
     has_ended = (pod.ended or settled or released) and not busy
     return replace(
@@ -302,7 +308,8 @@ def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: floa
     )
 
 
-def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:
+def _was_absent(scene: Scene, pod: Pod, target: Target) -> bool:
+    """Tell whether a good scrape of a target proves that a pod is gone."""
     state = scene.targets.get(target)
     settle = grace_seconds(state.interval_seconds if state is not None else 0.0)
     return absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, settle)
@@ -331,18 +338,18 @@ def advance_reported_pods(
 ) -> ReportedPods:
     """Return the reported pods after an observation.
 
-    Args:
-        reported_pods: what was known before.
-        observation: what the source shows now.
-        gpus: where the GPUs named by `absent_gpus` are now.
-        forget_seconds: how long an ended pod is remembered.
+    `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
+    `forget_seconds`.
     """
     up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
     at = observation.at
-    naming = frozenset(one.target for one in observation.series if one.present[-1] >= at)
+    naming = frozenset(series.target for series in observation.series if series.present[-1] >= at)
     scene = Scene(observation, up_intervals, targets, naming)
     pods = dict(reported_pods.pods)
-    for key, group in _by_pod(observation.series).items():
+    groups: dict[PodKey, list[Series]] = defaultdict(list)
+    for series in observation.series:
+        groups[series.namespace, series.pod].append(series)
+    for key, group in groups.items():
         pods[key] = update_reporting(scene, key, pods.get(key), group)
     for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
         # Its exporter may not know its pods.
@@ -355,20 +362,22 @@ def advance_reported_pods(
 def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
     """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
     at = observation.at
-    here = {(one.namespace, one.pod) for one in observation.series if one.present[-1] >= at}
-    known = {
+    present_pods = {
+        (series.namespace, series.pod) for series in observation.series if series.present[-1] >= at
+    }
+    known_gpus = {
         gpu.gpu
         for key, pod in reported_pods.pods.items()
-        if key not in here and (not pod.ended or pod.is_unnamed)
+        if key not in present_pods and (not pod.ended or pod.is_unnamed)
         for gpu in pod.gpus
     }
-    new = {
-        one.gpu
-        for one in observation.series
-        if (one.namespace, one.pod) not in here
-        and (one.namespace, one.pod) not in reported_pods.pods
+    new_gpus = {
+        series.gpu
+        for series in observation.series
+        if (series.namespace, series.pod) not in present_pods
+        and (series.namespace, series.pod) not in reported_pods.pods
     }
-    return frozenset(uuid_of(gpu) for gpu in known | new)
+    return frozenset(uuid_of(gpu) for gpu in known_gpus | new_gpus)
 
 
 def join(
@@ -376,10 +385,7 @@ def join(
 ) -> ReportedPods:
     """Return `reported_pods` with the pods of namespaces that were not asked about before.
 
-    Args:
-        reported_pods: what is known.
-        history: the pods of the new namespaces, from the past.
-        unsure_seconds: the time between two instants of that past.
+    `history` has these from the past, with `unsure_seconds` between two of its instants.
     """
     past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
     return ReportedPods(
@@ -390,12 +396,9 @@ def join(
 
 
 def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> ReportedPods:
-    """Return the pods with those marked of which a GPU was busy without a pod at an earlier time.
+    """Return the pods with those marked of which a GPU was busy without a pod at `at`.
 
-    Args:
-        reported_pods: the pods from the past of new namespaces.
-        gpus: where GPUs were then.
-        at: that time.
+    The pods are from the past of new namespaces, and `gpus` says where GPUs were then.
     """
     marked = {
         key: replace(pod, busy_unnamed_at=at)
@@ -407,30 +410,24 @@ def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> Rep
 
 def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
     """Return the reported pods of these namespaces only; no trigger asks about others."""
-    kept = frozenset(namespaces)
+    wanted = frozenset(namespaces)
     return replace(
-        reported_pods, pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in kept}
+        reported_pods,
+        pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in wanted},
     )
-
-
-def _by_pod(series: Iterable[Series]) -> dict[PodKey, list[Series]]:
-    grouped: dict[PodKey, list[Series]] = defaultdict(list)
-    for one in series:
-        grouped[one.namespace, one.pod].append(one)
-    return grouped
 
 
 def _watched(
     targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
 ) -> dict[Target, TargetHealth]:
     """Drop targets that were last good long ago and that reported no remembered pod."""
-    named = {target for pod in pods.values() for target in pod.targets}
+    with_pods = {target for pod in pods.values() for target in pod.targets}
     kept = {
         target: state
         for target, state in targets.items()
-        if state.last_good >= since or target in named
+        if state.last_good >= since or target in with_pods
     }
-    oldest = sorted(kept.keys() - named, key=lambda target: kept[target].last_good)
+    oldest = sorted(kept.keys() - with_pods, key=lambda target: kept[target].last_good)
     for target in oldest[: max(0, len(kept) - TARGETS_KEPT)]:
         del kept[target]
     return kept

@@ -119,19 +119,20 @@ class NamespaceSnapshot:
 
     def starting_with(self, prefix: str) -> list[Pod]:
         """Return the pods with names that start with `prefix`, in the order of their names."""
-        found = []
+        matching_pods = []
         for position in range(bisect_left(self.names, prefix), len(self.names)):
             name = self.names[position]
             if not name.startswith(prefix):
                 break
-            found.append(self.pods[name])
-        return found
+            matching_pods.append(self.pods[name])
+        return matching_pods
 
     @property
     def evidence_source(self) -> EvidenceSource:
         """The evidence source that says which pods there are."""
-        said = self.evidence
-        return EvidenceSource.EXPORTERS if said is None else said.evidence_source
+        if self.evidence is None:
+            return EvidenceSource.EXPORTERS
+        return self.evidence.evidence_source
 
     @property
     def is_complete(self) -> bool:
@@ -157,7 +158,11 @@ class Snapshot:
     @property
     def pod_count(self) -> int:
         """How many pods in the snapshot exporters have shown."""
-        return sum(pod.was_seen for each in self.namespaces.values() for pod in each.pods.values())
+        return sum(
+            pod.was_seen
+            for namespace in self.namespaces.values()
+            for pod in namespace.pods.values()
+        )
 
 
 class Key(NamedTuple):

@@ -39,19 +39,20 @@ def advance_targets(
 ) -> tuple[dict[Target, UpIntervals], dict[Target, TargetHealth]]:
     """Return each target's new runs, and the health of every target that was ever good.
 
-    Args:
-        known: the health of the targets before.
-        known_at: the instant up to which `known` holds; None at the very first observation.
-        observation: what the source shows now.
+    `known` holds up to `known_at`, which is None at the very first observation.
     """
     up_intervals: dict[Target, UpIntervals] = {}
     states = dict(known)
     for target, scrapes in observation.good_scrapes.items():
-        up_intervals[target], state = _advance_one(
+        up_intervals[target], state = _advance_target(
             known.get(target), known_at, observation, scrapes
         )
         if state is not None:
-            states[target] = replace(state, interval_seconds=_interval(scrapes, state))
+            # With too few scrapes the known interval stays.
+            scraped_at = sorted(set(scrapes.values()))
+            gaps = [later - earlier for earlier, later in itertools.pairwise(scraped_at)]
+            interval = min(gaps, default=state.interval_seconds)
+            states[target] = replace(state, interval_seconds=interval)
     return up_intervals, states
 
 
@@ -68,7 +69,7 @@ def absent_from_good_scrape(
     )
 
 
-def _advance_one(
+def _advance_target(
     state: TargetHealth | None,
     known_at: float | None,
     observation: Observation,
@@ -81,22 +82,12 @@ def _advance_one(
         if known_at is not None and instant <= known_at:
             continue
         if instant in scrapes:
-            state = _good(state, instant, continues=was_good)
+            if state is None:
+                state = TargetHealth(instant, instant)
+            elif was_good:
+                state = replace(state, last_good=instant)
+            else:
+                state = replace(state, good_since=instant, last_good=instant, returned_at=instant)
             up_intervals[instant] = state.good_since
         was_good = instant in scrapes
     return up_intervals, state
-
-
-def _good(state: TargetHealth | None, instant: float, *, continues: bool) -> TargetHealth:
-    if state is None:
-        return TargetHealth(instant, instant)
-    if continues:
-        return replace(state, last_good=instant)
-    return replace(state, good_since=instant, last_good=instant, returned_at=instant)
-
-
-def _interval(scrapes: Mapping[float, float], state: TargetHealth) -> float:
-    """Return the shortest time between two scrapes; the known interval, if there are too few."""
-    times = sorted(set(scrapes.values()))
-    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
-    return min(gaps, default=state.interval_seconds)

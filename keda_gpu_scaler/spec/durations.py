@@ -15,14 +15,11 @@ _MILLISECONDS_PER_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_0
 
 
 def parse(text: str) -> float:
-    """Return the seconds that `text` stands for; infinity when they are beyond a float.
-
-    Raises:
-        ValueError: it is no duration; the message says what was expected.
-    """
+    """Return the seconds that `text` stands for; infinity when they are beyond a float."""
     match = DURATION.fullmatch(text)
     if match is None or not text:
-        raise ValueError(f"a duration such as 30s, 2m or 1h30m{_hint(text)}")
+        hint = " (a number needs a unit: s, m or h)" if text.isdecimal() else ""
+        raise ValueError(f"a duration such as 30s, 2m or 1h30m{hint}")
     amounts = zip(match.groups(), _SECONDS_PER_UNIT.values(), strict=True)
     return sum(float(amount) * seconds for amount, seconds in amounts if amount is not None)
 
@@ -39,7 +36,3 @@ def text(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
-
-
-def _hint(text: str) -> str:
-    return " (a number needs a unit: s, m or h)" if text.isdecimal() else ""

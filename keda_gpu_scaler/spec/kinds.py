@@ -54,11 +54,7 @@ KINDS_BY_ALIAS = _kinds_by_alias()
 
 
 def parse(text: str) -> Kind:
-    """Return the kind that kubectl would take `text` for, whatever its case.
-
-    Raises:
-        ValueError: there is no such kind; the message says which there are.
-    """
+    """Return the kind that kubectl would take `text` for, whatever its case."""
     kind = KINDS_BY_ALIAS.get(text.lower())
     if kind is None:
         raise ValueError(f"a kind out of {', '.join(Kind)}{_hint(text.lower()[:100])}")

@@ -179,18 +179,11 @@ def _job(owner: Atoms) -> Iterator[Form]:
     if room >= _INDEX_DIGITS_LIMIT:
         yield Form((*owner, "-"), f"{_ORDINAL}-{_RANDOM}")
         return
+    # Here the owner's name is cut and not the base: the dashes around the index are kept.
     for digits in range(1, _INDEX_DIGITS_LIMIT + 1):
-        yield _indexed(owner, digits)
-
-
-def _indexed(owner: Atoms, digits: int) -> Form:
-    """Return the form with an index of this many digits: the owner's name is cut, not the base.
-
-    The dashes around the index are kept, unlike in all other forms.
-    """
-    kept = owner[: _BASE_LIMIT - digits - len("--")]
-    index = _DIGIT if digits == 1 else f"[1-9]{_repeated(_DIGIT, digits - 1)}"
-    return Form((*kept, "-"), f"{index}-{_RANDOM}")
+        kept = owner[: _BASE_LIMIT - digits - len("--")]
+        index = _DIGIT if digits == 1 else f"[1-9]{_repeated(_DIGIT, digits - 1)}"
+        yield Form((*kept, "-"), f"{index}-{_RANDOM}")
 
 
 def _child(parent: Atoms, suffix: Atoms) -> Atoms:
@@ -202,7 +195,6 @@ def _child(parent: Atoms, suffix: Atoms) -> Atoms:
 
 
 def _joined(atoms: Atoms) -> str:
-    """Return the RE2 text for these atoms, one after the other."""
     return "".join(_repeated(atom, len(list(run))) for atom, run in groupby(atoms))
 
 

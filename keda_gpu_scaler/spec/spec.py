@@ -158,7 +158,7 @@ class TriggerSpec:
 
     def __post_init__(self) -> None:
         """Compute the hash: each call finds what is kept of its trigger by it, several times."""
-        compared = (getattr(self, each.name) for each in fields(self) if each.compare)
+        compared = (getattr(self, part.name) for part in fields(self) if part.compare)
         object.__setattr__(self, "_hash", hash(tuple(compared)))
 
     def __hash__(self) -> int:

@@ -130,14 +130,14 @@ def owns(kind: Kind, name: str, owners: frozenset[Owner]) -> bool | None:
     if ours is None:
         return None
     if kind is Kind.LEADER_WORKER_SET:
-        return any(_leads(ours, other) for other in owners)
+        return any(_is_of_leaders(ours, other) for other in owners)
     if ours in owners:
         return True
     is_open = {other.kind for other in owners} == {BETWEEN.get(kind)}
     return None if is_open else False
 
 
-def _leads(leaders: Owner, other: Owner) -> bool:
+def _is_of_leaders(leaders: Owner, other: Owner) -> bool:
     """Tell whether `other` is the StatefulSet of the leaders or of one leader's workers."""
     group = other.name.removeprefix(f"{leaders.name}-")
     return other == leaders or (other.kind == leaders.kind and group.isdecimal())
@@ -301,7 +301,7 @@ class PodPattern:
     @property
     def prefix(self) -> str:
         """The prefix of every matching name; empty when RE2 cannot tell."""
-        return _literal_prefix(self.pattern)
+        return _prefix(self.pattern)
 
     @property
     def regex(self) -> str:
@@ -328,11 +328,7 @@ class PodPattern:
 
 
 def parse(text: str, namespace: str) -> Workload:
-    """Return the workload that `[kind/]name` names; a bare name is a Deployment.
-
-    Raises:
-        ValueError: there is no such kind or name; the message says what was expected.
-    """
+    """Return the workload that `[kind/]name` names; a bare name is a Deployment."""
     kind, slash, name = text.rpartition("/")
     return Workload(kinds.parse(kind) if slash else Kind.DEPLOYMENT, namespace, name)
 
@@ -353,7 +349,7 @@ def _compiled(pattern: str) -> Any:  # noqa: ANN401  re2 has no types
 
 
 @lru_cache(_PATTERNS_KEPT)
-def _literal_prefix(pattern: str) -> str:
+def _prefix(pattern: str) -> str:
     try:
         lowest, highest = _compiled(pattern).possiblematchrange(_NAME_LIMIT)
     except re2.error:

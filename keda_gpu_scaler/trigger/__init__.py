@@ -34,19 +34,13 @@ def parse(
     Args:
         scaled_object: the ScaledObject of the trigger.
         metadata: all of the trigger's metadata, as KEDA forwards it.
-        access: what ScaledObjects are allowed, by their namespace.
+        access: what ScaledObjects are allowed.
 
     Raises:
         errors.SpecError: the trigger is wrong; the message lists every mistake.
     """
     reader = Reader(scaled_object, metadata)
-    spec = _spec(reader, access)
-    reader.raise_mistakes()
-    return spec
-
-
-def _spec(reader: Reader, access: Access) -> TriggerSpec:
-    """Return the spec; if the reader noted a mistake, it holds stand-ins and is not used."""
+    # A wrong value is replaced by a stand-in, so that all mistakes are reported together.
     pods, name = rules.pods(reader, access)
     signal, source = rules.signal(reader), rules.source(reader, access)
     query = rules.query(reader, access, pods, source)
@@ -57,7 +51,7 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
     activation = rules.activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
     demand = rules.demand(reader, access, source, aggregation, pods)
-    return TriggerSpec(
+    spec = TriggerSpec(
         pods=pods,
         workload=name,
         signal=signal,
@@ -84,3 +78,5 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
         ),
         given=reader.given,
     )
+    reader.raise_mistakes()
+    return spec

@@ -33,8 +33,14 @@ class Reader:
         self._written: dict[str, str] = {}
         """The key as the user wrote it, by the key that it stands for."""
         self._metadata = metadata
-        self._check_object()
-        self._take()
+        if not workload.is_namespace(scaled_object.namespace):
+            shown = _quoted(scaled_object.namespace)
+            self._note("", f"the ScaledObject's namespace {shown}", "expected a namespace")
+            self._wrong.add("namespace")
+        if not workload.is_name(scaled_object.name):
+            shown = _quoted(scaled_object.name)
+            self._note("", f"the ScaledObject's name {shown}", "expected a Kubernetes name")
+        self._take_keys()
 
     @property
     def namespace(self) -> str:
@@ -61,10 +67,12 @@ class Reader:
         Args:
             key: a known key.
             parser: raises ValueError with what it expected.
-            instead: returned when there is no value or a wrong one, so that reading can go on.
+            instead: the answer if there is no value or a wrong one, so that reading can go on.
         """
-        text = self._text(key)
-        if text is None:
+        text = KEYS[key].default
+        if key in self._written:
+            text = self._metadata[self._written[key]].strip()
+        if text is None or key in self._wrong:
             return instead
         try:
             return parser(text)
@@ -78,49 +86,44 @@ class Reader:
         self._note(self._written.get(key, key), self._shown_entry(key), why)
 
     def raise_mistakes(self) -> None:
-        """Raise one SpecError with all mistakes, if there are any."""
-        if self._mistakes:
-            message = _message(self._scaled_object, self._mistakes)
-            raise errors.SpecError(message, tuple(self._mistakes))
+        """Raise one SpecError with all mistakes, if there are any.
+
+        Its message has a line for each mistake, and the number of those that are past the limit.
+        """
+        if not self._mistakes:
+            return
+        count = "1 mistake" if len(self._mistakes) == 1 else f"{len(self._mistakes)} mistakes"
+        namespace, name = map(_escaped, self._scaled_object)
+        lines = [f"{count} in the trigger of ScaledObject {namespace}/{name}:"]
+        room = _MESSAGE_LIMIT - _bytes_sent(lines[0])
+        for number, mistake in enumerate(self._mistakes):
+            line = f"- {mistake.what}; {mistake.advice}"
+            line = line.encode("ascii", "backslashreplace").decode("ascii")
+            room -= _bytes_sent(line)
+            if room < 0:
+                lines.append(f"... and {len(self._mistakes) - number} more")
+                break
+            lines.append(line)
+        raise errors.SpecError("\n".join(lines), tuple(self._mistakes))
 
     def _note(self, key: str, what: str, advice: str) -> None:
         self._mistakes.append(errors.Mistake(key, what, advice))
 
-    def _check_object(self) -> None:
-        if not workload.is_namespace(self._scaled_object.namespace):
-            shown = _quoted(self._scaled_object.namespace)
-            self._note("", f"the ScaledObject's namespace {shown}", "expected a namespace")
-            self._wrong.add("namespace")
-        if not workload.is_name(self._scaled_object.name):
-            shown = _quoted(self._scaled_object.name)
-            self._note("", f"the ScaledObject's name {shown}", "expected a Kubernetes name")
-
-    def _take(self) -> None:
+    def _take_keys(self) -> None:
         if len(self._metadata) > _KEYS_LIMIT:
             self._note("", f"{len(self._metadata)} keys", f"expected at most {_KEYS_LIMIT}")
             self.raise_mistakes()
         for written in sorted(self._metadata):
             key = written.removesuffix(FROM_ENV)
-            if key in KEYS:
-                self._take_known(key, written)
-            elif not is_of_keda(written):
-                self._note(written, f"{_quoted(written)}: unknown key", hint(written))
-
-    def _take_known(self, key: str, written: str) -> None:
-        if key in self._written:
-            self.refuse(key, f"{written} is given as well; expected one of the two")
-            return
-        self._written[key] = written
-        if len(self._metadata[written]) > _VALUE_LIMIT:
-            self.refuse(key, f"expected at most {_VALUE_LIMIT} characters")
-
-    def _text(self, key: str) -> str | None:
-        """Return the text to parse; None if there is none or the key was refused already."""
-        if key in self._wrong:
-            return None
-        if key in self._written:
-            return self._metadata[self._written[key]].strip()
-        return KEYS[key].default
+            if key not in KEYS:
+                if not is_of_keda(written):
+                    self._note(written, f"{_quoted(written)}: unknown key", hint(written))
+            elif key in self._written:
+                self.refuse(key, f"{written} is given as well; expected one of the two")
+            else:
+                self._written[key] = written
+                if len(self._metadata[written]) > _VALUE_LIMIT:
+                    self.refuse(key, f"expected at most {_VALUE_LIMIT} characters")
 
     def _shown_entry(self, key: str) -> str:
         written = self._written.get(key, key)
@@ -133,23 +136,6 @@ class Reader:
         if written.endswith(FROM_ENV):
             return f"{written}: a value of {len(value)} characters from the environment"
         return f"{written}: {_quoted(value)}"
-
-
-def _message(scaled_object: ScaledObject, mistakes: list[errors.Mistake]) -> str:
-    """Return one line per mistake below a heading, and how many more there are past the limit."""
-    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    name = f"{_escaped(scaled_object.namespace)}/{_escaped(scaled_object.name)}"
-    lines = [f"{count} in the trigger of ScaledObject {name}:"]
-    room = _MESSAGE_LIMIT - _bytes_sent(lines[0])
-    for number, mistake in enumerate(mistakes):
-        line = f"- {mistake.what}; {mistake.advice}"
-        line = line.encode("ascii", "backslashreplace").decode("ascii")
-        room -= _bytes_sent(line)
-        if room < 0:
-            lines.append(f"... and {len(mistakes) - number} more")
-            break
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def _bytes_sent(line: str) -> int:

@@ -15,7 +15,7 @@ from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OwnQuery, Signal
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 from keda_gpu_scaler.trigger import values
-from keda_gpu_scaler.trigger.access import Access, Namespaces
+from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.reader import Reader
 
 EVERY_POD = "every pod of the query"
@@ -36,7 +36,13 @@ _NO_WORKLOAD = (
 
 def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
     """Return which pods are measured, and their name for logs and errors."""
-    namespace = _namespace(reader, access.others)
+    namespace = reader.read("namespace", values.namespace, reader.namespace)
+    if namespace != reader.namespace and namespace not in access.others:
+        reader.refuse(
+            "namespace",
+            "expected the ScaledObject's own; another one has to be in "
+            "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler",
+        )
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
     if not any(map(reader.has, ("workload", "podPattern", "query"))):
@@ -52,11 +58,7 @@ def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
 def query(reader: Reader, access: Access, pods: PodSelector, source: str) -> OwnQuery | None:
     """Return the custom PromQL as it is sent, if there is any.
 
-    Args:
-        reader: reads the trigger.
-        access: what its ScaledObject is allowed.
-        pods: the measured pods.
-        source: the source that the trigger asks; empty if it names none that it may use.
+    The source is empty if the trigger names none that it may use.
     """
     if not reader.has("query"):
         return None
@@ -82,10 +84,10 @@ def signal(reader: Reader) -> Signal:
     """Return what is measured; with the user's own query a number, unless `signal` is given."""
     if reader.has("query") and not reader.has("signal"):
         return Signal.NUMBER
-    found = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
-    if found is Signal.NUMBER and not reader.has("query"):
+    given = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
+    if given is Signal.NUMBER and not reader.has("query"):
         reader.refuse("signal", "expected one that exporters show; this one is for query")
-    return found
+    return given
 
 
 def source(reader: Reader, access: Access) -> str:
@@ -101,18 +103,6 @@ def refuse_other_languages(reader: Reader, access: Access, key: str, source: str
         )
     if source in access.influxql_sources:
         reader.refuse(key, f"expected a source that understands PromQL: {source} is an InfluxDB")
-
-
-def _namespace(reader: Reader, others: Namespaces) -> str:
-    """Return the namespace of the pods: the trigger's own, or one that others may measure."""
-    namespace = reader.read("namespace", values.namespace, reader.namespace)
-    if namespace != reader.namespace and namespace not in others:
-        reader.refuse(
-            "namespace",
-            "expected the ScaledObject's own; another one has to be in "
-            "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler",
-        )
-    return namespace
 
 
 def profile(reader: Reader, signal: Signal) -> str:
@@ -187,9 +177,7 @@ _OF_PRESET = ("demandRouter", "demandModel")
 def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
     """Return the pods of activationWorkload: their GPUs keep this workload active as well.
 
-    Args:
-        reader: reads the trigger.
-        pods: the measured pods; the others are in the same namespace.
+    They are in the namespace of `pods`, the measured ones.
     """
     key = "activationWorkload"
     if not reader.has(key):
@@ -200,12 +188,12 @@ def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
             "expected none with query, which shows only what it is written for; a demandQuery can "
             "ask about another workload",
         )
-    found = reader.read(key, lambda text: workload.parse(text, pods.namespace), None)
-    if found == pods:
+    neighbour_pods = reader.read(key, lambda text: workload.parse(text, pods.namespace), None)
+    if neighbour_pods == pods:
         reader.refuse(
             key, "expected another workload: the GPUs of this one keep it active by themselves"
         )
-    return found
+    return neighbour_pods
 
 
 def demand(
@@ -213,28 +201,29 @@ def demand(
 ) -> DemandSpec | None:
     """Return what the trigger says of the demand; its other keys need a demandQuery or a preset.
 
-    Args:
-        reader: reads the trigger.
-        access: what its ScaledObject is allowed.
-        source: the source that the trigger asks; empty if it names none that it may use.
-        aggregation: how the trigger aggregates over replicas.
-        pods: the measured pods.
+    The source is empty if the trigger names none that it may use.
     """
-    named = reader.has("demandPreset")
-    if not named:
+    has_preset = reader.has("demandPreset")
+    if not has_preset:
         for key in filter(reader.has, _OF_PRESET):
             reader.refuse(key, "expected demandPreset with it")
         if not reader.has("demandQuery"):
             for key in filter(reader.has, _OF_DEMAND):
                 reader.refuse(key, "expected demandQuery or demandPreset with it")
             return None
-    preset = _preset(reader, access, source) if named else None
+    preset = _preset(reader, access, source) if has_preset else None
     is_of_pods = preset is not None and not preset.is_of_router
     empty = OnEmpty.INACTIVE if is_of_pods else OnEmpty.ERROR
     return DemandSpec(
-        text=_preset_text(reader, preset, pods) if named else _text(reader, access, source, pods),
+        text=(
+            _preset_text(reader, preset, pods)
+            if has_preset
+            else _query_text(reader, access, source, pods)
+        ),
         activation_threshold=reader.read("demandActivationThreshold", values.level, 0.0),
-        threshold=_threshold(reader, aggregation, None if preset is None else preset.threshold),
+        threshold=_demand_threshold(
+            reader, aggregation, None if preset is None else preset.threshold
+        ),
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
         preset="" if preset is None else preset.name,
         is_of_pods=is_of_pods,
@@ -261,10 +250,10 @@ def signal_warnings(spec: DemandSpec | None) -> Iterator[str]:
         )
 
 
-def _text(reader: Reader, access: Access, source: str, pods: PodSelector) -> str:
+def _query_text(reader: Reader, access: Access, source: str, pods: PodSelector) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
     if source in access.influxql_sources:
-        return _influxql(reader, access.own_promql)
+        return _influxql_text(reader, access.own_promql)
     refuse_other_languages(reader, access, "demandQuery", source)
     policy, namespace, values = access.own_promql, reader.namespace, _placeholders(reader, pods)
     return reader.read(
@@ -289,8 +278,8 @@ def _preset_text(reader: Reader, preset: Preset | None, pods: PodSelector) -> st
     model = reader.read("demandModel", values.model, "")
     if preset is None:
         return ""
-    asked = router if preset.is_of_router else pods
-    text = "" if asked is None else presets.promql(preset, asked, model)
+    selector = router if preset.is_of_router else pods
+    text = "" if selector is None else presets.promql(preset, selector, model)
     if len(text.encode()) > LONGEST_BYTES:
         reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
     return text
@@ -310,7 +299,7 @@ def _check_keys(reader: Reader, preset: Preset) -> None:
             reader.refuse("demandModel", "expected the name of a model as requests write it")
 
 
-def _influxql(reader: Reader, policy: promql.Policy) -> str:
+def _influxql_text(reader: Reader, policy: promql.Policy) -> str:
     """Return the expression for an InfluxDB, where it cannot be confined to a namespace."""
     if policy is not promql.Policy.ALLOW:
         reader.refuse(
@@ -328,7 +317,9 @@ def _influxql(reader: Reader, policy: promql.Policy) -> str:
     return text
 
 
-def _threshold(reader: Reader, aggregation: Aggregation, usual: float | None) -> float | None:
+def _demand_threshold(
+    reader: Reader, aggregation: Aggregation, usual: float | None
+) -> float | None:
     """Return the target; the HPA must treat a demand as a sum, so no average is allowed."""
     threshold = reader.read("demandThreshold", values.target, usual)
     if threshold is not None and aggregation is Aggregation.AVERAGE:

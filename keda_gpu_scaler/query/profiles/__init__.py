@@ -99,14 +99,16 @@ def metric_sources(
 ) -> list[MetricSource]:
     """Return the metric sources of a profile for a signal, the preferred exporter first.
 
-    Args:
-        profile: a name of the table, or `auto`.
-        signal: what is read.
-        found: the exporters beside dcgm-exporter that `auto` looks for.
+    `found` are the exporters beside dcgm-exporter that the profile `auto` looks for.
     """
+    if profile == AUTO:
+        others = [PROFILES[name].conventions for name in DETECTED if name in found]
+        exporters = [dcgm.AUTO_SCHEMES, *others]
+    else:
+        exporters = [PROFILES[profile].conventions]
     return [
         MetricSource(convention.labels, convention.measures[signal], rank)
-        for rank, conventions in enumerate(_exporters(profile, found))
+        for rank, conventions in enumerate(exporters)
         for convention in conventions
         if signal in convention.measures
     ]
@@ -121,8 +123,8 @@ def metric_names(profile: str, signal: Signal) -> frozenset[tuple[str, str]]:
     """Return the metrics that a signal is read from, as label and name: `__name__` and the name."""
     return frozenset(
         ("__name__", metric.name)
-        for way in metric_sources(profile, signal)
-        for metric in way.measure.metrics
+        for metric_source in metric_sources(profile, signal)
+        for metric in metric_source.measure.metrics
     )
 
 
@@ -134,28 +136,19 @@ def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
     return None
 
 
-def _exporters(profile: str, found: Collection[str]) -> Iterator[tuple[LabelConvention, ...]]:
-    if profile == AUTO:
-        yield dcgm.AUTO_SCHEMES
-        yield from (PROFILES[name].conventions for name in DETECTED if name in found)
-    else:
-        yield PROFILES[profile].conventions
-
-
 def _every_scheme() -> Iterator[LabelConvention]:
     yield from dcgm.AUTO_SCHEMES
     for profile in PROFILES.values():
         yield from profile.conventions
 
 
-def _conventions() -> Iterator[Labels]:
-    """Yield each pair of pod labels once, and last those where `pod` may be the exporter's own."""
-    known = {(one.labels.namespace, one.labels.pod): one.labels for one in _every_scheme()}
-    yield from sorted(known.values(), key=lambda labels: labels.may_name_exporter)
-
-
 _SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)
-_CONVENTIONS = tuple(_conventions())
+_LABELS_BY_POD_LABELS = {
+    (convention.labels.namespace, convention.labels.pod): convention.labels
+    for convention in _every_scheme()
+}
+_CONVENTIONS = sorted(_LABELS_BY_POD_LABELS.values(), key=lambda labels: labels.may_name_exporter)
+"""Each pair of pod labels once, and last those where `pod` may be the exporter's own."""
 NAMESPACE_LABELS = tuple(dict.fromkeys(labels.namespace for labels in _CONVENTIONS))
 """Every label that can name the namespace of a workload's pod; the last is `namespace` itself."""
 POD_LABELS = tuple(dict.fromkeys(labels.pod for labels in _CONVENTIONS))

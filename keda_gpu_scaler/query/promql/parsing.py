@@ -71,18 +71,15 @@ def _without_literals(found: Sequence[Token]) -> tuple[str, list[_Literal]]:
             sign = found[place - 1].text if place else ""
             if sign in _SIGNS:
                 pieces[-1] = pieces[-1].replace(sign, "=")
-            hidden.append(_Literal(sign if sign in _SIGNS else "=", _unquoted(token)))
+            try:
+                literal = unquoted(token.text)
+            except ValueError as error:
+                raise MisplacedError(token.start, str(error)) from error
+            hidden.append(_Literal(sign if sign in _SIGNS else "=", literal))
             piece = f'"{len(hidden) - 1}"'
         pieces.append(f" {piece}" if token.start > end else piece)
         end = token.end
     return "".join(pieces), hidden
-
-
-def _unquoted(token: Token) -> str:
-    try:
-        return unquoted(token.text)
-    except ValueError as error:
-        raise MisplacedError(token.start, str(error)) from error
 
 
 class _Reader:
@@ -121,8 +118,10 @@ class _Reader:
     def _selector(self, given: Any) -> tree.Selector:  # noqa: ANN401
         name = () if given.name is None else (Matcher("__name__", "=", given.name),)
         always = (*name, *map(self._matcher, given.matchers.matchers))
-        others = [(*always, *map(self._matcher, one)) for one in given.matchers.or_matchers]
-        return tree.Selector(tuple(others) or (always,), _shift(given))
+        alternatives = [
+            (*always, *map(self._matcher, matchers)) for matchers in given.matchers.or_matchers
+        ]
+        return tree.Selector(tuple(alternatives) or (always,), _shift(given))
 
     def _matcher(self, given: Any) -> Matcher:  # noqa: ANN401
         value = self._hidden[int(given.value)]

@@ -70,27 +70,21 @@ def filled(text: str, values: Values) -> str:
             nothing to fill in.
     """
     try:
-        found = tokens(text)
+        query_tokens = tokens(text)
     except MisplacedError:
         return text  # its reader says what is wrong with it
-    _check_quoted(found)
+    _check_quoted(query_tokens)
     pieces, end = list[str](), 0
-    for token, place in _literals(found):
-        meant = _meant(token)
-        if meant is None:
-            continue
+    for token, place in _literals(query_tokens):
+        try:
+            meant = unquoted(token.text)
+        except ValueError:
+            continue  # likewise
         inside = _Filling(token.start, place, values).filled(meant)
         if inside != meant:
             pieces += [text[end : token.start], quoted(inside)]
             end = token.end
     return "".join([*pieces, text[end:]])
-
-
-def _meant(token: Token) -> str | None:
-    try:
-        return unquoted(token.text)
-    except ValueError:
-        return None
 
 
 def _check_quoted(found: Sequence[Token]) -> None:
@@ -133,8 +127,8 @@ def _place(before: str, argument: tuple[str, int]) -> _Place:
 def _nearest(name: str) -> str:
     """Return the placeholder that a name is like; empty where there is none."""
     bare = re.sub("[ _-]", "", name[:40].lower())
-    found = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
-    return f"{{{_BY_LOWER_CASE[found[0]]}}}" if found else ""
+    nearest = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
+    return f"{{{_BY_LOWER_CASE[nearest[0]]}}}" if nearest else ""
 
 
 class _Filling:

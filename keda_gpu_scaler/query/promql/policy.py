@@ -124,12 +124,8 @@ def parsed_matchers(text: str) -> tuple[Matcher, ...]:
 def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
     """Return a query with a source's matchers added to every selector.
 
-    Args:
-        text: a PromQL expression, of the scaler's own or of a user's that was judged.
-        matchers: what to add; if a selector has a matcher on the label already, both apply.
-
-    Raises:
-        ValueError: the text is not PromQL.
+    The query is the scaler's own, or a user's that was judged. If a selector has a matcher on the
+    same label already, both apply.
     """
     if not matchers:
         return text
@@ -151,7 +147,12 @@ def _allowed(
             "none: custom PromQL is denied here; the operator can allow it with "
             "KEDA_GPU_SCALER_OWN_PROMQL"
         )
-    filled = _filled(text, values)
+    filled = text
+    if values is not None and len(text) <= reading.CHARACTERS:
+        try:
+            filled = placeholders.filled(text, values)
+        except MisplacedError as error:
+            raise reading.misplaced(text, error) from error
     root = read(text)  # the places in its mistakes are those of what the user wrote
     if filled != text:
         root = read(filled, reading.FILLED_CHARACTERS)
@@ -172,15 +173,6 @@ def _allowed(
         )
     more = partial(_confining_matchers, namespace=namespace)
     return tree.text_of(root, more), root, more
-
-
-def _filled(text: str, values: Values | None) -> str:
-    if values is None or len(text) > reading.CHARACTERS:
-        return text
-    try:
-        return placeholders.filled(text, values)
-    except MisplacedError as error:
-        raise reading.misplaced(text, error) from error
 
 
 def _confining_matchers(matchers: Sequence[Matcher], namespace: str) -> list[Matcher]:

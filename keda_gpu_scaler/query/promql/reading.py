@@ -53,15 +53,7 @@ _GIVEN = {
 
 
 def expression(text: str, longest: int = CHARACTERS) -> Node:
-    """Return the tree of an expression of any type.
-
-    Args:
-        text: what the user wrote.
-        longest: how many characters it may have.
-
-    Raises:
-        ValueError: it is not PromQL, or too large.
-    """
+    """Return the tree of an expression of any type, of at most `longest` characters."""
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
     if len(text) > longest:
@@ -78,11 +70,7 @@ def expression(text: str, longest: int = CHARACTERS) -> Node:
 
 
 def instant_vector(text: str, longest: int = CHARACTERS) -> Node:
-    """Return the tree of an expression that gives an instant vector.
-
-    Raises:
-        ValueError: it gives something else, or is not PromQL.
-    """
+    """Return the tree of an expression that gives an instant vector."""
     root = expression(text, longest)
     given = tree.kind(root)
     if given is not Kind.VECTOR:
@@ -91,11 +79,7 @@ def instant_vector(text: str, longest: int = CHARACTERS) -> Node:
 
 
 def number(text: str, longest: int = CHARACTERS) -> Node:
-    """Return the tree of an expression that can give one number: a scalar, or a vector of one.
-
-    Raises:
-        ValueError: it gives something else, or is not PromQL.
-    """
+    """Return the tree of an expression that can give one number: a scalar, or a vector of one."""
     root = expression(text, longest)
     given = tree.kind(root)
     if given not in (Kind.VECTOR, Kind.SCALAR):
@@ -104,48 +88,52 @@ def number(text: str, longest: int = CHARACTERS) -> Node:
 
 
 def _tree_of(text: str) -> Node:
-    found = tokens(text)
-    if len(found) > _TOKENS:
+    query_tokens = tokens(text)
+    if len(query_tokens) > _TOKENS:
         raise ValueError(f"a PromQL expression of at most {_TOKENS} names, numbers and signs")
-    check_numbers(found)
+    check_numbers(query_tokens)
     from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
 
     try:
-        return parsing.tree_of(found)
+        return parsing.tree_of(query_tokens)
     except MisplacedError:
         raise
     except ValueError as error:
-        raise _mistake(found, str(error)) from error
+        raise _mistake(query_tokens, str(error)) from error
 
 
-def _mistake(found: Sequence[Token], words: str) -> ValueError:
+def _mistake(query_tokens: Sequence[Token], words: str) -> ValueError:
     """Return the parser's refusal in plain words, with a place if its tokens show one."""
-    named = _FUNCTION.search(words)
-    if named is None:
-        shown, position = _QUOTED.sub("...", _REPEATED.sub("", words)), unmatched(found)
+    function = _FUNCTION.search(words)
+    if function is None:
+        message, position = _QUOTED.sub("...", _REPEATED.sub("", words)), unmatched(query_tokens)
     else:
-        pairs = ((one.start, one.text + after.text) for one, after in pairwise(found))
-        calls = (start for start, text in pairs if text == f"{named[1]}(")
-        shown, position = words, next(calls, None)
+        pairs = ((token.start, token.text + after.text) for token, after in pairwise(query_tokens))
+        calls = (start for start, text in pairs if text == f"{function[1]}(")
+        message, position = words, next(calls, None)
     if position is None:
-        return ValueError(f"a PromQL expression: {_PLAIN.get(shown, shown)}")
-    return MisplacedError(position, shown)
+        return ValueError(f"a PromQL expression: {_PLAIN.get(message, message)}")
+    return MisplacedError(position, message)
 
 
 def _check_patterns(root: Node) -> None:
     """Refuse patterns that RE2 cannot read or that are huge, and selectors of everything."""
-    read = _Patterns()
+    patterns = _Patterns()
     for node, _ in tree.nodes(root):
         match node:
             case Selector(alternatives):
-                take_none = [read.takes_none(one) for given in alternatives for one in given]
+                take_none = [
+                    patterns.takes_none(matcher)
+                    for matchers in alternatives
+                    for matcher in matchers
+                ]
                 if all(take_none):
                     raise ValueError(
                         "a PromQL expression whose selectors each name a metric, or a label that "
                         "has to be there"
                     )
             case Call("label_replace", [*_, Text(pattern)]):
-                read.compiled(pattern)
+                patterns.compiled(pattern)
 
 
 class _Patterns:
@@ -183,11 +171,6 @@ def _compiled(pattern: str) -> Any:  # noqa: ANN401
 
 def misplaced(text: str, error: MisplacedError) -> ValueError:
     """Return the words for what is wrong at one place of a text."""
-    return ValueError(f"a PromQL expression: {_in_words(text, error.position)}: {error}")
-
-
-def _in_words(text: str, position: int) -> str:
-    """Return a position as line and column, counted from 1."""
-    line = text.count("\n", 0, position) + 1
-    column = position - text.rfind("\n", 0, position)
-    return f"line {line}, column {column}"
+    line = text.count("\n", 0, error.position) + 1
+    column = error.position - text.rfind("\n", 0, error.position)
+    return ValueError(f"a PromQL expression: line {line}, column {column}: {error}")

@@ -52,12 +52,8 @@ class MisplacedError(ValueError):
 
 
 def tokens(text: str) -> list[Token]:
-    """Return the tokens of a text.
-
-    Raises:
-        MisplacedError: a quote is never closed, or a character outside quotes is not ASCII.
-    """
-    found = []
+    """Return the tokens of a text; refuse an open quote, and non-ASCII text outside quotes."""
+    query_tokens = []
     for match in _TOKEN.finditer(text):
         kind = str(match.lastgroup)
         if kind == "sign" and match[0] in _QUOTES:
@@ -65,21 +61,21 @@ def tokens(text: str) -> list[Token]:
         if kind == "sign" and not match[0].isascii():
             raise MisplacedError(match.start(), "unexpected character")
         if kind != "space":
-            found.append(Token(kind, match[0], match.start()))
-    return found
+            query_tokens.append(Token(kind, match[0], match.start()))
+    return query_tokens
 
 
-def unmatched(found: Sequence[Token]) -> int | None:
+def unmatched(query_tokens: Sequence[Token]) -> int | None:
     """Return the position of a bracket that lacks its other half; None: there is none."""
-    left_open: list[Token] = []
-    for token in found:
+    open_brackets: list[Token] = []
+    for token in query_tokens:
         if token.text in _CLOSING:
-            left_open.append(token)
+            open_brackets.append(token)
         elif token.text in _ENDS and (
-            not left_open or _CLOSING[left_open.pop().text] != token.text
+            not open_brackets or _CLOSING[open_brackets.pop().text] != token.text
         ):
             return token.start
-    return left_open[-1].start if left_open else None
+    return open_brackets[-1].start if open_brackets else None
 
 
 _KEYWORD = "(?i:inf|nan|smoothed|anchored|without)"
@@ -121,20 +117,19 @@ def unquoted(literal: str) -> str:
         if quote != "`":
             # Taken apart first: the patterns of the scaler's own queries have thousands of these.
             pieces = written.split(_BACKSLASH)
-            written = b"\\".join(_unescaped(piece, quote.encode()) for piece in pieces)
+            written = b"\\".join(
+                _ESCAPE.sub(lambda escape: _unescaped(escape, quote.encode()), piece)
+                if b"\\" in piece
+                else piece
+                for piece in pieces
+            )
         return written.decode()
     except ValueError:
         raise ValueError(_WRONG) from None
 
 
-def _unescaped(written: bytes, quote: bytes) -> bytes:
-    if b"\\" not in written:
-        return written
-    return _ESCAPE.sub(lambda found: _meant(found, quote), written)
-
-
-def _meant(found: re.Match[bytes], quote: bytes) -> bytes:
-    kind, digits = found.lastgroup, found[found.lastindex or 0]
+def _unescaped(escape: re.Match[bytes], quote: bytes) -> bytes:
+    kind, digits = escape.lastgroup, escape[escape.lastindex or 0]
     match kind:
         case "letter" if digits not in {b"'", b'"'} or digits == quote:
             return bytes([_LETTERS[digits[0]]])
@@ -167,7 +162,7 @@ _LARGEST_TIME = 253_402_300_799.0
 _NOT_FINITE = frozenset({"inf", "nan"})
 
 
-def check_numbers(found: Sequence[Token]) -> None:
+def check_numbers(query_tokens: Sequence[Token]) -> None:
     """Refuse numbers that do not fit their place.
 
     Raises:
@@ -175,7 +170,7 @@ def check_numbers(found: Sequence[Token]) -> None:
             time is not one from 1970 to 9999, or another number is beyond the largest float.
     """
     in_brackets, place, sign = False, "", ""
-    for token in found:
+    for token in query_tokens:
         text = token.text
         if token.kind == "number" or (place == "offset" and text.lower() in _NOT_FINITE):
             _check_number(token, "[" if in_brackets else place, sign)

@@ -218,9 +218,7 @@ def lookbacks(node: Node, outer_seconds: float = 0.0) -> Iterator[Lookback]:
 def most_steps(node: Node, step_seconds: float) -> float:
     """Return how often the innermost expression of nested subqueries is evaluated, at most.
 
-    Args:
-        node: the expression.
-        step_seconds: the step of a subquery that names none.
+    A subquery that names no step has one of `step_seconds`.
     """
     below = max((most_steps(child, step_seconds) for child in children(node)), default=1.0)
     if not isinstance(node, Subquery):
@@ -236,9 +234,9 @@ def is_complete(root: Node) -> bool:
     and none of these, an element is missing only where a series is. The labels of targets and GPUs
     must be real, not written by the query.
     """
-    found = [node for node, _ in nodes(root)]
-    selectors = sum(isinstance(node, Selector) for node in found)
-    return selectors == 1 and not any(map(_may_drop, found))
+    all_nodes = [node for node, _ in nodes(root)]
+    selectors = sum(isinstance(node, Selector) for node in all_nodes)
+    return selectors == 1 and not any(map(_may_drop, all_nodes))
 
 
 def _may_drop(node: Node) -> bool:
@@ -248,14 +246,14 @@ def _may_drop(node: Node) -> bool:
         case Operation():
             return node.sign in _DROPPING or (node.sign in _COMPARISONS and not node.is_bool)
         case Call():
-            return node.name.startswith("absent") or _forges(node)
+            return node.name.startswith("absent") or _may_forge_evidence(node)
         case Selector() | Subquery():
             return node.shift != _UNSHIFTED
         case _:
             return False
 
 
-def _forges(call: Call) -> bool:
+def _may_forge_evidence(call: Call) -> bool:
     """Tell whether a call may write a label that is used as evidence."""
     if call.name not in _RELABELLING:
         return False
@@ -274,12 +272,7 @@ def nothing(matchers: Sequence[Matcher]) -> Sequence[Matcher]:
 
 
 def text_of(node: Node, more: More = nothing) -> str:  # noqa: PLR0911 - one for each kind of node
-    """Return an expression as text.
-
-    Args:
-        node: the expression.
-        more: adds matchers to every selector, and to each alternative within a selector.
-    """
+    """Return an expression as text, with more matchers in each alternative of its selectors."""
     match node:
         case Selector():
             return _selector(node, more) + _shift(node.shift)
@@ -307,7 +300,7 @@ def text_of(node: Node, more: More = nothing) -> str:  # noqa: PLR0911 - one for
             return f"({text_of(node.left, more)}) {_between(node)} ({text_of(node.right, more)})"
 
 
-def _selector(node: Selector, more: More = nothing) -> str:
+def _selector(node: Selector, more: More) -> str:
     """Return a selector in braces, without `offset` and `@`."""
     alternatives = ([*given, *more(given)] for given in node.alternatives)
     return f"{{{' or '.join(','.join(map(str, matchers)) for matchers in alternatives)}}}"
