@@ -91,6 +91,13 @@ class ApiSettings(BaseModel):
     """Whose ScaledObjects may use it: namespaces separated by commas, or * for all."""
 
 
+def _check_namespace_header(header: str, info: ValidationInfo) -> str:
+    # Another value in its place would make a tenant's query one about all namespaces.
+    if header.lower() in {"authorization", *map(str.lower, info.data.get("headers", ()))}:
+        raise ValueError("a header that nothing else sets")
+    return header
+
+
 class PrometheusSettings(ApiSettings):
     """Anything that speaks Prometheus' HTTP API."""
 
@@ -104,7 +111,9 @@ class PrometheusSettings(ApiSettings):
     """What every series has to match, such as cluster="eu-1": one of several clusters."""
     namespace_parameter: values.Parameter | None = None
     """URL parameter with the namespace; each request is then about one namespace."""
-    namespace_header: values.HeaderName | None = None
+    namespace_header: (
+        Annotated[values.HeaderName, AfterValidator(_check_namespace_header)] | None
+    ) = None
     """Header with the namespace; each request is then about one namespace."""
 
     @property

@@ -101,6 +101,13 @@ def test_what_names_the_namespace_makes_a_source_one_for_each(name: str) -> None
     assert PrometheusSettings.model_validate({"url": URL, name: "namespace"}).is_per_namespace
 
 
+@pytest.mark.parametrize("header", ["authorization", "X-Tenant"])
+def test_the_header_of_the_namespace_is_one_that_nothing_else_sets(header: str) -> None:
+    given = {"url": URL, "headers": {"x-tenant": "a"}, "namespace_header": header}
+    with pytest.raises(ValidationError, match="a header that nothing else sets"):
+        PrometheusSettings.model_validate(given)
+
+
 def test_matchers_and_namespaces_show_as_people_write_them() -> None:
     given = {"url": URL, "matchers": 'cluster="eu-1", env!="a"', "namespaces": "b, a"}
     shown = PrometheusSettings.model_validate(given).model_dump(mode="json")
