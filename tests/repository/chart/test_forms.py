@@ -24,9 +24,7 @@ REQUIRED: Mapping[str, dict[str, Any]] = {
     "scrape": {"targets": "http://a"},
     "influxdb": {"url": "http://a", "database": "b"},
 }
-_WRONG_NAME = re.compile(
-    r"at '/settings/sources/([^/']+)': 'allOf' failed\n +- at '[^']*': invalid propertyName"
-)
+_WRONG_IN_SOURCE = re.compile(r"at '/settings/sources/([^/']+)': 'allOf' failed")
 _AT = re.compile(
     r"^ *- at '/settings/(?:sources/([a-z0-9-]+)/([a-z0-9_]+)|([a-z0-9_]+))", flags=re.MULTILINE
 )
@@ -99,8 +97,8 @@ def _let_through(found: Mapping[Place, object], file: Path) -> dict[Place, objec
         charts.template("--values", str(file))
     except subprocess.CalledProcessError as error:
         refused = {(source, key or top) for source, key, top in _AT.findall(error.stderr)}
-        # Helm names another place for a wrong name of a property, but the right source above it.
-        refused |= {(source, "headers") for source in _WRONG_NAME.findall(error.stderr)}
+        # Helm names another place for a wrong name of a header, but the right source above it.
+        refused |= {(source, "headers") for source in _WRONG_IN_SOURCE.findall(error.stderr)}
     else:
         refused = set()
     return {
