@@ -1,7 +1,8 @@
 """Values that end ten minutes after they were last put, and gauges of them."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from cachetools import TTLCache
@@ -50,3 +51,16 @@ def gauge(
         if number is not None:
             family.add_metric(values, number)
     return family
+
+
+def one_of(
+    members: type[StrEnum], held: Iterable[tuple[tuple[str, ...], StrEnum | None]]
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield a sample per key and member: 1 for the member that the key has, 0 for the others.
+
+    A key that has none has no samples.
+    """
+    for key, member_held in held:
+        if member_held is not None:
+            for member in members:
+                yield (*key, member), member is member_held

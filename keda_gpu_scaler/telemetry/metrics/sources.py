@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.metrics.recent import Recent, gauge
+from keda_gpu_scaler.telemetry.metrics.recent import Recent, gauge, one_of
 
 LIMIT = 1_000
 """Combinations of source, signal and profile: a handful, unless a source is per namespace."""
@@ -91,12 +91,7 @@ class Sources(Collector):
             "1 for what says which pods there are, 0 for what does not: kubernetes, "
             "kube-state-metrics or exporters.",
             (*_SOURCE, "evidence"),
-            (
-                ((*name, evidence), source.evidence is evidence)
-                for name, source in sources
-                if source.evidence is not None
-                for evidence in EvidenceSource
-            ),
+            one_of(EvidenceSource, ((name, source.evidence) for name, source in sources)),
         )
         yield gauge(
             "keda_gpu_scaler_snapshot_age_seconds",

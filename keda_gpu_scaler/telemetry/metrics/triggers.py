@@ -15,7 +15,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.retention import TRIGGERS
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.metrics.recent import Recent, gauge
+from keda_gpu_scaler.telemetry.metrics.recent import Recent, gauge, one_of
 
 _Key = tuple[str, str, str]
 _LABELS = ("namespace", "scaled_object", "metric")
@@ -76,23 +76,14 @@ class Triggers(Collector):
             "keda_gpu_scaler_trigger_state",
             "1 for the state the trigger is in, 0 for the others.",
             (*_LABELS, "state"),
-            (
-                ((*key, state), decided.decision.state is state)
-                for key, decided in triggers
-                for state in State
-            ),
+            one_of(State, ((key, decided.decision.state) for key, decided in triggers)),
         )
         yield gauge(
             "keda_gpu_scaler_trigger_evidence",
             "1 for what the last decision rests on, 0 for the others: kubernetes, "
             "kube-state-metrics or exporters.",
             (*_LABELS, "evidence"),
-            (
-                ((*key, evidence), decided.decision.evidence is evidence)
-                for key, decided in triggers
-                if decided.decision.evidence is not None
-                for evidence in EvidenceSource
-            ),
+            one_of(EvidenceSource, ((key, decided.decision.evidence) for key, decided in triggers)),
         )
 
 
