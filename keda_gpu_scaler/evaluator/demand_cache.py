@@ -12,7 +12,6 @@ otherwise. An empty result is an answer too and replaces the one before it.
 import asyncio
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -28,26 +27,37 @@ from keda_gpu_scaler.telemetry import facts
 NOTHING = "its query gives nothing"
 
 
+class _Key(NamedTuple):
+    """What triggers must have in common to share a query."""
+
+    source_key: str
+    """The source as facts name it."""
+    text: str
+
+
 class DemandQuery:
     """One expression at one source, with its last answer."""
 
-    def __init__(  # noqa: PLR0913 - the source, the queries, and how long it waits
+    def __init__(  # noqa: PLR0913 - the query, and how long it waits
         self,
-        source_name: str,
+        key: _Key,
+        owner: str,
         numbers: Numbers,
-        text: str,
         observe: facts.Observer,
         clock: Callable[[], float],
         *,
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
-        self._source_name, self._numbers, self._text = source_name, numbers, text
-        self._observe, self._clock, self._slow_seconds = observe, clock, slow_seconds
+        self._source_name, self._text = key
+        self.owner = owner
+        """The namespace of the ScaledObject that asked first."""
+        self._numbers, self._observe, self._clock = numbers, observe, clock
+        self._slow_seconds = slow_seconds
         self._value: float | None = None
         self._answered_at = self._wanted_at = float("-inf")
         self._sent_at = float("-inf")
         """When the newest query was sent; in the future while it waits for its turn."""
-        self._trouble: str | None = f"source {source_name}: no answer yet"
+        self._trouble: str | None = f"source {self._source_name}: no answer yet"
         """Why the newest query gave no number; None: it did."""
         self._is_prompt = True
         """The last finished query was answered in time, so callers wait for the next one."""
@@ -133,15 +143,6 @@ OVERDUE_SECONDS = 1.0
 """Triggers ask when it is due, or a second later, because one poll gets one decision."""
 
 
-class _Key(NamedTuple):
-    """What triggers must have in common to share a query."""
-
-    source: str
-    source_key: str
-    """The source as facts name it."""
-    text: str
-
-
 class DemandCache:
     """Queries the sources; an expression is added when a trigger first asks for it."""
 
@@ -160,13 +161,8 @@ class DemandCache:
         """
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace, self._slow_seconds = pace, slow_seconds
-        self._demand_queries: dict[_Key, DemandQuery] = {}
-        self._payers: dict[_Key, str] = {}
-        """The namespace of the ScaledObject that asked first for each expression."""
-        self._sharing: Counter[str] = Counter()
-        """How many expressions each source has."""
-        self._taken: Counter[tuple[str, str]] = Counter()
-        """How many of them each namespace has asked for first."""
+        self._demand_queries: dict[str, dict[_Key, DemandQuery]] = {name: {} for name in sources}
+        """By the source; its expressions share its budget."""
         self._looked_at = float("-inf")
         self._next_turn = dict.fromkeys(sources, float("-inf"))
         """When each source's budget has room for one more query."""
@@ -186,8 +182,7 @@ class DemandCache:
         """
         self._drop_idle()
         try:
-            key = self._key(scaled_object, spec, wanted)
-            demand_query = self._find_or_add(key, scaled_object.namespace)
+            demand_query = self._find_or_add(scaled_object.namespace, spec.source, wanted.text)
         except errors.SourceRefusedError as error:
             demand = Demand(None, f"source {spec.source}: {error}")
         else:
@@ -202,7 +197,7 @@ class DemandCache:
         """Return the demand as it is known now, without a query; None: nothing asked for it."""
         if spec.demand is None:
             return None
-        demand_query = self._demand_queries.get(self._key(scaled_object, spec, spec.demand))
+        demand_query = self._find(scaled_object.namespace, spec.source, spec.demand.text)
         return None if demand_query is None else self._demand(demand_query, spec)
 
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
@@ -214,7 +209,7 @@ class DemandCache:
         if spec.demand is None:
             return math.inf
         interval_seconds = self._interval_seconds(spec.source)
-        demand_query = self._demand_queries.get(self._key(scaled_object, spec, spec.demand))
+        demand_query = self._find(scaled_object.namespace, spec.source, spec.demand.text)
         if demand_query is None:
             return interval_seconds
         due_seconds = demand_query.due_seconds(interval_seconds)
@@ -222,57 +217,56 @@ class DemandCache:
 
     async def close(self) -> None:
         """Cancel all running queries."""
-        for demand_query in self._demand_queries.values():
-            await demand_query.close()
+        for demand_queries in self._demand_queries.values():
+            for demand_query in demand_queries.values():
+                await demand_query.close()
 
     def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
         """Return what is known now; where turns are rare, a number is valid for two of them."""
         interval_seconds = self._interval_seconds(spec.source)
         return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
-    def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:
-        source_key = self._sources[spec.source].key(spec.source, scaled_object.namespace)
-        return _Key(spec.source, source_key, wanted.text)
+    def _key(self, namespace: str, source: str, text: str) -> _Key:
+        return _Key(self._sources[source].key(source, namespace), text)
 
-    def _find_or_add(self, key: _Key, namespace: str) -> DemandQuery:
-        """Return the query for a key, new if needed; raise if there are too many already."""
-        demand_query = self._demand_queries.get(key)
-        if demand_query is None:
-            if self._sharing[key.source] >= QUERIES_PER_SOURCE:
-                message = f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}"
-                raise errors.SourceRefusedError(message)
-            if self._taken[key.source, namespace] >= QUERIES_PER_NAMESPACE:
-                message = f"{TOO_MANY} of {namespace}, more than {QUERIES_PER_NAMESPACE:,}"
-                raise errors.SourceRefusedError(message)
-            numbers = self._sources[key.source].within(namespace).numbers
-            demand_query = self._demand_queries[key] = DemandQuery(
-                key.source_key,
-                numbers,
-                key.text,
-                self._observe,
-                self._clock,
-                slow_seconds=self._slow_seconds,
-            )
-            self._payers[key] = namespace
-            self._sharing[key.source] += 1
-            self._taken[key.source, namespace] += 1
-        return demand_query
+    def _find(self, namespace: str, source: str, text: str) -> DemandQuery | None:
+        return self._demand_queries[source].get(self._key(namespace, source, text))
+
+    def _find_or_add(self, namespace: str, source: str, text: str) -> DemandQuery:
+        """Return the query of an expression, new if needed; raise if there are too many already."""
+        demand_query = self._find(namespace, source, text)
+        if demand_query is not None:
+            return demand_query
+        demand_queries = self._demand_queries[source]
+        if len(demand_queries) >= QUERIES_PER_SOURCE:
+            raise errors.SourceRefusedError(f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}")
+        owners = [demand_query.owner for demand_query in demand_queries.values()]
+        if owners.count(namespace) >= QUERIES_PER_NAMESPACE:
+            message = f"{TOO_MANY} of {namespace}, more than {QUERIES_PER_NAMESPACE:,}"
+            raise errors.SourceRefusedError(message)
+        numbers = self._sources[source].within(namespace).numbers
+        if numbers is None:
+            raise errors.SourceRefusedError("it understands no demandQuery")
+        key = self._key(namespace, source, text)
+        demand_queries[key] = DemandQuery(
+            key, namespace, numbers, self._observe, self._clock, slow_seconds=self._slow_seconds
+        )
+        return demand_queries[key]
 
     def _drop_idle(self) -> None:
         """Forget unused expressions from time to time, to query the others more often."""
         if self._clock() < self._looked_at + LOOK_SECONDS:
             return
         self._looked_at = self._clock()
-        for key, demand_query in list(self._demand_queries.items()):
-            if demand_query.is_idle(FORGET_SECONDS):
-                demand_query.cancel()
-                del self._demand_queries[key], self._payers[key]
-        self._sharing = Counter(key.source for key in self._payers)
-        self._taken = Counter((key.source, payer) for key, payer in self._payers.items())
+        for demand_queries in self._demand_queries.values():
+            for key, demand_query in list(demand_queries.items()):
+                if demand_query.is_idle(FORGET_SECONDS):
+                    demand_query.cancel()
+                    del demand_queries[key]
 
     def _interval_seconds(self, source: str) -> float:
         """Return the interval of one expression, given how many share the source's budget."""
-        share_seconds = self._sharing[source] / self._pace.queries_per_second
+        share_seconds = len(self._demand_queries[source]) / self._pace.queries_per_second
         return max(self._pace.interval_seconds, share_seconds)
 
     def _reserve_turn(self, source: str) -> float:

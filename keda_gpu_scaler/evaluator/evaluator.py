@@ -15,9 +15,9 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, memory, recommendation
 from keda_gpu_scaler.decision.decision import Decision, unknown
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
-from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecisions
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, NoAlerts, ScaleTargets, Source
-from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SharedSnapshot, SnapshotCache
+from keda_gpu_scaler.evaluator.gpu_decisions import decide_gpus, decide_neighbour
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
+from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     Answer,
     GpuDecision,
@@ -67,8 +67,9 @@ class Evaluator:
         a source. `is_observing`: neither KEDA nor the HPA asks, so a workload that was never seen
         is unknown.
         """
-        self._targets, self._observe, self._clock = targets, observe, clock
-        self._alerts = alerts or NoAlerts()
+        self._sources, self._targets = sources, targets
+        self._observe, self._clock = observe, clock
+        self._alerts, self._is_observing = alerts, is_observing
         self._slow_seconds, self._give_up_seconds = slow_seconds, give_up_seconds
         self._snapshot_cache = SnapshotCache(
             sources,
@@ -76,9 +77,6 @@ class Evaluator:
             give_up_seconds=give_up_seconds,
             clock=clock,
             slow_seconds=slow_seconds,
-        )
-        self._gpu_decisions = GpuDecisions(
-            self._snapshot_cache.step_seconds, give_up_seconds, is_observing=is_observing
         )
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
@@ -93,16 +91,21 @@ class Evaluator:
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation the decision can change."""
+        step_seconds = self._sources[spec.source].samples.step_seconds
         due_seconds = self._demands.due_seconds(scaled_object, spec)
-        return max(
-            SAME_POLL_SECONDS, min(self._snapshot_cache.step_seconds(spec.source), due_seconds)
-        )
+        return max(SAME_POLL_SECONDS, min(step_seconds, due_seconds))
 
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None]
     ) -> contextlib.AbstractContextManager[None]:
         """Call `call` whenever an alert for it begins or ends, while the context lasts."""
+        if self._alerts is None:
+            return contextlib.nullcontext()
         return self._alerts.listen(scaled_object, call)
+
+    def _firing(self, scaled_object: ScaledObject) -> str | None:
+        """Return the name of an alert that fires for it now; None: no alert fires."""
+        return None if self._alerts is None else self._alerts.firing(scaled_object)
 
     async def evaluate(
         self,
@@ -121,92 +124,92 @@ class Evaluator:
         allowed_seconds = _allowed_seconds(timeout_seconds)
         deadline = self._clock() + allowed_seconds
         is_hpa = timeout_seconds is not None and not wait_for_fresh  # a stream asks to wait
-        tracked, target_error = await self._track(scaled_object, spec, allowed_seconds)
-        if target_error is not None:
-            gpu = await self._decide_without_target(tracked, target_error, deadline)
-        else:
+        tracked = await self._track(scaled_object, spec, allowed_seconds)
+        if tracked.target_error is None:
             now, previous = self._clock(), tracked.answer
             tracked.hpa_calls.note(now, is_hpa=is_hpa)
             if (
                 previous is not None
                 and now - previous.at < SAME_POLL_SECONDS
-                and previous.alert == self._alerts.firing(scaled_object)
+                and previous.alert == self._firing(scaled_object)
             ):
                 return previous.decision
-            try:
-                reading = await self._read(
-                    tracked,
-                    deadline,
-                    wait_for_fresh=wait_for_fresh or is_hpa,
-                    wait_for_recovery=not is_hpa,  # few HPA workers can wait
-                )
-                gpu = self._gpu_decisions.decide(tracked, reading)
-            except errors.SourceRefusedError as error:
-                gpu = _refused(tracked.spec, error)
-        is_poll = not is_hpa and target_error is None
-        decided, alert, demand = await self._activate(tracked, gpu, deadline, is_poll=is_poll)
-        self._remember(tracked, gpu, decided, alert, demand)
-        return decided
+        gpu, reading = await self._decide(
+            tracked,
+            deadline,
+            wait_for_fresh=wait_for_fresh or is_hpa,
+            wait_for_recovery=not is_hpa,  # few HPA workers can wait
+        )
+        is_poll = not is_hpa and tracked.target_error is None
+        answer = await self._answer(tracked, gpu, reading, deadline, is_poll=is_poll)
+        return answer.decision
 
     async def _track(
         self, scaled_object: ScaledObject, spec: TriggerSpec, allowed_seconds: float
-    ) -> tuple[TrackedTrigger, str | None]:
-        """Return the trigger with the pods of its scale target, or why these are not known."""
+    ) -> TrackedTrigger:
+        """Return the trigger, with the pods of its scale target or why these are not known."""
         pods, target_error = None, None
-        if isinstance(spec.pods, ScaleTarget) and self._targets is not None:
-            try:
-                pods = await self._targets.target(scaled_object, allowed_seconds)
-            except errors.SourceError as error:
-                target_error = str(error)
-        return self._triggers.track(scaled_object, spec, self._clock(), pods), target_error
+        if isinstance(spec.pods, ScaleTarget):
+            target_error = "the pods of its scale target are not known"
+            if self._targets is not None:
+                try:
+                    pods = await self._targets.target(scaled_object, allowed_seconds)
+                    target_error = None
+                except errors.SourceError as error:
+                    target_error = str(error)
+        tracked = self._triggers.track(scaled_object, spec, self._clock(), pods)
+        tracked.target_error = target_error
+        return tracked
 
-    async def _read(
+    async def _decide(
         self,
         tracked: TrackedTrigger,
         deadline: float,
         *,
-        wait_for_fresh: bool = False,
-        wait_for_recovery: bool = False,
-    ) -> Reading:
-        """Return what is known of the trigger's snapshot, as new as can be had before `deadline`.
+        wait_for_fresh: bool,
+        wait_for_recovery: bool,
+    ) -> tuple[GpuDecision, Reading | None]:
+        """Return what the GPUs say, and the reading that says so; None: there is none.
 
-        A poll that would fail while the source is down waits for the source's next answer: it may
-        be back, and KEDA 2.21 closes a connection that nothing else uses after a poll that failed.
+        While the scale target is unknown, only the other workload's GPUs count.
         """
-        shared, spec = self._shared(tracked), tracked.spec
-        await shared.refresh(tracked.snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
+        spec, target_error = tracked.spec, tracked.target_error
+        try:
+            shared = self._snapshot_cache.of(tracked.key, spec, tracked.scaled_object.namespace)
+        except errors.SourceRefusedError as error:
+            return GpuDecision(unknown(spec, f"source {spec.source}: {error}", None)), None
+        if target_error is None or spec.neighbour is not None:
+            await shared.refresh(tracked.snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
         reading = shared.read(tracked.snapshot_query)
         is_forgotten = spec.on_unknown is OnUnknown.HOLD and tracked.memory is None
         would_fail = is_forgotten or spec.on_unknown is OnUnknown.ERROR
         if wait_for_recovery and would_fail and reading.is_cut_off(spec):
             await shared.wait_for_recovery(deadline)
             reading = shared.read(tracked.snapshot_query)
-        return reading
+        if target_error is None:
+            gpu = decide_gpus(
+                tracked, reading, self._give_up_seconds, is_observing=self._is_observing
+            )
+            return gpu, reading
+        decided = unknown(spec, target_error, None)
+        neighbour = decide_neighbour(spec, decided, reading, self._give_up_seconds)
+        return GpuDecision(decided, neighbour), reading
 
-    def _shared(self, tracked: TrackedTrigger) -> SharedSnapshot:
-        namespace = tracked.scaled_object.namespace
-        return self._snapshot_cache.of(tracked.key, tracked.spec, namespace)
-
-    async def _decide_without_target(
-        self, tracked: TrackedTrigger, why: str, deadline: float
-    ) -> GpuDecision:
-        """Return the decision while the scale target is unknown: only the other workload counts."""
-        decided = unknown(tracked.spec, why, None)
-        if tracked.spec.neighbour is None:
-            return GpuDecision(decided)
-        reading = await self._read(tracked, deadline)
-        neighbour = self._gpu_decisions.decide_neighbour(tracked.spec, decided, reading)
-        return GpuDecision(decided, neighbour, source=tracked.key.source)
-
-    async def _activate(
-        self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float, *, is_poll: bool
-    ) -> tuple[Decision, str | None, Demand | None]:
-        """Return the decision with all activation in it, the alert that fires, and the demand.
+    async def _answer(
+        self,
+        tracked: TrackedTrigger,
+        gpu: GpuDecision,
+        reading: Reading | None,
+        deadline: float,
+        *,
+        is_poll: bool,
+    ) -> Answer:
+        """Return the answer with all signals in it; keep it, and report it if it is new.
 
         A poll that would fail without the demand waits for it, as it does for samples.
         """
         scaled_object, spec, decided = tracked.scaled_object, tracked.spec, gpu.decision
-        alert, demand = self._alerts.firing(scaled_object), None
+        alert, demand = self._firing(scaled_object), None
         if gpu.neighbour is not None or alert is not None:
             name = str(spec.neighbour)
             decided = activation.before_demand(decided, name, gpu.neighbour, alert)
@@ -216,27 +219,13 @@ class Evaluator:
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
             )
             decided = activation.with_demand(decided, spec.demand, demand)
-        return decided, alert, demand
-
-    def _remember(
-        self,
-        tracked: TrackedTrigger,
-        gpu: GpuDecision,
-        decided: Decision,
-        alert: str | None,
-        demand: Demand | None,
-    ) -> None:
-        """Keep the answer, and report it if it is new."""
-        scaled_object, spec = tracked.scaled_object, tracked.spec
-        if decided.active and not gpu.decision.active:
+        if decided.active and not gpu.decision.active and reading is not None:
             # Another signal said just now that the workload is active.
-            with contextlib.suppress(errors.SourceRefusedError):
-                reading = self._shared(tracked).read(tracked.snapshot_query)
-                tracked.memory = memory.in_use(reading.present)
+            tracked.memory = memory.in_use(reading.present)
         previous, now = tracked.answer, self._clock()
         if previous is not None and previous.gpu is gpu and previous.decision == decided:
             tracked.answer = previous._replace(at=now, alert=alert, demand=demand)
-            return
+            return tracked.answer
         if (
             previous is not None
             and spec.demand is None
@@ -253,16 +242,17 @@ class Evaluator:
                 spec,
                 decided,
                 gpu.snapshot_age_seconds,
-                gpu.source,
+                tracked.key.source,
                 recommended,
                 None if previous is None else previous.decision,
             )
         )
+        return tracked.answer
 
     @property
     def step_seconds(self) -> float:
         """How often there can be new samples, by the source that has them most often."""
-        return self._snapshot_cache.shortest_step_seconds
+        return min(source.samples.step_seconds for source in self._sources.values())
 
     def summaries(self, namespace: str | None = None) -> Iterator[Summary]:
         """Yield what was answered within ten minutes, by the names of the ScaledObjects.
@@ -289,7 +279,11 @@ class Evaluator:
         waits for its turn.
         """
         newest_first = sorted(
-            self._triggers.of(scaled_object, self._clock()),
+            (
+                tracked
+                for tracked in self._triggers.all(self._clock())
+                if tracked.scaled_object == scaled_object
+            ),
             key=lambda tracked: tracked.answer.at if tracked.answer else -math.inf,
             reverse=True,
         )
@@ -299,59 +293,44 @@ class Evaluator:
     async def record(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Record:
         """Return the record of one trigger, tracked before or not; that is no call."""
         allowed_seconds = min(ANSWER_SECONDS, self._slow_seconds)
-        tracked, target_error = await self._track(scaled_object, spec, allowed_seconds)
-        return await self._record(tracked, target_error)
+        return await self._record(await self._track(scaled_object, spec, allowed_seconds))
 
-    async def _record(self, tracked: TrackedTrigger, target_error: str | None = None) -> Record:
+    async def _record(self, tracked: TrackedTrigger) -> Record:
         deadline = self._clock() + self._slow_seconds
-        spec, source = tracked.spec, tracked.spec.source
-        if isinstance(spec.pods, ScaleTarget):
-            why = target_error or "the pods of its scale target are not known"
-            gpu = await self._decide_without_target(tracked, why, deadline)
-        else:
-            try:
-                reading = await self._read(tracked, deadline, wait_for_recovery=True)
-                gpu = self._gpu_decisions.decide(tracked, reading)
-            except errors.SourceRefusedError as error:
-                gpu = _refused(spec, error)
-        now, view, trouble, lag_seconds = 0.0, None, None, 0.0
-        try:
-            reading = self._shared(tracked).read(tracked.snapshot_query)
-        except errors.SourceRefusedError as error:
-            trouble = str(error)
-        else:
-            if reading.covered is not None:
-                view = reading.covered.of(spec.pods.namespace)
-            now, trouble = reading.now_for(spec), reading.trouble
-            lag_seconds = reading.lag_seconds
+        spec = tracked.spec
+        gpu, reading = await self._decide(
+            tracked, deadline, wait_for_fresh=False, wait_for_recovery=True
+        )
+        covered = None if reading is None else reading.covered
         # As for a poll: one that comes just after it takes the same answer.
-        decided, alert, demand = await self._activate(tracked, gpu, deadline, is_poll=True)
-        self._remember(tracked, gpu, decided, alert, demand)
+        answer = await self._answer(tracked, gpu, reading, deadline, is_poll=True)
+        demand = answer.demand
         if demand is None and spec.demand is not None and spec.demand.threshold is not None:
             # The HPA asks for it, whatever else says active.
             demand = await self._demands.ask(tracked.scaled_object, spec, spec.demand, deadline)
-        exporters = self._snapshot_cache.exporters(source)
+        source = self._sources[spec.source]
+        exporters = None if source.exporters is None else source.exporters()
         # In a thread: of 10,000 pods it takes a third of a second.
         return await asyncio.to_thread(
             build.record,
             build.Answered(
                 scaled_object=tracked.scaled_object,
-                spec=tracked.spec,
-                decision=decided,
-                now=now,
-                view=view,
+                spec=spec,
+                decision=answer.decision,
+                now=0.0 if reading is None else reading.now_for(spec),
+                view=None if covered is None else covered.of(spec.pods.namespace),
                 give_up_seconds=self._give_up_seconds,
-                trouble=trouble,
-                lag_seconds=lag_seconds,
-                source=gpu.source,
-                step_seconds=self._snapshot_cache.step_seconds(source),
+                trouble=gpu.decision.reason if reading is None else reading.trouble,
+                lag_seconds=0.0 if reading is None else reading.lag_seconds,
+                source=tracked.key.source,
+                step_seconds=source.samples.step_seconds,
                 speaks_promql=exporters is not None,
                 exporters=exporters or (),
                 neighbour=gpu.neighbour,
-                alert=self._alerts.firing(tracked.scaled_object),
-                takes_alerts=not isinstance(self._alerts, NoAlerts),
+                alert=answer.alert,
+                takes_alerts=self._alerts is not None,
                 demand=demand,
-                active_by=None if tracked.answer is None else tracked.answer.active_by,
+                active_by=answer.active_by,
             ),
         )
 
@@ -366,10 +345,6 @@ class Evaluator:
             raise ValueError("a trigger without demandQuery was asked for its demand")
         deadline = self._clock() + _allowed_seconds(timeout_seconds)
         return await self._demands.ask(scaled_object, spec, spec.demand, deadline)
-
-
-def _refused(spec: TriggerSpec, error: errors.SourceRefusedError) -> GpuDecision:
-    return GpuDecision(unknown(spec, f"source {spec.source}: {error}", None))
 
 
 _numbers = operator.attrgetter("value", "state", "active", "refused", "expected", "wanted")

@@ -6,10 +6,9 @@ stands behind a port is opened before the evaluator is made, and closed after it
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -27,19 +26,6 @@ class Alerting(Protocol):
         self, scaled_object: ScaledObject, call: Callable[[], None]
     ) -> contextlib.AbstractContextManager[None]:
         """Call `call` whenever an alert for it begins or ends, while the context lasts."""
-
-
-class NoAlerts:
-    """No alerts: the scaler receives none."""
-
-    def firing(self, _scaled_object: ScaledObject) -> str | None:
-        """Return None: no alert fires."""
-
-    def listen(
-        self, _scaled_object: ScaledObject, _call: Callable[[], None]
-    ) -> contextlib.AbstractContextManager[None]:
-        """Never call: there are no alerts."""
-        return contextlib.nullcontext()
 
 
 class ScaleTargets(Protocol):
@@ -75,14 +61,6 @@ class Numbers(Protocol):
         The expression is in the source's own language. Any other result than one countable number
         (`demand.is_countable`), such as two numbers or NaN, is an error.
         """
-
-
-class NoNumbers:
-    """A source that understands no expressions."""
-
-    async def number(self, _text: str) -> float | None:
-        """Raise: no valid trigger of such a source has a demandQuery."""
-        raise errors.SourceRefusedError("it understands no demandQuery")
 
 
 SETTLED_LAG_SECONDS = 2.0
@@ -129,7 +107,8 @@ class Source:
     samples: Samples
     evidence_providers: tuple[EvidenceProvider, ...] = ()
     """The strongest first; the next one is asked where one does not answer."""
-    numbers: Numbers = field(default_factory=NoNumbers)
+    numbers: Numbers | None = None
+    """None: it understands no demandQuery."""
     exporters: Callable[[], Collection[str]] | None = None
     """Returns the exporters that were found there beside dcgm-exporter, for people who ask it the
     same in PromQL; None: it understands no PromQL."""

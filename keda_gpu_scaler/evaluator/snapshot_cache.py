@@ -12,7 +12,7 @@ a new one is needed.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
@@ -48,6 +48,8 @@ class Reading(NamedTuple):
     """Since when fetches fail, on the source's clock; `now` if they do not."""
     clock_seconds: float
     """The time on this process's clock."""
+    step_seconds: float
+    """How often the source can have new samples."""
 
     @property
     def covered(self) -> Snapshot | None:
@@ -140,6 +142,7 @@ class SharedSnapshot:
             trouble=self.trouble,
             lost_at=now if self._failure is None else self._failing_since,
             clock_seconds=self._clock(),
+            step_seconds=self._samples.step_seconds,
         )
 
     @property
@@ -273,20 +276,6 @@ class SnapshotCache:
         """Cancel running fetches."""
         for shared in self._shared_snapshots.values():
             await shared.close()
-
-    def exporters(self, source: str) -> Collection[str] | None:
-        """Return the exporters that a source was found to have; None: it understands no PromQL."""
-        exporters = self._sources[source].exporters
-        return None if exporters is None else exporters()
-
-    @property
-    def shortest_step_seconds(self) -> float:
-        """How often the source that has new samples most often can have them."""
-        return min(source.samples.step_seconds for source in self._sources.values())
-
-    def step_seconds(self, source: str) -> float:
-        """Return how often a source can have new samples."""
-        return self._sources[source].samples.step_seconds
 
     def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, Key]:
         """Return what a trigger asks of its source, and the snapshot that it shares."""

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler.evaluator import demand_cache
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
+from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -85,6 +86,15 @@ async def bench() -> AsyncIterator[Bench]:
 
 def _texts(count: int) -> Sequence[str]:
     return [f"sum(waiting{number})" for number in range(count)]
+
+
+async def test_a_source_that_understands_no_expressions_never_says_that_nothing_waits() -> None:
+    source = ScriptedSource(World(()), Clock())
+    demands = DemandCache({"default": Source(source)})
+    trigger = demanding(WAITING)
+    assert trigger.demand is not None
+    demand = await demands.ask(BERT, trigger, trigger.demand, 2.5)
+    assert demand == Demand(None, "source default: it understands no demandQuery")
 
 
 async def test_a_number_is_the_demand(bench: Bench) -> None:

@@ -110,13 +110,6 @@ async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
     assert bench.source.within_namespaces["a"] is not before
 
 
-@pytest.mark.parametrize("namespace", ["a", "b"])
-async def test_the_step_is_the_source_s(bench: Bench, namespace: str) -> None:
-    bench.ask_by_namespace()
-    await bench.ask(spec(namespace))
-    assert bench.snapshot_cache.step_seconds("default") == bench.source.step_seconds
-
-
 async def test_custom_queries_are_bounded_in_number_for_each_namespace_and_for_all(
     bench: Bench,
 ) -> None:

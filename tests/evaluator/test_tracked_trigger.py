@@ -1,6 +1,5 @@
 """What is remembered of triggers between two evaluations: by whom, how long, and how much."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -48,24 +47,14 @@ def test_a_trigger_that_names_no_pods_is_tracked_with_those_of_its_target(
     one = tracked.track(BERT, UNAIMED, 0.0, pods)
     assert (one.spec.pods, one.spec.workload) == (pods, "deployment/bert")
     assert tracked.track(BERT, UNAIMED, 1.0, replace(pods)) is one
-    assert tracked.track(BERT, UNAIMED, 1.0, others) is not one
-    assert tracked.track(BERT, UNAIMED, 1.0) is not one
     given = replace(UNAIMED, given=(("threshold", "70.0"),))
     tracked.track(BERT, given, 1.0, pods)
     assert (one.spec.pods, one.spec.given) == (pods, given.given)
-
-
-def test_those_of_one_object_are_found_until_they_are_forgotten(tracked: TrackedTriggers) -> None:
-    gpt = ScaledObject("ml", "gpt")
-    ours = [tracked.track(BERT, SPEC, 0.0), tracked.track(BERT, replace(SPEC, threshold=80.0), 9.0)]
-    theirs = tracked.track(gpt, SPEC, 9.0)
-    assert (tracked.of(BERT, 9.0), tracked.of(gpt, 9.0)) == (ours, [theirs])
-    assert tracked.of(ScaledObject("ml", "other"), 9.0) == []
-    assert tracked.of(BERT, FORGET_SECONDS) == ours[1:]
-    again = tracked.track(BERT, SPEC, FORGET_SECONDS)
-    assert tracked.of(BERT, FORGET_SECONDS) == [ours[1], again]
-    assert tracked.all(2 * FORGET_SECONDS) == []
-    assert tracked.of(gpt, 2 * FORGET_SECONDS) == []
+    assert tracked.track(BERT, UNAIMED, 1.0) is one
+    assert one.spec.pods == pods
+    other = tracked.track(BERT, UNAIMED, 1.0, others)
+    assert other is not one
+    assert tracked.all(1.0) == [other]
 
 
 def test_it_is_forgotten_ten_minutes_after_it_was_asked_about(tracked: TrackedTriggers) -> None:
@@ -77,35 +66,15 @@ def test_it_is_forgotten_ten_minutes_after_it_was_asked_about(tracked: TrackedTr
     assert tracked.all(3 * FORGET_SECONDS) == []
 
 
-@pytest.fixture
-def many(tracked: TrackedTriggers) -> Callable[[int, float], None]:
-    def ask(count: int, now: float) -> None:
-        for number in range(count):
-            tracked.track(ScaledObject("ml", f"other-{number}"), SPEC, now)
-
-    return ask
-
-
 @pytest.mark.slow
-def test_of_too_many_those_go_that_were_asked_about_longest_ago(
-    tracked: TrackedTriggers, many: Callable[[int, float], None]
-) -> None:
-    one = tracked.track(BERT, SPEC, 0.0)
-    room = tracked_trigger.TRACKED_BYTES // one.kept_bytes
-    many(room - 1, 1.0)
-    assert len(tracked.all(1.0)) == room
-    assert tracked.track(BERT, SPEC, 2.0) is one
-    tracked.track(ScaledObject("ml", "one-more"), SPEC, 2.0)
-    left = tracked.all(2.0)
-    assert len(left) == pytest.approx(room * 7 / 8, abs=2)
-    assert {"bert", "one-more"} <= {each.scaled_object.name for each in left}
-
-
-@pytest.mark.slow
-def test_what_is_forgotten_makes_room_for_others(
-    tracked: TrackedTriggers, many: Callable[[int, float], None]
-) -> None:
-    room = tracked_trigger.TRACKED_BYTES // tracked.track(BERT, SPEC, 0.0).kept_bytes
-    many(room // 2, 0.0)
-    many(room, FORGET_SECONDS)
-    assert len(tracked.all(FORGET_SECONDS)) == room
+def test_of_too_many_those_go_that_were_asked_about_longest_ago(tracked: TrackedTriggers) -> None:
+    first = tracked.track(BERT, SPEC, 0.0)
+    room = tracked_trigger.TRACKED_BYTES // first.kept_bytes
+    for number in range(room - 1):
+        tracked.track(ScaledObject("ml", f"other-{number}"), SPEC, 1.0)
+    assert tracked.track(BERT, SPEC, 2.0) is first
+    tracked.track(ScaledObject("ml", "other-last"), SPEC, 2.0)
+    names = {kept.scaled_object.name for kept in tracked.all(2.0)}
+    assert len(names) == room
+    assert {"bert", "other-last"} <= names
+    assert "other-0" not in names

@@ -16,9 +16,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Numbers
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
-from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.sources.scrape.source import ScrapeSource
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests.repository.test_examples import EXAMPLES, read
@@ -303,11 +302,3 @@ async def test_a_whole_answer_is_demanded_and_no_instant(ns: str) -> None:
         "1",
     )
     assert "time" not in request.form
-
-
-async def test_exporters_are_never_taken_for_a_demand_of_nothing() -> None:
-    settings = ScrapeSettings.model_validate({"targets": "http://127.0.0.1:1", "interval": "100ms"})
-    source = ScrapeSource("gpus", settings)
-    with pytest.raises(errors.SourceRefusedError, match="it understands no demandQuery"):
-        await source.ports().numbers.number("1")
-    await source.close()
