@@ -2,7 +2,7 @@
 
 Each has a theme, which is what a rule of the decisions is about, with sizes, times and loads at
 random. It goes on with what happens anywhere: loads that change, outages, and the way to zero and
-back. No fault is among them that ARCHITECTURE.md names as a known limit.
+back. No fault is among them that docs/limits.md names.
 """
 
 import random

@@ -152,7 +152,7 @@ def broken(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]
     Args:
         truth: what is so.
         decided: the answer.
-        age_seconds: how long ago the scaler started, for what ARCHITECTURE.md says of a restart.
+        age_seconds: how long ago the scaler started, for what docs/limits.md says of a restart.
     """
     yield from _of_form(decided)
     yield from _of_activity(truth, decided, age_seconds)
