@@ -1,7 +1,6 @@
 """Claims about one trigger's way to a decision: sharing, waiting, failing, remembering."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -754,18 +753,3 @@ async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace
     ]
     assert [one.scaled_object for one in bench.evaluator.summaries("web")] == ["web/bert"]
     assert await bench.evaluator.records(ScaledObject("ml", "other")) == []
-
-
-async def test_a_look_for_one_object_costs_as_much_among_many(bench: Bench) -> None:
-    """By the CPU time of this thread."""
-    seconds = []
-    for others in (3, 600):
-        for number in range(others):
-            await bench.ask(scaled_object=ScaledObject("ml", f"other-{number}"))
-        looks = []
-        for _ in range(20):
-            before = time.thread_time()
-            assert await bench.evaluator.records(ScaledObject("ml", "none")) == []
-            looks.append(time.thread_time() - before)
-        seconds.append(min(looks))
-    assert seconds[1] < 10 * seconds[0]
