@@ -270,7 +270,9 @@ async def test_a_proxy_between_tenants_is_told_whose_demand_it_is(
         LabelProxy(server.url, flags) as proxy,
         connected(proxy.url, facts.ignore, **setting) as source,
     ):
-        assert await source.ports().within(ns).numbers.number(text) == 6
+        numbers = source.ports().within(ns).numbers
+        assert numbers is not None
+        assert await numbers.number(text) == 6
         with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
             await source.number(text)
 
