@@ -165,15 +165,13 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     At the end every task of the server ends by itself, or the test fails on its bound.
     """
     before = asyncio.all_tasks()
-    draining = asyncio.Event()
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
 
-    server = service.create_server(
+    server = service.GrpcServer(
         evaluations,
         access=access or Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
         observe=Observer(calls),
-        draining=draining,
         max_concurrent_rpcs=max_concurrent_rpcs,
         connection_max_age_seconds=connection_max_age_seconds,
         certificate=certificate,
@@ -183,7 +181,7 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
         try:
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
                 stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
-                yield Served(server, port, channel, stub, draining, calls)
+                yield Served(server, port, channel, stub, server.draining, calls)
         finally:
             await server.stop(0)
             await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)
