@@ -267,8 +267,8 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
         "keda_gpu_scaler_recommended_replicas",
         (
             "Replicas that the last answer asks for at those that there are, before minimum, "
-            "maximum, stabilization and policies: 0 while the trigger is inactive; absent while the "
-            "load is unknown or the replicas are held."
+            "maximum, stabilization and policies: 0 while the trigger is inactive; absent while "
+            "the load is unknown or the replicas are held."
         ),
         lambda decided: decided.recommended,
     ),

@@ -66,7 +66,6 @@ class Script:
         self.asked: list[tuple[ScaledObject, TriggerSpec, float | None]] = []
         self.patience: list[bool] = []
         """Whether the caller would wait for news, call by call."""
-        self.demanded = Demand(None, "nobody was asked")
         self.listeners: list[Callable[[], None]] = []
         self._news = asyncio.Condition()
 
@@ -95,9 +94,8 @@ class Script:
         trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
     ) -> Demand:
-        """Write down what is asked and answer the demand of the script."""
-        self.asked.append((scaled_object, trigger_spec, timeout_seconds))
-        return self.demanded
+        """Fail: no test of a script has a demand."""
+        raise NotImplementedError
 
     def until_news_seconds(self, scaled_object: ScaledObject, trigger_spec: TriggerSpec) -> float:
         """Return how long a line of the script lasts."""
