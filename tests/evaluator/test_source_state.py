@@ -47,7 +47,7 @@ class Watched:
         found = []
         for fact in self.seen:
             if isinstance(fact, facts.SourceChanged):
-                found.append("up" if fact.reachable else "down")
+                found.append("up" if fact.works else "down")
             elif isinstance(fact, facts.QueryChanged):
                 found.append(f"{fact.query} {'works' if fact.works else 'fails'}")
         self.seen.clear()

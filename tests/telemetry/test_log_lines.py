@@ -313,7 +313,7 @@ def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
         replace(evaluated().decision, evidence=evidence_source)
         for evidence_source in (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS)
     )
-    observe_each(LogObserver(), spoken, alone, UNKNOWN, alone)
+    observe_each(LogObserver(), spoken, alone, alone)
     assert not named(lines, "trigger.exporters_only")
 
 
