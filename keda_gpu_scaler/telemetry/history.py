@@ -25,7 +25,7 @@ REASON_CHARACTERS = 1000
 REFUSAL_SECONDS = 1200.0
 """KEDA tries a ScaledObject that is wrong again after 17 minutes at the latest."""
 REFUSALS = 1_000
-"""One for each ScaledObject. A reason is as long as a status message at most: 10 MiB for all."""
+"""One for each ScaledObject, of 4 KiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
