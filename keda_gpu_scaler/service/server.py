@@ -9,7 +9,7 @@ handshake; open connections and their streams go on unchanged.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import grpc
 from grpc_health.v1 import health_pb2 as pb
@@ -18,7 +18,7 @@ from grpc_reflection.v1alpha import reflection
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import servicer, streams
-from keda_gpu_scaler.service.interceptor import CallInterceptor
+from keda_gpu_scaler.service.interceptor import CallInterceptor, Context
 from keda_gpu_scaler.service.servicer import Evaluations
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
@@ -59,7 +59,6 @@ def _configuration(certificate: "Certificate") -> grpc.ServerCertificateConfigur
     )
 
 
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 SERVICE_NAME = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
 HEALTH_NAME = pb.DESCRIPTOR.services_by_name["Health"].full_name
 
