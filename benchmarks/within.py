@@ -1,6 +1,5 @@
 """The whole scaler but its HTTP pages in this process, for benchmarks that have to look inside."""
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -11,10 +10,10 @@ import structlog
 from keda_gpu_scaler import service
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Source
-from keda_gpu_scaler.telemetry import facts, history
-from keda_gpu_scaler.telemetry.log_lines import LogObserver
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.history import History
+from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
 from keda_gpu_scaler.telemetry.metrics import Telemetry
-from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 CONCURRENT = 1000
@@ -45,18 +44,16 @@ async def served(
             "metrics": telemetry,
             "log": LogObserver(),
             "benchmark": benchmark,
-            "history": history.History(time.time),
-            "refusals": history.Refusals(),
+            "history": History(time.time),
         }
         observe = Observers(observers)
         evaluations = Evaluator({"default": source(observe)}, observe, clock=clock)
         stack.push_async_callback(evaluations.close)
-        server = service.create_server(
+        server = service.GrpcServer(
             evaluations,
             access=Access({"default": EVERY_NAMESPACE}),
             address="127.0.0.1:0",
             observe=observe,
-            draining=asyncio.Event(),
             max_concurrent_rpcs=CONCURRENT,
             connection_max_age_seconds=CONNECTION_SECONDS,
         )

@@ -26,9 +26,9 @@ from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator import evaluator
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.settings import Settings, TlsFiles
-from keda_gpu_scaler.telemetry import facts, history, metrics
-from keda_gpu_scaler.telemetry.log_lines import LogObserver
-from keda_gpu_scaler.telemetry.observers import Observers
+from keda_gpu_scaler.telemetry import facts, metrics
+from keda_gpu_scaler.telemetry.history import History
+from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
 from keda_gpu_scaler.transport.replicas import Replicas
 
 if TYPE_CHECKING:
@@ -103,12 +103,15 @@ async def run(
         telemetry = metrics.Telemetry(
             lines_dropped=lines_dropped, tasks=lambda: len(asyncio.all_tasks(loop))
         )
-        observers: dict[str, facts.Observer] = {"metrics": telemetry, "log": LogObserver()}
-        changes = history.History(time.time)
-        refused = history.Refusals()
-        observers |= {"history": changes, "refusals": refused}
-        observers |= _start_traces(stack, settings)
-        observe = Observers(observers)
+        history = History(time.time)
+        observe = Observers(
+            {
+                "metrics": telemetry,
+                "log": LogObserver(),
+                "history": history,
+                **_start_traces(stack, settings),
+            }
+        )
         grpc_certificate = _certificate("grpc", settings.grpc_tls, telemetry, observe)
         http_certificate = _certificate("http", settings.http_tls, telemetry, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
@@ -127,7 +130,7 @@ async def run(
             ready.is_set,
             hook if webhook.is_on else None,
             settings.http_secret,
-            web.Shown(evaluations, changes, refused.of),
+            web.Shown(evaluations, history),
             allowed=None if namespace_tokens is None else namespace_tokens.allowed,
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
@@ -268,12 +271,11 @@ async def _start_grpc(
     certificate: "CertificateFiles | None",
     observe: facts.Observer,
 ) -> int:
-    server = service.create_server(
+    server = service.GrpcServer(
         evaluations,
         access=settings.access,
         address=settings.grpc_address.explicit,
         observe=observe,
-        draining=asyncio.Event(),
         max_concurrent_rpcs=settings.max_concurrent_rpcs,
         connection_max_age_seconds=settings.connection_max_age_seconds,
         certificate=certificate,

@@ -163,7 +163,7 @@ class Peers:
         for peer, trouble in {**resolved_names, **troubles}.items():
             if (trouble is None) != (self._troubles.get(peer) is None):
                 reason = "it is there" if trouble is None else trouble
-                self._observe(facts.PeerChanged(peer, reachable=trouble is None, reason=reason))
+                self._observe(facts.PeerChanged(peer, works=trouble is None, reason=reason))
         self._troubles = troubles
         unreachable = sum(trouble is not None for trouble in troubles.values())
         self._observe(facts.PeersAsked(len(troubles) - unreachable, unreachable))

@@ -11,7 +11,7 @@
 Nothing here measures or decides: that is behind the `Evaluations` port.
 """
 
-from keda_gpu_scaler.service.server import GrpcServer, create_server
+from keda_gpu_scaler.service.server import GrpcServer
 from keda_gpu_scaler.service.servicer import Evaluations
 
-__all__ = ["Evaluations", "GrpcServer", "create_server"]
+__all__ = ["Evaluations", "GrpcServer"]

@@ -7,9 +7,7 @@ modification times can be misleading.
 """
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 
 from keda_gpu_scaler import errors
@@ -31,14 +29,13 @@ class CertificateFiles:
     Any thread may call it; observers are called in the same thread.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the files, their server and the observer
+    def __init__(
         self,
         server: Server,
         cert: Path,
         key: Path | None,
         client_ca: Path | None,
         observe: facts.Observer,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         """Read the files, or raise SettingsError if they hold no usable certificate.
 
@@ -48,19 +45,16 @@ class CertificateFiles:
             key: PEM file with its key; None: the certificate's file holds it.
             client_ca: PEM file with the CAs of clients; None: clients need no certificate.
             observe: gets each certificate, and each reason why one cannot be used.
-            clock: Unix seconds.
         """
-        self._server, self._observe, self._clock = server, observe, clock
+        self._server, self._observe = server, observe
         self._paths = tuple(path for path in (cert, key or cert, client_ca) if path is not None)
         self._lock = threading.Lock()
-        self._reported_problems: set[str] = set()
         self._files = self._read()
         try:
             self._certificate = self._parse(self._files)
         except ValueError as error:
             raise errors.SettingsError(f"no certificate to serve with: {error}") from error
         self._observe(facts.CertificateLoaded(server, self._certificate.expires_at))
-        self._report_dates()
 
     def current(self) -> Certificate:
         """Return the certificate in the files, or the last one that could be used."""
@@ -73,10 +67,8 @@ class CertificateFiles:
                 except ValueError as error:
                     self._observe(facts.CertificateRefused(self._server, str(error)))
                 else:
-                    self._reported_problems.clear()
                     expires_at = self._certificate.expires_at
                     self._observe(facts.CertificateLoaded(self._server, expires_at))
-            self._report_dates()
             return self._certificate
 
     def expiries(self) -> Mapping[str, float]:
@@ -99,24 +91,3 @@ class CertificateFiles:
         with named(files[0]):
             require_served(self._server, certificate)
         return certificate
-
-    def _report_dates(self) -> None:
-        """Report once that connections fail because a certificate in use is out of its dates."""
-        for problem in _date_problems(self._certificate, self._clock()):
-            if problem not in self._reported_problems:
-                self._reported_problems.add(problem)
-                self._observe(facts.CertificateLapsed(self._server, problem))
-
-
-def _date_problems(certificate: Certificate, now: float) -> Iterator[str]:
-    if now >= certificate.expires_at:
-        yield f"expired at {_iso_time(certificate.expires_at)}"
-    elif now < certificate.begins_at:
-        yield f"not valid before {_iso_time(certificate.begins_at)}"
-    ca_expires_at = certificate.client_ca_expires_at
-    if ca_expires_at is not None and now >= ca_expires_at:
-        yield f"a CA of its clients expired at {_iso_time(ca_expires_at)}"
-
-
-def _iso_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -10,7 +10,7 @@ error that was not written for the caller.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +20,6 @@ from google.protobuf.message import DecodeError
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service.places import Places
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
@@ -28,8 +27,6 @@ from keda_gpu_scaler.telemetry import facts
 MAX_MESSAGE_BYTES = 4096
 INTERNAL_TEXT = "internal error of the scaler; its log has the details"
 DEADLINE_TEXT = "the caller's deadline passed before the load was known"
-OTHER_STREAMS = 100
-"""Watches of the health and streams of reflection, which KEDA does not open; each takes 25 KiB."""
 MAX_OPEN_REQUEST_BYTES = 16 * 2**20
 """Of all open calls together: a stream keeps its request for as long as it lasts."""
 # The deadline passes at the caller earlier than here, by the time the request was on its way.
@@ -37,15 +34,6 @@ _LATENCY_SECONDS = 0.1
 _ELLIPSIS = "…"
 
 log = structlog.get_logger()
-
-CODES = {
-    errors.SpecError: grpc.StatusCode.INVALID_ARGUMENT,
-    errors.RequestError: grpc.StatusCode.INVALID_ARGUMENT,
-    errors.UnknownLoadError: grpc.StatusCode.UNAVAILABLE,
-    # These two are handled before an answer is made; one that gets here is a bug of the scaler.
-    errors.SettingsError: grpc.StatusCode.INTERNAL,
-    errors.SourceError: grpc.StatusCode.INTERNAL,
-}
 
 
 class Status(NamedTuple):
@@ -64,13 +52,15 @@ BUSY = Status(
 
 def status_of(error: BaseException) -> Status:
     """Choose the status code for an error by its cause: the request, the source or the scaler."""
-    if isinstance(error, TimeoutError):
-        return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
-    mapped = (CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-    code = next(mapped, grpc.StatusCode.INTERNAL)
-    if code is grpc.StatusCode.INTERNAL:
-        return Status(code, INTERNAL_TEXT)
-    return Status(code, status_message(str(error)))
+    match error:
+        case TimeoutError():
+            return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
+        case errors.SpecError() | errors.RequestError():
+            return Status(grpc.StatusCode.INVALID_ARGUMENT, status_message(str(error)))
+        case errors.UnknownLoadError():
+            return Status(grpc.StatusCode.UNAVAILABLE, status_message(str(error)))
+        case _:
+            return Status(grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
 
 
 def status_message(text: str) -> str:
@@ -94,6 +84,40 @@ Behaviour = Callable[[Any, Context], Awaitable[Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
 
+class Places:
+    """How many calls may be open at once, and which share of that a namespace may take.
+
+    A namespace may have three times as many open calls as there are free places. Alone it takes
+    three quarters of all; each of two that flood takes three sevenths, and so on: there is always
+    room for one that asks little. (Dynamic thresholds, as switches share their buffers: Choudhury
+    and Hahne, IEEE/ACM Transactions on Networking 6, 1998.)
+    """
+
+    _FREE_TIMES = 3
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._open: dict[str, int] = {}
+
+    def take(self, namespace: str) -> bool:
+        """Take a place for a call about a namespace, if it may have one more."""
+        taken = self._open.get(namespace, 0)
+        is_free = taken < self._FREE_TIMES * self._free
+        if is_free:
+            self._open[namespace] = taken + 1
+            self._free -= 1
+        return is_free
+
+    def give_back(self, namespace: str) -> None:
+        """Give a place back that was taken."""
+        self._free += 1
+        still_open = self._open[namespace] - 1
+        if still_open:
+            self._open[namespace] = still_open
+        else:
+            del self._open[namespace]
+
+
 class _BusyError(Exception):
     """There is no place for a call."""
 
@@ -111,7 +135,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         self._places = Places(max_concurrent)
         self._handlers: dict[str, Handler] = {}
         """By the path of the method, of those that the server has."""
-        self._open_bytes = self._other_streams = 0
+        self._open_bytes = 0
 
     async def intercept_service(  # type: ignore[override]  # an unknown method has no handler
         self,
@@ -126,31 +150,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
                 return None
             if path.startswith(self._prefix):
                 handler = self._rpc_handler(handler, path.removeprefix(self._prefix))
-            elif handler.response_streaming:
-                handler = self._other_stream_handler(handler)
             self._handlers[path] = handler
         return self._handlers[path]
-
-    def _other_stream_handler(self, handler: Any) -> Handler:  # noqa: ANN401 - as below
-        """Return the handler of another service's stream, of which there may be a few."""
-        behaviour = handler.stream_stream or handler.unary_stream
-        make = (
-            grpc.stream_stream_rpc_method_handler
-            if handler.request_streaming
-            else grpc.unary_stream_rpc_method_handler
-        )
-
-        async def answers(request: object, context: Context) -> AsyncIterator[Any]:
-            if self._other_streams >= OTHER_STREAMS:
-                await context.abort(*BUSY)
-            self._other_streams += 1
-            try:
-                async for answer in behaviour(request, context):
-                    yield answer
-            finally:
-                self._other_streams -= 1
-
-        return make(answers, handler.request_deserializer, handler.response_serializer)
 
     def _rpc_handler(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpc types behaviours as synchronous
         behaviour: Behaviour = handler.unary_unary or handler.unary_stream

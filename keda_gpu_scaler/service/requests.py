@@ -6,13 +6,10 @@ any order, so a trigger is found by the bytes of its reference with the entries 
 """
 
 import hashlib
-import operator
 import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-import msgspec
-import structlog
 from cachetools import LRUCache
 
 from keda_gpu_scaler import errors, trigger
@@ -26,26 +23,14 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import is_of_keda
 
-log = structlog.get_logger()
-
 # A usual trigger takes 3 KiB, the largest 150 KiB: room for those that are tracked.
 _REMEMBERED_BYTES = 48 * 2**20
-# What an entry takes beside its strings and its value.
+# What an entry takes beside its value.
 _ENTRY_BYTES = 512
-# Of a reference with more only a hash is kept; a usual one has a few hundred bytes.
-_LARGE_BYTES = 16 * 1024
-_NOTED = 8192
 
 # KEDA 2.5 and 2.6 send the HPA's name of the metric, which begins with the trigger's index.
 _LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
-
-
-class _Parsed(NamedTuple):
-    """What a trigger's strings give: the trigger, or the mistakes in it."""
-
-    result: "Trigger | str"
-    kept_bytes: int
 
 
 class Trigger(NamedTuple):
@@ -63,10 +48,10 @@ class Triggers:
 
     def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
         self._access, self._observe = access, observe
-        self._parsed: LRUCache[bytes, _Parsed] = LRUCache(
-            _REMEMBERED_BYTES, operator.attrgetter("kept_bytes")
+        self._parsed: LRUCache[bytes, Trigger | str] = LRUCache(
+            _REMEMBERED_BYTES, lambda result: _ENTRY_BYTES + deep_size(result)
         )
-        self._noted: LRUCache[bytes, None] = LRUCache(_NOTED)
+        """By a hash of the strings: the trigger, or the mistakes in it."""
 
     def read(self, reference: pb.ScaledObjectRef) -> Trigger:
         """Return the trigger that a reference names.
@@ -75,15 +60,10 @@ class Triggers:
             errors.RequestError: the reference does not name a ScaledObject.
             errors.SpecError: the trigger is wrong.
         """
-        key = reference.SerializeToString(deterministic=True)
-        if len(key) > _LARGE_BYTES:
-            key = hashlib.sha256(key).digest()
-        try:
-            result, _ = self._parsed[key]
-        except KeyError:
-            result = self._parse(reference)
-            kept_bytes = _ENTRY_BYTES + len(key) + deep_size(result)
-            self._parsed[key] = _Parsed(result, kept_bytes)
+        key = hashlib.sha256(reference.SerializeToString(deterministic=True)).digest()
+        result = self._parsed.get(key)
+        if result is None:
+            self._parsed[key] = result = self._parse(reference)
         if isinstance(result, str):
             scaled_object = ScaledObject(reference.namespace, reference.name)
             self._observe(facts.TriggerRefused(scaled_object, status_message(result)))
@@ -102,23 +82,12 @@ class Triggers:
         try:
             spec = trigger.parse(scaled_object, metadata, self._access)
         except errors.SpecError as error:
-            self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             return str(error)
-        self._observe(facts.TriggerChanged(scaled_object))
         targets = responses.targets(spec)
-        for name, target in targets.items():
-            rounding = responses.rounding_warning(name, target)
-            if rounding is not None:
-                self._note_once("trigger.target_rounded", scaled_object, rounding)
+        warnings = (responses.rounding_warning(*metric) for metric in targets.items())
+        rounded = tuple(warning for warning in warnings if warning is not None)
+        self._observe(facts.TriggerChanged(scaled_object, rounded))
         return Trigger(scaled_object, spec, tuple(targets), responses.metric_spec(spec))
-
-    def _note_once(self, event: str, scaled_object: ScaledObject, text: str) -> None:
-        warning = msgspec.json.encode((event, *scaled_object, text))
-        digest = hashlib.sha256(warning).digest()
-        if digest not in self._noted:
-            self._noted[digest] = None
-            namespace, name = scaled_object
-            log.warning(event, namespace=namespace, scaled_object=name, reason=text)
 
 
 def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:

@@ -9,14 +9,14 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
-import grpc
 import structlog
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests, responses, streams
+from keda_gpu_scaler.service.interceptor import Context
 from keda_gpu_scaler.service.responses import HpaCallers
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -70,8 +70,6 @@ class Evaluations(Protocol):
 
 
 log = structlog.get_logger()
-
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class Servicer:

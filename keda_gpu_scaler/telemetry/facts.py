@@ -15,10 +15,9 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 
+@dataclass(frozen=True, slots=True)
 class Fact:
     """Something that happened, stated once."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class SourceChanged(Fact):
     """A source answered for the first time, went down or came back; stated once at each change."""
 
     source: str
-    reachable: bool
+    works: bool
     reason: str
 
 
@@ -142,6 +141,8 @@ class LagChanged(Fact):
     source: str
     seconds: float
     """0: they are on time again."""
+    before: float = 0.0
+    """The lag until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ class ExportersFound(Fact):
     """A source shows new exporters beside dcgm-exporter."""
 
     source: str
-    profiles: tuple[str, ...]
+    found: tuple[str, ...]
+    """The names of their profiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +183,6 @@ class CertificateRefused(Fact):
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateLapsed(Fact):
-    """A certificate is in use although clients refuse it for its dates; stated once for each."""
-
-    server: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class TriggerRefused(Fact):
     """A call's trigger is wrong; stated at each such call."""
 
@@ -202,6 +196,8 @@ class TriggerChanged(Fact):
     """A trigger that was not known before was read without a mistake."""
 
     scaled_object: ScaledObject
+    rounded: tuple[str, ...] = ()
+    """A sentence for each target that old versions of KEDA round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +231,7 @@ class PeerChanged(Fact):
 
     peer: str
     """The replica's address, or a name without an address."""
-    reachable: bool
+    works: bool
     reason: str
 
 

@@ -1,11 +1,10 @@
 """The last changes of each trigger's decision, and why triggers were refused recently.
 
 Both are for people who ask what happened to a ScaledObject, with a decision or without one. They
-begin with the process. The history is bounded in changes of one trigger and of all together; beyond
-that, the ScaledObject that was decided longest ago goes first.
+begin with the process. The changes are bounded for one trigger and for all together; beyond that,
+the ScaledObject that was decided longest ago goes first.
 """
 
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,9 +24,8 @@ REASON_CHARACTERS = 1000
 """Of one change; most reasons are shorter."""
 REFUSAL_SECONDS = 1200.0
 """KEDA tries a ScaledObject that is wrong again after 17 minutes at the latest."""
-REFUSALS_BYTES = 4 * 2**20
-_REFUSAL_BYTES = 500
-"""What one refusal takes beside its reason."""
+REFUSALS = 1_000
+"""One for each ScaledObject, of 4 KiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +63,17 @@ class Change:
 
 
 class History(facts.Subscriber):
-    """Notes the changes among the decisions that it observes."""
+    """Notes the changes among the decisions that it observes, and the newest refusals."""
 
     def __init__(self, clock: Callable[[], float], total_changes: int = TOTAL_CHANGES) -> None:
-        """Start with no changes; the clock returns Unix seconds."""
-        super().__init__({facts.Evaluated: self._evaluated})
+        """Start with nothing noted; the clock returns Unix seconds."""
+        super().__init__(
+            {
+                facts.Evaluated: self._evaluated,
+                facts.TriggerRefused: self._trigger_refused,
+                facts.TriggerChanged: self._trigger_changed,
+            }
+        )
         self._clock, self._total_changes = clock, total_changes
         self.since = clock()
         """When it began."""
@@ -77,6 +81,9 @@ class History(facts.Subscriber):
         self._changes = OrderedDict()
         """By trigger; the ScaledObject that was decided longest ago first."""
         self._count = 0
+        self._refusals: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
+            REFUSALS, REFUSAL_SECONDS, clock
+        )
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         spec, decision = fact.spec, fact.decision
@@ -112,29 +119,14 @@ class History(facts.Subscriber):
             key=lambda change: change.at,
         )
 
-
-class Refusals(facts.Subscriber):
-    """Notes refused triggers, until they change."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with none."""
-        super().__init__({facts.TriggerRefused: self._refused, facts.TriggerChanged: self._changed})
-        self._clock = clock
-        self._refusals: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
-            REFUSALS_BYTES,
-            REFUSAL_SECONDS,
-            clock,
-            lambda refusal: _REFUSAL_BYTES + 4 * len(refusal[1]),
-        )
-
-    def _refused(self, fact: facts.TriggerRefused) -> None:
+    def _trigger_refused(self, fact: facts.TriggerRefused) -> None:
         self._refusals[fact.scaled_object] = (self._clock(), fact.reason)
 
-    def _changed(self, fact: facts.TriggerChanged) -> None:
+    def _trigger_changed(self, fact: facts.TriggerChanged) -> None:
         """Forget a refusal once the ScaledObject has a trigger that is right."""
         self._refusals.pop(fact.scaled_object, None)
 
-    def of(self, scaled_object: ScaledObject) -> str | None:
+    def refusal(self, scaled_object: ScaledObject) -> str | None:
         """Return when and why a trigger of a ScaledObject was refused, in one sentence."""
         refusal = self._refusals.get(scaled_object)
         if refusal is None:

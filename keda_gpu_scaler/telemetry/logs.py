@@ -9,19 +9,17 @@ for a thread. What finds no room there, and what cannot be written, is dropped a
 """
 
 import contextlib
-import io
 import logging
 import logging.handlers
 import os
 import queue
-import re
 import stat
 import sys
 import threading
 import time
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TextIO, cast
+from typing import TextIO
 
 import structlog
 from cachetools import TTLCache
@@ -37,7 +35,6 @@ REPEAT_SECONDS = 60.0
 """A library's line is written once in this time, however often it is repeated."""
 _REMEMBERED = 256
 _COMPARED_CHARACTERS = 1_000
-_NUMBER = re.compile(r"0x[0-9a-f]+|[0-9]+")
 _OWN = "keda_gpu_scaler"
 """The logger of this process's own lines; all others are those of libraries."""
 _STDERR = 2
@@ -61,32 +58,25 @@ class LogFormat(StrEnum):
 
 
 class _Queue(logging.handlers.QueueHandler):
-    """Hands rendered lines to the thread that writes them, and waits for nothing.
-
-    Lines of libraries that differ only in numbers are the same line again.
-    """
+    """Hands rendered lines to the thread that writes them, and waits for nothing."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         # Its `put` can be called twice: garbage that is collected meanwhile may log as well.
         self.lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
         super().__init__(self.lines)
         self.dropped = 0
-        self._written: TTLCache[tuple[object, ...], bool] = TTLCache(
+        self._written: TTLCache[tuple[str, str], bool] = TTLCache(
             _REMEMBERED, REPEAT_SECONDS, clock
         )
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue the line, unless a library repeats it; `handle` holds the lock."""
-        try:
-            if record.name != _OWN:
-                text = _NUMBER.sub("#", record.getMessage()[:_COMPARED_CHARACTERS])
-                key = record.name, record.levelno, text
-                if key in self._written:
-                    return
-                self._written[key] = True
-            self.enqueue(self.prepare(record))
-        except Exception:  # noqa: BLE001 - as in every handler: the caller is not to blame
-            self.handleError(record)
+        if record.name != _OWN:
+            key = record.name, str(record.msg)[:_COMPARED_CHARACTERS]
+            if key in self._written:
+                return
+            self._written[key] = True
+        super().emit(record)
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """Drop the line if there is no room."""
@@ -200,23 +190,10 @@ def _name_event(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
     return event
 
 
-class _ErrorOutput(io.TextIOBase):
-    """Python's error output: what cannot be written at once is lost."""
-
-    def fileno(self) -> int:
-        return _STDERR
-
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError):
-            os.write(_STDERR, text.encode("utf-8", "backslashreplace"))
-        return len(text)
-
-
 def free_error_output() -> None:
-    """Let nothing wait for a reader of the error output, or fail because of it.
+    """Let gRPC's library wait for no reader of the error output; what has no room there is lost.
 
-    gRPC's library writes there from its own threads, a line for each TLS handshake that fails, and
-    Python its last words. They are not queued: the process may end with them.
+    It writes there from its own threads, a line for each TLS handshake that fails.
     """
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.fstat(_STDERR).st_mode):
@@ -224,4 +201,3 @@ def free_error_output() -> None:
             descriptor = os.open(f"/proc/self/fd/{_STDERR}", os.O_WRONLY | os.O_NONBLOCK)
             os.dup2(descriptor, _STDERR)
             os.close(descriptor)
-    sys.stderr = cast("TextIO", _ErrorOutput())

@@ -74,7 +74,8 @@ class SpanObserver(facts.Subscriber):
     def _called(self, fact: facts.Called) -> None:
         now, span = self._clock(), trace.get_current_span()
         if span is trace.INVALID_SPAN:  # refused before it was read
-            span = self._start_call_span(fact.method, _start_time(now, fact.seconds))
+            start_time = now - round(fact.seconds * _NANOSECONDS)
+            span = self._start_call_span(fact.method, start_time)
         context.attach(Context())
         span.set_attribute("rpc.response.status_code", fact.code)
         if fact.code in FAULTS:
@@ -100,7 +101,7 @@ class SpanObserver(facts.Subscriber):
                 OWN + "query": fact.query,
                 OWN + "outcome": "ok" if fact.error is None else "error",
             },
-            start_time=_start_time(now, fact.seconds),
+            start_time=now - round(fact.seconds * _NANOSECONDS),
         )
         if fact.error is not None:
             span.set_status(StatusCode.ERROR)
@@ -118,10 +119,6 @@ def _call_decided(fact: facts.CallDecided) -> None:
 def _demand_known(fact: facts.DemandKnown) -> None:
     if fact.demand.value is not None:
         trace.get_current_span().set_attribute(OWN + "demand", fact.demand.value)
-
-
-def _start_time(end_time: int, seconds: float) -> int:
-    return end_time - round(seconds * _NANOSECONDS)
 
 
 NAME = "keda-gpu-scaler"

@@ -34,8 +34,6 @@ class Certificate:
     """PEM, unencrypted; perhaps with certificates beside it."""
     client_ca: bytes | None
     """PEM: the CAs of the clients' certificates; None: clients need no certificate."""
-    begins_at: float
-    """Unix seconds from which the whole chain is valid."""
     expires_at: float
     """Unix seconds at which the first certificate of the chain expires."""
     client_ca_expires_at: float | None = None
@@ -91,7 +89,6 @@ def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Cert
         chain=_pem(certificates),
         key=key_content,
         client_ca=_pem(authorities) or None,
-        begins_at=max(certificate.not_valid_before_utc for certificate in certificates).timestamp(),
         expires_at=_first_end(certificates),
         client_ca_expires_at=_first_end(authorities) if authorities else None,
     )

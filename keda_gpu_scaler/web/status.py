@@ -34,6 +34,8 @@ AT_ONCE = 4
 """The most pages that are made at a time, so that what they show stays small in memory."""
 REASON_CHARACTERS = 400
 """Of a reason in a row; the page of the trigger has all of it."""
+STATIC = "/static"
+"""The style of the pages, which contains no data."""
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -91,10 +93,10 @@ def routes(shown: Shown) -> list[Route | Mount]:
         async with turns:
             scaled_object = ScaledObject(**request.path_params)
             records = await shown.records(scaled_object)
-            changes = shown.changes.of(scaled_object)
+            changes = shown.history.of(scaled_object)
             if not records and not changes:
                 raise shown.missing(scaled_object)
-            now, since = shown.clock(), shown.changes.since
+            now, since = shown.clock(), shown.history.since
             period = timeline.Period(max(since, now - timeline.SHOWN_SECONDS), now)
             values = {
                 "scaled_object": scaled_object,
@@ -108,7 +110,7 @@ def routes(shown: Shown) -> list[Route | Mount]:
         Route("/", show_list),
         Route("/triggers/{namespace}", show_list),
         Route("/triggers/{namespace}/{name}", show_object),
-        Mount("/static", StaticFiles(packages=[("keda_gpu_scaler.web", "static")])),
+        Mount(STATIC, StaticFiles(packages=[("keda_gpu_scaler.web", "static")])),
     ]
 
 

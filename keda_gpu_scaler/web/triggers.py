@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.telemetry.history import Change
+from keda_gpu_scaler.telemetry.history import History
 
 PATH = "/api/v1/triggers"
 AT_ONCE = 1000
@@ -45,26 +45,13 @@ class Decisions(Protocol):
         """Decide each trigger of a ScaledObject within a few seconds; that is no call about it."""
 
 
-class Changes(Protocol):
-    """Knows how the decisions changed since the process began."""
-
-    @property
-    def since(self) -> float:
-        """When it began, in Unix seconds."""
-
-    def of(self, scaled_object: ScaledObject, /) -> Sequence[Change]:
-        """Return the changes of a ScaledObject's triggers, the oldest first."""
-
-
 class Shown(NamedTuple):
     """What people are shown of triggers."""
 
     decisions: Decisions
-    changes: Changes
-    refusal: Callable[[ScaledObject], str | None] = lambda _: None
-    """Says when and why a trigger of a ScaledObject was refused recently, if one was."""
+    history: History
     clock: Callable[[], float] = time.time
-    """Returns Unix seconds, as for the changes."""
+    """Returns Unix seconds, as for the history."""
 
     async def summaries(self, namespace: str | None) -> AsyncIterator[Summary]:
         """Yield the recent answers; calls are answered in between, as there may be thousands."""
@@ -76,14 +63,14 @@ class Shown(NamedTuple):
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return the records of a ScaledObject's triggers, with a refusal among the warnings."""
         records = await self.decisions.records(scaled_object)
-        refusal = self.refusal(scaled_object)
+        refusal = self.history.refusal(scaled_object)
         if refusal is None:
             return [*records]
         return [replace(record, warnings=(refusal, *record.warnings)) for record in records]
 
     def missing(self, scaled_object: ScaledObject) -> HTTPException:
         """Return the answer where there is no record; its text says why."""
-        return HTTPException(404, self.refusal(scaled_object) or UNKNOWN)
+        return HTTPException(404, self.history.refusal(scaled_object) or UNKNOWN)
 
 
 def routes(shown: Shown) -> list[Route]:
@@ -112,8 +99,8 @@ def routes(shown: Shown) -> list[Route]:
         return _json({"triggers": scaled_object_records})
 
     async def history(request: Request) -> Response:
-        changes = shown.changes.of(ScaledObject(**request.path_params))
-        return _json({"since": shown.changes.since, "changes": changes})
+        changes = shown.history.of(ScaledObject(**request.path_params))
+        return _json({"since": shown.history.since, "changes": changes})
 
     return [
         Route(PATH, summaries),

@@ -9,7 +9,6 @@ import resource
 import signal
 import socket
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -166,21 +165,6 @@ def test_it_starts_on_a_full_disk() -> None:
         assert scaler.end() == 0
 
 
-def test_a_wrong_setting_ends_with_2_also_where_nobody_reads_why() -> None:
-    with pipe() as (reader, writer):
-        reader.close()
-        environ = test_serve.environment(SCRAPE_INTERVAL="5")
-        done = subprocess.run(
-            test_serve.COMMAND,
-            env=environ,
-            stdout=writer,
-            stderr=writer,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
-    assert done.returncode == 2
-
-
 def test_a_reader_that_hangs_blocks_no_answer_and_no_exit() -> None:
     with pipe() as (_, writer), writing_to(writer, writer) as scaler:
         assert_it_answers(scaler)
@@ -205,47 +189,6 @@ def test_a_reader_of_the_error_output_that_hangs_does_not_stop_grpcs_library(
         with grpc.secure_channel(f"127.0.0.1:{scaler.grpc_port}", credentials) as channel:
             stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
             assert stub.GetMetricSpec(test_serve.reference(), timeout=DEADLINE_SECONDS)
-        assert scaler.end() == 0
-
-
-CHATTY = """
-import faulthandler, pathlib, sys, threading, time, warnings
-from keda_gpu_scaler import cli
-
-class Garbage:
-    def __del__(self):
-        raise RuntimeError("x" * 1000)
-
-def chat():
-    while sys.stderr is sys.__stderr__:
-        time.sleep(0.01)
-    for number in range(100):
-        print("x" * 1000, file=sys.stderr)
-        warnings.warn(f"{'x' * 1000} {number}")
-        Garbage()
-        faulthandler.dump_traceback()
-    failing = threading.Thread(target=lambda: 1 / 0)
-    failing.start()
-    failing.join()
-    end.touch()
-
-end = pathlib.Path(sys.argv.pop())
-threading.Thread(target=chat, daemon=True).start()
-cli.main()
-"""
-"""Serves, and beside it writes to the error output in every way; touches a file at the end."""
-
-
-def test_whatever_is_written_beside_the_log_waits_for_no_reader_either(tmp_path: Path) -> None:
-    end = tmp_path / "end"
-    command = [sys.executable, "-c", CHATTY, "serve", str(end)]
-    with pipe() as (_, writer), writing_to(writer, writer, command) as scaler:
-
-        async def is_said() -> bool:
-            return end.exists()
-
-        asyncio.run(until(is_said, PATIENCE_SECONDS, "everything is said"))
-        assert_it_answers(scaler)
         assert scaler.end() == 0
 
 

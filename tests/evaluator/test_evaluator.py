@@ -175,7 +175,7 @@ async def test_a_source_going_down_and_coming_back_is_stated_once_each(bench: Be
     bench.source.trouble = None
     assert (await bench.later(30)).value == 450
     changes = bench.of(facts.SourceChanged)
-    assert [change.reachable for change in changes] == [False, True]
+    assert [change.works for change in changes] == [False, True]
 
 
 async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_behind(
@@ -196,7 +196,7 @@ async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_
         await bench.later(STEP)  # the trigger on power is gone
     bench.source.trouble = REFUSED
     await bench.later(60)
-    assert [change.reachable for change in bench.of(facts.SourceChanged)] == [True, False]
+    assert [change.works for change in bench.of(facts.SourceChanged)] == [True, False]
 
 
 async def test_a_workload_busy_before_an_outage_is_held_active(bench: Bench) -> None:
@@ -539,7 +539,7 @@ async def test_a_query_that_fails_is_a_fact_about_itself_and_not_about_its_sourc
     name = _own("load").profile
     changes = [(fact.query, fact.works) for fact in bench.of(facts.QueryChanged)]
     assert changes == [(name, False), (name, True)]
-    assert [change.reachable for change in bench.of(facts.SourceChanged)] == [True]
+    assert [change.works for change in bench.of(facts.SourceChanged)] == [True]
 
 
 async def test_a_pause_of_the_polls_forgets_no_pod(bench: Bench) -> None:

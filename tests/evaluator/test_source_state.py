@@ -47,7 +47,7 @@ class Watched:
         found = []
         for fact in self.seen:
             if isinstance(fact, facts.SourceChanged):
-                found.append("up" if fact.reachable else "down")
+                found.append("up" if fact.works else "down")
             elif isinstance(fact, facts.QueryChanged):
                 found.append(f"{fact.query} {'works' if fact.works else 'fails'}")
         self.seen.clear()
@@ -87,7 +87,7 @@ def test_an_outage_is_stated_at_its_first_sign_and_once(
 def test_the_reason_names_the_source_and_what_happened(watched: Watched) -> None:
     watched.fails(AWAY, UTILIZATION)
     assert watched.seen == [
-        facts.SourceChanged("default", reachable=False, reason=f"source default: {AWAY}")
+        facts.SourceChanged("default", works=False, reason=f"source default: {AWAY}")
     ]
 
 

@@ -66,7 +66,6 @@ class Script:
         self.asked: list[tuple[ScaledObject, TriggerSpec, float | None]] = []
         self.patience: list[bool] = []
         """Whether the caller would wait for news, call by call."""
-        self.demanded = Demand(None, "nobody was asked")
         self.listeners: list[Callable[[], None]] = []
         self._news = asyncio.Condition()
 
@@ -95,9 +94,8 @@ class Script:
         trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
     ) -> Demand:
-        """Write down what is asked and answer the demand of the script."""
-        self.asked.append((scaled_object, trigger_spec, timeout_seconds))
-        return self.demanded
+        """Fail: no test of a script has a demand."""
+        raise NotImplementedError
 
     def until_news_seconds(self, scaled_object: ScaledObject, trigger_spec: TriggerSpec) -> float:
         """Return how long a line of the script lasts."""
@@ -165,15 +163,13 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     At the end every task of the server ends by itself, or the test fails on its bound.
     """
     before = asyncio.all_tasks()
-    draining = asyncio.Event()
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
 
-    server = service.create_server(
+    server = service.GrpcServer(
         evaluations,
         access=access or Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
         observe=Observer(calls),
-        draining=draining,
         max_concurrent_rpcs=max_concurrent_rpcs,
         connection_max_age_seconds=connection_max_age_seconds,
         certificate=certificate,
@@ -183,7 +179,7 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
         try:
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
                 stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
-                yield Served(server, port, channel, stub, draining, calls)
+                yield Served(server, port, channel, stub, server.draining, calls)
         finally:
             await server.stop(0)
             await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)

@@ -83,13 +83,6 @@ async def test_a_preset_brings_its_query_and_its_target() -> None:
         assert running.source.numbers_asked == [query]
 
 
-async def test_the_spec_names_the_load_alone_where_the_demand_only_wakes() -> None:
-    async with bench() as running:
-        answer = await running.served.stub.GetMetricSpec(reference(demandQuery=ASKED))
-
-        assert [each.metricName for each in answer.metricSpecs] == ["gpu-utilization"]
-
-
 @pytest.mark.parametrize("prefix", ["", "s0-", "s17-"])
 async def test_each_metric_is_answered_by_its_name(prefix: str) -> None:
     async with bench() as running:
@@ -127,12 +120,6 @@ async def test_a_demand_that_does_not_scale_is_no_metric(more: dict[str, str]) -
         assert code is grpc.StatusCode.INVALID_ARGUMENT
         assert text == "metricName 'gpu-demand' is unknown, expected 'gpu-utilization'"
         assert running.source.numbers_asked == []
-
-
-@pytest.mark.parametrize("demand", [0.0, 0.25, 1e6])
-async def test_no_demand_is_the_number_zero_and_a_small_one_is_not(demand: float) -> None:
-    async with bench(demand) as running:
-        assert await running.value("gpu-demand") == demand
 
 
 @pytest.mark.parametrize("demand", [REFUSED, None])

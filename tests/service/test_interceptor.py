@@ -245,17 +245,6 @@ async def test_a_refused_value_is_a_fact() -> None:
         assert await served.next_call() == ("GetMetrics", "UNAVAILABLE")
 
 
-async def test_a_cancelled_call_is_a_fact() -> None:
-    script = Script(QUIET)
-    script.gate.clear()
-    async with serving(script) as served:
-        call = served.stub.IsActive(reference())
-        await script.asked_at_least(1)
-        call.cancel()
-
-        assert await served.next_call() == ("IsActive", "CANCELLED")
-
-
 async def test_a_call_that_outlives_its_deadline_is_a_fact() -> None:
     script = Script(QUIET)
     script.gate.clear()

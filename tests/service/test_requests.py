@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
@@ -162,43 +161,19 @@ def test_a_trigger_that_is_refused_is_parsed_as_seldom_as_one_that_is_not(thresh
     assert sources.asked == 1
 
 
-def test_a_wrong_trigger_is_an_error_each_time_and_one_line_in_the_log() -> None:
-    known = triggers()
-    with capture_logs() as logs:
-        for _ in range(3):
-            with pytest.raises(errors.SpecError, match="threshold"):
-                known.read(reference(threshold="none"))
-
-    (line,) = logs
-    assert line["event"] == "trigger.refused"
-    assert line["log_level"] == "warning"
-    assert (line["namespace"], line["scaled_object"]) == OBJECT
-    assert "threshold" in line["reason"]
-
-
-def test_a_target_that_old_keda_rounds_is_one_line_in_the_log() -> None:
-    known = triggers()
-    with capture_logs() as logs:
-        for address in ("scaler:6000", "x" * 100_000):
-            known.read(reference(threshold="1.4", scalerAddress=address))
-            known.read(reference(threshold="1.4", scalerAddress=address))
-
-    (line,) = logs
-    assert line["event"] == "trigger.target_rounded"
-    assert (line["namespace"], line["scaled_object"]) == OBJECT
-
-
-def test_a_demands_target_below_one_is_warned_of_beside_the_loads() -> None:
+def test_a_target_that_old_keda_rounds_is_stated_beside_the_loads() -> None:
     """Old KEDA would take a fifth of the replicas: 1 request per second each, and not 0.2."""
-    request = reference(threshold="1.4", demandQuery="load", demandThreshold="0.2")
-    with capture_logs() as logs:
-        triggers().read(request)
-
-    assert [line["event"] for line in logs] == ["trigger.target_rounded"] * 2
-    assert [line["reason"].partition(": ")[2] for line in logs] == [
+    stated: list[facts.Fact] = []
+    known = requests.Triggers(Access({"default": EVERY_NAMESPACE}), stated.append)
+    known.read(reference(threshold="1.4", demandQuery="load", demandThreshold="0.2"))
+    known.read(reference(threshold="2"))
+    first, second = stated
+    assert isinstance(first, facts.TriggerChanged)
+    assert [reason.partition(": ")[2] for reason in first.rounded] == [
         "for gpu-utilization they use 1, not 1.4",
         "for gpu-demand they use 1, not 0.2",
     ]
+    assert second == facts.TriggerChanged(OBJECT)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from keda_gpu_scaler import errors, service
-from keda_gpu_scaler.service import server, servicer, streams
-from keda_gpu_scaler.service.interceptor import CallInterceptor
+from keda_gpu_scaler.service import server, streams
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from tests.service.harness import (
@@ -23,46 +22,17 @@ from tests.service.harness import (
     rest,
     serving,
 )
-from tests.support import certificates
 
 
 def unstarted(address: str) -> service.GrpcServer:
-    return service.create_server(
+    return service.GrpcServer(
         Script(QUIET),
         access=Access(),
         address=address,
         observe=facts.ignore,
-        draining=asyncio.Event(),
         max_concurrent_rpcs=10,
         connection_max_age_seconds=3600,
     )
-
-
-def secured(address: str, key: bytes, chain: bytes) -> server.GrpcServer:
-    """Return a server with TLS files that were not validated."""
-    shown = grpc.ssl_server_credentials([(key, chain)])
-    guard = CallInterceptor(server.SERVICE_NAME, observe=facts.ignore, max_concurrent=10)
-    answers = servicer.Servicer(
-        Script(QUIET),
-        access=Access(),
-        observe=facts.ignore,
-        draining=asyncio.Event(),
-        stream_seconds=3600,
-    )
-    listener = server.Listener(address, shown)
-    return server.GrpcServer(answers, guard, listener, asyncio.Event(), [("grpc.so_reuseport", 0)])
-
-
-async def test_tls_files_that_grpc_refuses_are_not_said_to_be_a_wrong_address() -> None:
-    with pytest.raises(errors.SettingsError, match=r"cannot speak TLS on '127\.0\.0\.1:0'"):
-        await secured("127.0.0.1:0", b"no key", b"no certificate").start()
-
-
-async def test_a_taken_port_is_one_with_tls_as_well() -> None:
-    chain, key = certificates.under_a_weak_ca()
-    async with serving(Script(QUIET)) as served:
-        with pytest.raises(errors.SettingsError, match=f"127.0.0.1:{served.port}.*that is free"):
-            await secured(f"127.0.0.1:{served.port}", key, chain).start()
 
 
 async def test_a_second_server_on_the_same_port_is_a_wrong_setting() -> None:
@@ -75,12 +45,6 @@ async def test_a_second_server_on_the_same_port_is_a_wrong_setting() -> None:
 async def test_an_address_that_is_not_ours_is_a_wrong_setting(address: str) -> None:
     with pytest.raises(errors.SettingsError, match="expected host:port"):
         await unstarted(address).start()
-
-
-async def test_a_port_that_grpc_would_wrap_around_is_a_wrong_setting() -> None:
-    async with serving(Script(QUIET)) as served:
-        with pytest.raises(errors.SettingsError, match="expected a port number below 65536"):
-            await unstarted(f"127.0.0.2:{served.port + 65536}").start()
 
 
 async def test_stopping_what_never_started_is_fine() -> None:

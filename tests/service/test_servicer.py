@@ -7,10 +7,8 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import servicer
-from keda_gpu_scaler.spec.demand import Demand
 from tests.service.harness import (
     HANG_SECONDS,
     OBJECT,
@@ -27,7 +25,6 @@ from tests.service.harness import (
 )
 
 DOWN = decided(value=None, active=None, refused=True, reason="default unreachable for 4m")
-HELD = decided(value=None)
 
 
 def test_every_rpc_of_the_contract_has_its_method() -> None:
@@ -59,28 +56,6 @@ async def test_metrics_are_one_value_in_both_forms(value: float, whole: int) -> 
         ]
 
 
-async def test_metrics_repeat_a_name_with_a_leaked_prefix() -> None:
-    async with serving(Script(QUIET)) as served:
-        answer = await served.stub.GetMetrics(metrics_request("s0-gpu-utilization"))
-
-        assert [value.metricName for value in answer.metricValues] == ["s0-gpu-utilization"]
-
-
-async def test_another_metric_is_refused_without_an_evaluation() -> None:
-    script = Script(QUIET)
-    async with serving(script) as served:
-        code, text = await refusal(served.stub.GetMetrics(metrics_request("gpu-memory")))
-
-        assert code is grpc.StatusCode.INVALID_ARGUMENT
-        assert text == "metricName 'gpu-memory' is unknown, expected 'gpu-utilization'"
-        assert script.asked == []
-
-
-async def test_a_held_value_is_an_empty_answer() -> None:
-    async with serving(Script(HELD)) as served:
-        assert not (await served.stub.GetMetrics(metrics_request())).metricValues
-
-
 async def test_an_unknown_load_is_unavailable_with_its_reason() -> None:
     async with serving(Script(DOWN)) as served:
         for call in (served.stub.GetMetrics(metrics_request()), served.stub.IsActive(reference())):
@@ -94,29 +69,6 @@ async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline
         assert await refusal(polled) == (grpc.StatusCode.UNAVAILABLE, "no answer yet")
         assert (await served.stub.IsActive(reference(), timeout=HANG_SECONDS)).result
         assert (await served.stub.IsActive(reference())).result
-
-
-async def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
-    scaling = {"demandQuery": "time()", "demandThreshold": "2.5"}
-    script = Script(RuntimeError("must not be asked"))
-    async with serving(script) as served:
-        specs = (await served.stub.GetMetricSpec(reference(**scaling))).metricSpecs
-        assert [(spec.metricName, spec.targetSizeFloat) for spec in specs] == [
-            ("gpu-utilization", 70),
-            ("gpu-demand", 2.5),
-        ]
-        script.demanded = Demand(7.0)
-        answer = await served.stub.GetMetrics(metrics_request("s1-gpu-demand", **scaling))
-        assert [(value.metricName, value.metricValueFloat) for value in answer.metricValues] == [
-            ("s1-gpu-demand", 7)
-        ]
-        script.demanded = Demand(None, "HTTP 503")
-        held = await served.stub.GetMetrics(metrics_request("gpu-demand", **scaling))
-        assert held.metricValues == []
-        refused = metrics_request("gpu-demand", **scaling, onUnknown="error")
-        code, text = await refusal(served.stub.GetMetrics(refused))
-        assert code is grpc.StatusCode.UNAVAILABLE
-        assert text.startswith("HTTP 503")
 
 
 async def test_a_stream_looks_at_once_when_it_is_told_that_there_is_news() -> None:
@@ -135,12 +87,6 @@ async def test_a_stream_looks_at_once_when_it_is_told_that_there_is_news() -> No
 async def test_activity_is_answered_although_the_value_is_refused() -> None:
     async with serving(Script(replace(DOWN, active=True))) as served:
         assert (await served.stub.IsActive(reference())).result
-
-
-@pytest.mark.parametrize("decision", [SIGNAL, QUIET])
-async def test_activity_is_what_was_decided(decision: Decision) -> None:
-    async with serving(Script(decision)) as served:
-        assert (await served.stub.IsActive(reference())).result is decision.active
 
 
 async def test_the_evaluation_gets_the_callers_remaining_time() -> None:

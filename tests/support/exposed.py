@@ -24,7 +24,7 @@ _FACTS = (
     replace(_EVALUATED, recommended=3),
     facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)),
     facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, 0),
-    facts.SourceChanged("default", reachable=True, reason="it answers"),
+    facts.SourceChanged("default", works=True, reason="it answers"),
     facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"),
     facts.Queried("default", "snapshot", 0.5, None),
     facts.Called("GetMetrics", "OK", 0.002),

@@ -55,13 +55,13 @@ class Replica:
     def peers_changed(self) -> list[tuple[str, bool]]:
         """Which replicas were lost and found."""
         said = [fact for fact in self.facts if isinstance(fact, facts.PeerChanged)]
-        return [(fact.peer, fact.reachable) for fact in said]
+        return [(fact.peer, fact.works) for fact in said]
 
     @property
     def reasons(self) -> list[str]:
         """Why replicas were lost."""
         said = [fact for fact in self.facts if isinstance(fact, facts.PeerChanged)]
-        return [fact.reason for fact in said if not fact.reachable]
+        return [fact.reason for fact in said if not fact.works]
 
     @property
     def asked(self) -> tuple[int, int] | None:

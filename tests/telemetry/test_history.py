@@ -13,12 +13,10 @@ from keda_gpu_scaler.telemetry.history import (
     CHANGES,
     REASON_CHARACTERS,
     REFUSAL_SECONDS,
-    REFUSALS_BYTES,
+    REFUSALS,
     TOTAL_CHANGES,
     History,
-    Refusals,
 )
-from tests.support.scripted import Clock
 from tests.support.triggers import BERT, spec
 
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
@@ -134,35 +132,31 @@ def test_each_value_is_within_ten_percent_of_the_change_before_it(
 
 
 def test_a_refusal_is_told_with_its_age_until_a_trigger_is_right() -> None:
-    clock = Clock()
-    refusals = Refusals(clock)
-    assert refusals.of(BERT) is None
-    refusals(facts.TriggerRefused(BERT, "treshold: unknown key"))
-    clock.seconds += 5
-    assert refusals.of(BERT) == "5 s ago KEDA was refused: treshold: unknown key"
-    refusals(facts.TriggerChanged(OTHER))
-    refusals(facts.Called("GetMetrics", "OK", 0.1))
-    assert refusals.of(BERT) is not None
-    refusals(facts.TriggerChanged(BERT))
-    assert refusals.of(BERT) is None
+    watched = Watched()
+    history = watched.history
+    assert history.refusal(BERT) is None
+    history(facts.TriggerRefused(BERT, "treshold: unknown key"))
+    watched.now += 5
+    assert history.refusal(BERT) == "5 s ago KEDA was refused: treshold: unknown key"
+    history(facts.TriggerChanged(OTHER))
+    history(facts.Called("GetMetrics", "OK", 0.1))
+    assert history.refusal(BERT) is not None
+    history(facts.TriggerChanged(BERT))
+    assert history.refusal(BERT) is None
 
 
 def test_a_refusal_is_forgotten_when_keda_would_have_tried_again() -> None:
-    clock = Clock()
-    refusals = Refusals(clock)
-    refusals(facts.TriggerRefused(BERT, "wrong"))
-    clock.seconds += REFUSAL_SECONDS - 1
-    assert refusals.of(BERT) is not None
-    clock.seconds += 1
-    assert refusals.of(BERT) is None
+    watched = Watched()
+    watched.history(facts.TriggerRefused(BERT, "wrong"))
+    watched.now += REFUSAL_SECONDS - 1
+    assert watched.history.refusal(BERT) is not None
+    watched.now += 1
+    assert watched.history.refusal(BERT) is None
 
 
 def test_a_flood_of_refusals_takes_bounded_room() -> None:
-    refusals = Refusals()
-    reason = "w" * 8192
-    names = [ScaledObject("ml", f"bert-{number}") for number in range(500)]
+    history = Watched().history
+    names = [ScaledObject("ml", f"bert-{number}") for number in range(REFUSALS + 500)]
     for name in names:
-        refusals(facts.TriggerRefused(name, reason))
-    kept = [name for name in names if refusals.of(name)]
-    assert kept == names[-len(kept) :]
-    assert 0 < len(kept) * 4 * len(reason) <= REFUSALS_BYTES
+        history(facts.TriggerRefused(name, "wrong"))
+    assert [name for name in names if history.refusal(name)] == names[500:]

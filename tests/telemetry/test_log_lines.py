@@ -9,11 +9,8 @@ import structlog
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.query.explain import explained_promql
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from tests.support import triggers
@@ -90,35 +87,6 @@ def test_at_info_only_what_changed_is_told(lines: LogCapture) -> None:
     assert [line["event"] for line in lines.entries] == ["decision.changed"]
 
 
-def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCapture) -> None:
-    observe = LogObserver()
-    observe(facts.ExportersFound("default", ("hami",)))
-    observe(facts.ExportersFound("default", ("amd",)))
-    observe(facts.ExportersFound("other", ("gke-system",)))
-    owned = replace(evaluated().decision, evidence=EvidenceSource.KUBE_STATE_METRICS)
-    observe_each(observe, owned, owned)
-    (line,) = named(lines, "trigger.explained")
-    text = explained_promql(triggers.spec(), {"amd", "hami"}, owned=True)
-    assert (line["log_level"], line["promql"]) == ("debug", text)
-
-
-@pytest.mark.parametrize(
-    "trigger",
-    [
-        replace(triggers.spec(), pods=Selected("ml", "models.example.com", "bert")),
-        replace(triggers.spec(), pods=ScaleTarget("ml")),
-        triggers.spec(query="load", activationThreshold="5"),
-    ],
-    ids=["a label selector", "a target nobody knows yet", "a query of the user's own"],
-)
-def test_what_no_prometheus_can_be_asked_by_hand_is_not_written(
-    lines: LogCapture, trigger: TriggerSpec
-) -> None:
-    LogObserver()(replace(evaluated(), spec=trigger))
-    assert named(lines, "decision.made")
-    assert not named(lines, "trigger.explained")
-
-
 def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> None:
     idle = replace(evaluated().decision, active=False)
     observe_each(LogObserver(), None, idle, idle, UNKNOWN, None)
@@ -155,11 +123,11 @@ def line(event: str, level: str, **keys: object) -> dict[str, object]:
 
 LINES: list[tuple[facts.Fact, dict[str, object]]] = [
     (
-        facts.SourceChanged("default", reachable=True, reason="it answers"),
+        facts.SourceChanged("default", works=True, reason="it answers"),
         line("source.up", "info", source="default", reason="it answers"),
     ),
     (
-        facts.SourceChanged("default", reachable=False, reason="refused"),
+        facts.SourceChanged("default", works=False, reason="refused"),
         line("source.down", "warning", source="default", reason="refused"),
     ),
     (
@@ -235,11 +203,11 @@ LINES: list[tuple[facts.Fact, dict[str, object]]] = [
         ),
     ),
     (
-        facts.PeerChanged("http://10.0.0.1:8080", reachable=False, reason="refused"),
+        facts.PeerChanged("http://10.0.0.1:8080", works=False, reason="refused"),
         line("peer.down", "warning", peer="http://10.0.0.1:8080", reason="refused"),
     ),
     (
-        facts.PeerChanged("http://10.0.0.1:8080", reachable=True, reason="it answers"),
+        facts.PeerChanged("http://10.0.0.1:8080", works=True, reason="it answers"),
         line("peer.up", "info", peer="http://10.0.0.1:8080", reason="it answers"),
     ),
     (
@@ -249,15 +217,6 @@ LINES: list[tuple[facts.Fact, dict[str, object]]] = [
     (
         facts.CertificateRefused("http", "/tls.key is not a key"),
         line("certificate.refused", "warning", server="http", reason="/tls.key is not a key"),
-    ),
-    (
-        facts.CertificateLapsed("grpc", "expired at 2026-01-01T00:00:00+00:00"),
-        line(
-            "certificate.lapsed",
-            "error",
-            server="grpc",
-            reason="expired at 2026-01-01T00:00:00+00:00",
-        ),
     ),
     (
         facts.ObserveRead(2, 1, 1),
@@ -296,19 +255,44 @@ def test_the_same_refused_message_is_a_line_once_in_ten_minutes(lines: LogCaptur
     assert len(lines.entries) == 3
 
 
+def test_a_refused_trigger_is_a_line_once_in_ten_minutes(lines: LogCapture) -> None:
+    clock = Clock()
+    observe = LogObserver(clock)
+    refused = facts.TriggerRefused(triggers.BERT, "threshold 'none': expected a number")
+    for fact in (refused, refused, facts.TriggerRefused(triggers.BERT, "another mistake")):
+        observe(fact)
+    assert [dict(line) for line in lines.entries] == [
+        line("trigger.refused", "warning", **BERT, reason=reason)
+        for reason in (refused.reason, "another mistake")
+    ]
+    clock.now += 601
+    observe(refused)
+    assert len(lines.entries) == 3
+
+
+def test_targets_that_old_versions_of_keda_round_are_a_line_each_once(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for _ in range(2):
+        observe(facts.TriggerChanged(triggers.BERT, ("1, not 1.4", "1, not 0.2")))
+    observe(facts.TriggerChanged(triggers.BERT))
+    assert [dict(line) for line in lines.entries] == [
+        line("trigger.target_rounded", "warning", **BERT, reason=reason)
+        for reason in ("1, not 1.4", "1, not 0.2")
+    ]
+
+
 def test_samples_that_are_late_are_told_once_with_the_figure(lines: LogCapture) -> None:
     observe = LogObserver()
+    before = 0.0
     for seconds in (150.0, 165.0, 0.0, 90.0):
-        observe(facts.LagChanged("default", seconds))
-    observe(facts.LagChanged("other", 75.0))
+        observe(facts.LagChanged("default", seconds, before))
+        before = seconds
     assert [
-        (line["event"], line["log_level"], line["source"], line.get("lag_seconds"))
-        for line in lines.entries
+        (line["event"], line["log_level"], line.get("lag_seconds")) for line in lines.entries
     ] == [
-        ("source.late", "warning", "default", 150),
-        ("source.on_time", "info", "default", None),
-        ("source.late", "warning", "default", 90),
-        ("source.late", "warning", "other", 75),
+        ("source.late", "warning", 150),
+        ("source.on_time", "info", None),
+        ("source.late", "warning", 90),
     ]
 
 
@@ -329,7 +313,7 @@ def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
         replace(evaluated().decision, evidence=evidence_source)
         for evidence_source in (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS)
     )
-    observe_each(LogObserver(), spoken, alone, UNKNOWN, alone)
+    observe_each(LogObserver(), spoken, alone, alone)
     assert not named(lines, "trigger.exporters_only")
 
 

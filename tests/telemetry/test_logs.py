@@ -128,24 +128,21 @@ def test_a_library_that_repeats_itself_is_written_once_a_minute(path: Path) -> N
     library = logging.getLogger("asyncio")
     with logging_to(path, clock=clock):
         for number in range(1_000):
-            library.error("no descriptor for <socket %d at 0x%x>", number, number)
+            library.error("no descriptor for socket %d", number)
             clock.now += 1 / 32
         library.error("something else")
         logging.getLogger("grpc").error("something else")
-        library.warning("something else")
         clock.now += 30
-        library.error("no descriptor for <socket 7 at 0x7>")
+        library.error("no descriptor for socket %d", 7)
         structlog.get_logger().info("decision.changed")
         structlog.get_logger().info("decision.changed")
-    lines = written(path)
-    assert lines[0]["message"] == "no descriptor for <socket 0 at 0x0>"
-    assert lines[4]["message"] == "no descriptor for <socket 7 at 0x7>"
-    assert [line.get("logger") for line in lines[1:]] == [
-        "asyncio",
-        "grpc",
-        *["asyncio"] * 2,
-        None,
-        None,
+    assert [line.get("message", line["event"]) for line in written(path)] == [
+        "no descriptor for socket 0",
+        "something else",
+        "something else",
+        "no descriptor for socket 7",
+        "decision.changed",
+        "decision.changed",
     ]
 
 

@@ -14,7 +14,7 @@ from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Telemetry
-from keda_gpu_scaler.telemetry.metrics.recent import Recent
+from keda_gpu_scaler.telemetry.series import Recent
 from tests.support import triggers
 from tests.support.clocks import Clock
 
@@ -79,11 +79,11 @@ def test_queries_are_counted_by_outcome_and_timed(counted: Telemetry) -> None:
 
 def test_a_source_is_up_or_down_as_was_stated_last(counted: Telemetry) -> None:
     assert value(counted, "source_up", source="default") is None
-    counted(facts.SourceChanged("default", reachable=True, reason="it answers"))
+    counted(facts.SourceChanged("default", works=True, reason="it answers"))
     assert value(counted, "source_up", source="default") == 1
-    counted(facts.SourceChanged("default", reachable=False, reason="refused"))
+    counted(facts.SourceChanged("default", works=False, reason="refused"))
     assert value(counted, "source_up", source="default") == 0
-    counted(facts.SourceChanged("default", reachable=True, reason="it answers again"))
+    counted(facts.SourceChanged("default", works=True, reason="it answers again"))
     assert value(counted, "source_up", source="default") == 1
 
 
@@ -272,7 +272,7 @@ def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
 def test_a_source_that_stays_down_is_shown_while_people_ask(
     counted: Telemetry, clock: Clock
 ) -> None:
-    counted(facts.SourceChanged("default", reachable=False, reason="refused"))
+    counted(facts.SourceChanged("default", works=False, reason="refused"))
     counted(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"))
     for _ in range(3):
         clock.now += 500
@@ -315,30 +315,13 @@ def test_the_expiry_of_a_certificate_is_that_of_the_moment(counted: Telemetry) -
     name = "certificate_expiry_timestamp_seconds"
     shown, authority = ({"server": "grpc", "kind": kind} for kind in ("server", "client_ca"))
     assert value(counted, name, **shown) is None
-    expiries = {"server": 1000.0}
+    expiries = {"server": 1000.0, "client_ca": 3000.0}
     counted.follow_certificate("grpc", lambda: expiries)
     assert value(counted, name, **shown) == 1000
-    assert value(counted, name, **authority) is None
-    expiries.update(server=2000.0, client_ca=3000.0)
+    expiries.update(server=2000.0)
     assert value(counted, name, **shown) == 2000
     assert value(counted, name, **authority) == 3000
     assert value(counted, name, server="http", kind="server") is None
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        facts.CertificateLoaded("grpc", 1000.0),
-        facts.CertificateRefused("grpc", "half written"),
-        facts.CertificateLapsed("grpc", "expired"),
-    ],
-)
-def test_what_happened_to_a_certificate_is_in_the_log_alone(
-    counted: Telemetry, fact: facts.Fact
-) -> None:
-    before = generate_latest(counted.registry).count(b"keda_gpu_scaler_")
-    counted(fact)
-    assert generate_latest(counted.registry).count(b"keda_gpu_scaler_") == before
 
 
 def firing(scaled_object: ScaledObject = triggers.BERT, *, fires: bool) -> facts.AlertChanged:
@@ -368,7 +351,7 @@ def test_replicas_that_can_be_reached_are_shown_beside_those_that_cannot(
     counted: Telemetry,
 ) -> None:
     assert value(counted, "peers", state="reachable") is None
-    counted(facts.PeerChanged("http://10.0.0.1:8080", reachable=False, reason="refused"))
+    counted(facts.PeerChanged("http://10.0.0.1:8080", works=False, reason="refused"))
     counted(facts.PeersAsked(2, 1))
     assert value(counted, "peers", state="reachable") == 2
     assert value(counted, "peers", state="unreachable") == 1

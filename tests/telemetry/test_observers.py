@@ -7,8 +7,7 @@ import structlog
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.observers import Observers
-from tests.support.clocks import Clock
+from keda_gpu_scaler.telemetry.log_lines import Observers
 from tests.support.triggers import BERT
 
 FACT = facts.Called("GetMetrics", "OK", 0.001)
@@ -49,15 +48,13 @@ def test_a_subscriber_that_fails_at_one_kind_of_fact_gets_the_others() -> None:
     assert got == [facts.PeersAsked(1, 0)]
 
 
-def test_a_failure_is_told_once_a_minute_for_each_observer(lines: LogCapture) -> None:
-    clock = Clock()
-    observe = Observers({"log": failing, "traces": failing}, clock)
-    for seconds in (0, 59, 1):
-        clock.now += seconds
-        observe(FACT)
+def test_a_failure_is_told_once_for_each_observer_and_kind_of_fact(lines: LogCapture) -> None:
+    observe = Observers({"log": failing, "traces": failing})
+    for fact in (FACT, FACT, facts.PeersAsked(1, 0)):
+        observe(fact)
     reports = [(line["event"], line["log_level"], line["observer"]) for line in lines.entries]
     assert reports == [("observer.failed", "error", name) for name in ("log", "traces")] * 2
-    assert {line["fact"] for line in lines.entries} == {"Called"}
+    assert [line["fact"] for line in lines.entries] == ["Called"] * 2 + ["PeersAsked"] * 2
     assert {str(line["exc_info"]) for line in lines.entries} == {
         "[Errno 28] No space left on device"
     }

@@ -30,7 +30,6 @@ from tests.support.certificates import (
     under_a_weak_ca,
     write,
 )
-from tests.support.clocks import Clock
 from tests.support.processes import until
 
 AUTHORITY = trustme.CA()
@@ -38,15 +37,14 @@ FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
 
 
 class Followed:
-    """The files of a certificate, the facts stated about them, and a clock."""
+    """The files of a certificate, and the facts stated about them."""
 
     def __init__(self, directory: Path, issued: trustme.LeafCert = FIRST) -> None:
         self.stated: list[facts.Fact] = []
-        self.clock = Clock(datetime.now(UTC).timestamp())
         self.pair = write(directory, issued)
         self.ca = directory / "ca.crt"
         AUTHORITY.cert_pem.write_to_path(str(self.ca))
-        self.files = CertificateFiles("grpc", *self.pair, self.ca, self.stated.append, self.clock)
+        self.files = CertificateFiles("grpc", *self.pair, self.ca, self.stated.append)
 
     def shown(self) -> bytes:
         """Return the chain that is shown now."""
@@ -75,22 +73,11 @@ def test_a_server_that_asks_for_no_certificate_has_one_expiry(tmp_path: Path) ->
     assert files.expiries().keys() == {"server"}
 
 
-def test_the_first_ca_of_clients_to_expire_is_reported_once_and_again_after_a_change(
-    followed: Followed,
-) -> None:
+def test_of_several_cas_of_clients_the_first_to_expire_is_shown(followed: Followed) -> None:
     soon = self_signed(ec.generate_private_key(ec.SECP256R1()))  # tomorrow
     followed.ca.write_bytes(AUTHORITY.cert_pem.bytes() + soon)
     ends = followed.files.expiries()["client_ca"]
     assert ends == x509.load_pem_x509_certificate(soon).not_valid_after_utc.timestamp()
-    followed.clock.now = ends
-    followed.files.current()
-    followed.files.current()
-    expired = datetime.fromtimestamp(ends, UTC).isoformat()
-    lapsed = facts.CertificateLapsed("grpc", f"a CA of its clients expired at {expired}")
-    assert followed.stated[2:] == [lapsed]
-    followed.ca.write_bytes(soon)
-    followed.files.current()
-    assert followed.stated[4:] == [lapsed]
 
 
 def test_nothing_shows_the_key(followed: Followed) -> None:
@@ -247,24 +234,6 @@ def test_no_part_of_new_files_is_ever_shown(
         shown = followed.files.current()
         assert shown.chain in (chain(FIRST), chain(SECOND))
         shown.context()  # OpenSSL refuses a key that is not the certificate's
-
-
-def test_a_certificate_is_served_after_it_expired_and_that_is_reported_once(tmp_path: Path) -> None:
-    soon = datetime.now(UTC) + DAY
-    followed = Followed(tmp_path, AUTHORITY.issue_cert(HOST, not_after=soon))
-    current = followed.files.current()
-    followed.clock.now = current.expires_at
-    assert followed.files.current() is current
-    assert followed.files.current() is current
-    expired = datetime.fromtimestamp(current.expires_at, UTC).isoformat()
-    assert followed.stated[1:] == [facts.CertificateLapsed("grpc", f"expired at {expired}")]
-
-
-def test_a_certificate_whose_time_has_not_come_is_reported_at_the_start(tmp_path: Path) -> None:
-    tomorrow = (datetime.now(UTC) + DAY).replace(microsecond=0)
-    late = AUTHORITY.issue_cert(HOST, not_before=tomorrow)
-    lapsed = facts.CertificateLapsed("grpc", f"not valid before {tomorrow.isoformat()}")
-    assert Followed(tmp_path, late).stated[1:] == [lapsed]
 
 
 def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> None:

@@ -189,11 +189,11 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
 
 
 async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning() -> None:
-    app = web.create_app(
-        CollectorRegistry(),
-        lambda: True,
-        shown=web.Shown(Known(NAMES), History(lambda: NOW), lambda of: f"{of} was refused"),
-    )
+    history = History(lambda: NOW)
+    for scaled_object in (BERT, ScaledObject("ml", "other")):
+        history(facts.TriggerRefused(scaled_object, "treshold: unknown key"))
+    shown = web.Shown(Known(NAMES), history)
+    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
     server = web.HttpServer(app, "127.0.0.1", 0)
     async with (
         asyncio.timeout(HANG_SECONDS),
@@ -206,9 +206,10 @@ async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning
             records = (await client.get(f"{url}{PATH}/ml/bert")).json()["triggers"]
         finally:
             await server.stop()
-    assert (missing.status_code, missing.text) == (404, "ml/other was refused")
-    assert (page.status_code, page.text) == (404, "ml/other was refused")
-    assert [record["warnings"] for record in records] == [["ml/bert was refused"]] * 2
+    refusal = "0 s ago KEDA was refused: treshold: unknown key"
+    assert (missing.status_code, missing.text) == (404, refusal)
+    assert (page.status_code, page.text) == (404, refusal)
+    assert [record["warnings"] for record in records] == [[refusal]] * 2
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/ml/bert", "/", "/triggers/ml/bert"])

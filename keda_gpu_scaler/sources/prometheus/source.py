@@ -241,7 +241,7 @@ class PrometheusSource:
         before = self._lag.seconds
         self._lag.observe(at, age_seconds)
         if self._lag.seconds != before:
-            self._observe(facts.LagChanged(self._name, self._lag.seconds))
+            self._observe(facts.LagChanged(self._name, self._lag.seconds, before))
 
     async def _rows(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float

@@ -96,12 +96,11 @@ async def running(
         "default", configured, seen.append, claims_without_gpus=claims_without_gpus
     )
     evaluator = Evaluator({"default": source.ports()}, seen.append)
-    server = service.create_server(
+    server = service.GrpcServer(
         evaluator,
         access=Access({"default": EVERY_NAMESPACE}, own_promql=own_promql),
         address="127.0.0.1:0",
         observe=seen.append,
-        draining=asyncio.Event(),
         max_concurrent_rpcs=5000,
         connection_max_age_seconds=600,
     )

@@ -1,7 +1,6 @@
 """Everything that is bounded in bytes, at its edge at once: below the chart's limit, and alive."""
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import AsyncIterator
@@ -109,18 +108,6 @@ class Client:
         asked = self._reference(namespace, name, metadata)
         return await self.stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)
 
-    async def watches(self, count: int) -> list[Any]:
-        """Open watches, and see that each is answered or refused.
-
-        A few at a time: gRPC itself cancels some of more than a thousand calls that wait for the
-        event loop.
-        """
-        opened = [self.health.Watch(health_pb2.HealthCheckRequest()) for _ in range(count)]
-        for watch in opened:
-            with contextlib.suppress(grpc.aio.AioRpcError):
-                await watch.read()
-        return opened
-
     async def look(self, namespace: str, name: str, **metadata: str) -> None:
         """Ask whether something is active; what the source says is no answer."""
         asked = self._reference(namespace, name, metadata)
@@ -172,7 +159,6 @@ async def test_every_bound_at_its_edge_at_once(
                 for number in range(begin, begin + 50)
             )
             await asyncio.gather(*calls)
-        watches = [watch for _ in range(20) for watch in await client.watches(100)]
         looks = [
             asyncio.create_task(client.look("ml", f"bert-{signal}", signal=signal))
             for signal in SIGNALS
@@ -187,7 +173,5 @@ async def test_every_bound_at_its_edge_at_once(
         await client.is_alive()
         assert (await client.health.Check(health_pb2.HealthCheckRequest())).status == 1
         size = await scaler.size()
-        for watch in watches:
-            watch.cancel()
     assert len(source.requests) > len(SIGNALS)
     assert size.peak_bytes < limit_bytes()

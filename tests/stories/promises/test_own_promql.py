@@ -202,7 +202,7 @@ async def test_a_query_that_a_server_refuses_takes_no_source_down(
         assert (await stack.poll()).value == 40
         changed = [fact for fact in stack.seen if isinstance(fact, facts.QueryChanged)]
         assert [fact.works for fact in changed] == [False]
-        assert all(fact.reachable for fact in stack.seen if isinstance(fact, facts.SourceChanged))
+        assert all(fact.works for fact in stack.seen if isinstance(fact, facts.SourceChanged))
 
 
 def data(one: str) -> list[Series]:

@@ -1,8 +1,4 @@
-"""The scaler's own metrics, counted from facts.
-
-    triggers   the decisions of each trigger that KEDA asked about recently
-    sources    the state of each source and its data
-    recent     values that end when they were not updated for a while
+"""The scaler's own metrics, counted from facts; those of sources and triggers are in `series`.
 
 Names follow Prometheus' conventions: base units, `_total` for counters. Labels are bounded: sources
 and methods are few, triggers end when no call asks for them.
@@ -10,18 +6,16 @@ and methods are few, triggers end when no call asks for them.
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import prometheus_client
-from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.metrics.recent import gauge
-from keda_gpu_scaler.telemetry.metrics.sources import Sources
-from keda_gpu_scaler.telemetry.metrics.triggers import Triggers
+from keda_gpu_scaler.telemetry.series import Sources, Triggers
 
 _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
@@ -40,77 +34,72 @@ class Telemetry(facts.Subscriber, Collector):
         """Register every metric; counters start at zero, and series end by the clock."""
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
-        self._expiries: dict[str, Callable[[], Mapping[str, float]]] = {}
         self._firing: dict[ScaledObject, int] = {}
         self._triggers, self._sources = Triggers(clock), Sources(clock)
         prometheus_client.PlatformCollector(registry)
         prometheus_client.ProcessCollector(registry=registry)
         for collector in (self, self._triggers, self._sources):
             registry.register(collector)
-        Gauge(
-            "keda_gpu_scaler_build_info",
-            "1, for the version that runs.",
-            ["version"],
-            registry=registry,
+        new_counter = partial(prometheus_client.Counter, registry=registry)
+        new_gauge = partial(prometheus_client.Gauge, registry=registry)
+        new_histogram = partial(prometheus_client.Histogram, registry=registry)
+        new_gauge(
+            "keda_gpu_scaler_build_info", "1, for the version that runs.", ["version"]
         ).labels(__version__).set(1)
-        Gauge(
+        new_gauge(
             "keda_gpu_scaler_tasks",
             "Tasks of the event loop: one or two for each open call and stream, and one for each "
             "query under way.",
-            registry=registry,
         ).set_function(tasks)
-        self._rpcs = Counter(
-            "keda_gpu_scaler_rpcs_total",
-            "Calls from KEDA that ended.",
-            ["method", "code"],
-            registry=registry,
+        self._rpcs = new_counter(
+            "keda_gpu_scaler_rpcs_total", "Calls from KEDA that ended.", ["method", "code"]
         )
-        self._rpc_seconds = Histogram(
+        self._rpc_seconds = new_histogram(
             "keda_gpu_scaler_rpc_duration_seconds",
             "How long calls took.",
             ["method"],
             buckets=_RPC_BUCKETS,
-            registry=registry,
         )
-        self._queries = Counter(
+        self._queries = new_counter(
             "keda_gpu_scaler_source_queries_total",
             "Requests to a source, by whether it answered: ok, or error, also where its answer "
             "took too long and was given up.",
             ["source", "query", "outcome"],
-            registry=registry,
         )
-        self._query_seconds = Histogram(
+        self._query_seconds = new_histogram(
             "keda_gpu_scaler_source_query_duration_seconds",
             "How long requests to a source took.",
             ["source", "query"],
             buckets=_QUERY_BUCKETS,
-            registry=registry,
         )
-        self._watches = Gauge(
+        self._watches = new_gauge(
             "keda_gpu_scaler_kubernetes_watch_up",
             "1 while a resource of the Kubernetes API can be followed, 0 while not.",
             ["resource"],
-            registry=registry,
         )
-        self._notifications = Counter(
+        self._notifications = new_counter(
             "keda_gpu_scaler_webhook_notifications_total",
             "Messages to the webhook, by the HTTP status of the answer and by who sent them: "
             "alertmanager, grafana, grafana-dashboard, or unknown for what was not read.",
             ["sender", "code"],
-            registry=registry,
         )
-        self._alerts = Gauge(
+        self._alerts = new_gauge(
             "keda_gpu_scaler_alerts_firing",
             "Alerts that fire for a ScaledObject; absent where there are none.",
             ["namespace", "scaled_object"],
-            registry=registry,
         )
-        self._peers = Gauge(
+        self._peers = new_gauge(
             "keda_gpu_scaler_peers",
             "Addresses of replicas of the scaler, its own among them, when they were last told of "
             "alerts or asked for theirs: reachable or unreachable.",
             ["state"],
-            registry=registry,
+        )
+        self._expiry = new_gauge(
+            "keda_gpu_scaler_certificate_expiry_timestamp_seconds",
+            "When the certificate that new clients are shown expires (server), or the first CA of "
+            "those that they have to show (client_ca), in Unix seconds: of the grpc or of the http "
+            "port; absent where a port has none.",
+            ["server", "kind"],
         )
         super().__init__(
             {
@@ -135,7 +124,12 @@ class Telemetry(facts.Subscriber, Collector):
         It is read at each request, because it does not come from facts: it must be right also
         while no client connects.
         """
-        self._expiries[server] = expiries
+        for kind in expiries():
+
+            def expires_at(kind: str = kind) -> float:
+                return expiries()[kind]
+
+            self._expiry.labels(server, kind).set_function(expires_at)
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         self._triggers.evaluated(fact)
@@ -169,22 +163,10 @@ class Telemetry(facts.Subscriber, Collector):
         self._peers.labels("unreachable").set(fact.unreachable)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield what is read at each request: lines that were lost, and certificates' expiry."""
+        """Yield how many lines of the log were lost, which is read at each request."""
         yield CounterMetricFamily(
             "keda_gpu_scaler_log_lines_dropped_total",
             "Lines of the log that were not written, because its reader hangs or is gone, or the "
             "disk is full.",
             value=self._lines_dropped(),
-        )
-        yield gauge(
-            "keda_gpu_scaler_certificate_expiry_timestamp_seconds",
-            "When the certificate that new clients are shown expires (server), or the first CA of "
-            "those that they have to show (client_ca), in Unix seconds: of the grpc or of the http "
-            "port; absent where a port has none.",
-            ("server", "kind"),
-            (
-                ((server, kind), expires_at)
-                for server, expiries in list(self._expiries.items())
-                for kind, expires_at in expiries().items()
-            ),
         )
