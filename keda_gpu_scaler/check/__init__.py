@@ -23,6 +23,9 @@ from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.errors import Mistake
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.trigger.access import Access
+from keda_gpu_scaler.trigger.keys import FROM_ENV
 
 _IGNORE = re.compile(
     r"#[ \t]*keda-gpu-scaler:[ \t]*ignore[ \t]+([a-z0-9-]+(?:[ \t]*,[ \t]*[a-z0-9-]+)*)"
@@ -36,15 +39,39 @@ FINDINGS_LIMIT = 1000
 """No person reads more; without it, a text of 16 MiB could have a million."""
 
 
+class Content(NamedTuple):
+    """What is in some texts."""
+
+    objects: tuple[Manifest, ...]
+    problems: tuple[Finding, ...]
+    """What of them cannot be read, or is understood differently by different readers."""
+
+
 class Report(NamedTuple):
     """What was found."""
 
     findings: tuple[Finding, ...]
     """By file, in the order in which they were given, and by position."""
-    checked: int
-    """How many ScaledObjects and ScaledJobs there were."""
+    objects: tuple[Manifest, ...]
+    """The ScaledObjects and ScaledJobs that it is about."""
     is_complete: bool = True
     """False: it stopped at the limit of findings."""
+
+
+def read(
+    texts: Mapping[str, str], terms: Terms, values_limit: int = documents.VALUES_LIMIT
+) -> Content:
+    """Return the objects in some texts, by the names under which findings show the texts."""
+    objects: list[Manifest] = []
+    problems: list[Finding] = []
+    for file, text in texts.items():
+        reading = documents.read(text, values_limit)
+        for document in reading.documents:
+            objects += manifests(file, document, terms)
+        for problem in reading.problems:
+            rule, fix = rules.RULES[problem.rule], _FIXES[problem.rule]
+            problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
+    return Content(tuple(objects), tuple(problems))
 
 
 def check(
@@ -53,28 +80,22 @@ def check(
     ignored: Iterable[str] = (),
     seen: Iterable[Finding] = (),
 ) -> Report:
-    """Return what is wrong in some texts, by the names under which findings show them.
+    """Return what is wrong in some texts.
 
     One text may refer to the objects of the others. The rules that are named in `ignored` are not
     looked at; `seen` is what was found beside the texts.
     """
-    objects: list[Manifest] = []
-    problems: list[Finding] = []
-    for file, text in texts.items():
-        reading = documents.read(text)
-        for document in reading.documents:
-            objects += manifests(file, document, terms)
-        for problem in reading.problems:
-            rule, fix = rules.RULES[problem.rule], _FIXES[problem.rule]
-            problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
-    workloads = Workloads(objects)
-    scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
+    content = read(texts, terms)
+    workloads = Workloads(content.objects)
+    scaled = [
+        manifest for manifest in content.objects if manifest.kind in ("ScaledObject", "ScaledJob")
+    ]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}
     is_complete = True
     of_objects = (_of_object(manifest, workloads) for manifest in scaled)
-    for finding in chain(seen, problems, *of_objects):
+    for finding in chain(seen, content.problems, *of_objects):
         here = by_line[finding.file].get(finding.position.line, frozenset())
         if finding.rule.name in everywhere | here or finding in kept:
             continue
@@ -86,7 +107,7 @@ def check(
     findings = sorted(
         kept, key=lambda finding: (order[finding.file], finding.position, finding.rule.name)
     )
-    return Report(tuple(findings), len(scaled), is_complete)
+    return Report(tuple(findings), tuple(scaled), is_complete)
 
 
 def _of_object(manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
@@ -125,6 +146,22 @@ def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
     """Yield a finding for each mistake of a trigger, where its key is."""
     for rule_name, wrong in keys.refused(trigger, mistakes):
         yield as_finding(rules.RULES[rule_name], trigger.of, wrong)
+
+
+def from_env(trigger: Trigger) -> Iterator[Finding]:
+    """Yield what KEDA takes from the environment of what is scaled: the text names a variable."""
+    for written_key in trigger.from_env:
+        key = written_key.removesuffix(FROM_ENV)
+        why = f"The value of {key} is in the environment of what is scaled, and not known here"
+        fix = f"Write {key} with its value in a copy of the file."
+        wrong = Wrong(trigger.place(written_key), why, fix)
+        yield as_finding(rules.RULES["wrong-value"], trigger.of, wrong)
+
+
+def parse(trigger: Trigger, access: Access) -> tuple[TriggerSpec | None, list[Finding]]:
+    """Return what a trigger asks for, or why its text does not say that, for who decides it."""
+    spec, mistakes = trigger.parse(access)
+    return spec, [*from_env(trigger), *refused(trigger, mistakes)]
 
 
 def as_finding(rule: Rule, manifest: Manifest, wrong: Wrong) -> Finding:

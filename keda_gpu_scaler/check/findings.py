@@ -70,3 +70,9 @@ class Finding(NamedTuple):
     """The object, as `ScaledObject namespace/name`; empty if it is about the text itself."""
     why: str
     fix: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong and what to do, for readers that have one text only."""
+        why = f"{self.subject}: {self.why}" if self.subject else self.why
+        return f"{why}. {self.fix}"

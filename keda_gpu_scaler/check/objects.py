@@ -26,6 +26,15 @@ _OUR_KEYS = frozenset(
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
 
 
+class Parsed(NamedTuple):
+    """What a trigger asks for, as far as its text says."""
+
+    spec: TriggerSpec | None
+    """None if it is wrong, or rests on values of the environment."""
+    mistakes: tuple[Mistake, ...]
+    """None of them is about a value of the environment."""
+
+
 class Terms(NamedTuple):
     """What is known beside the text."""
 
@@ -64,9 +73,14 @@ class Manifest:
         return self.node.text("metadata", "namespace") or self.terms.namespace
 
     @property
+    def scaled_object(self) -> ScaledObject:
+        """What KEDA calls a ScaledObject when it asks the scaler."""
+        return ScaledObject(self.namespace, self.name)
+
+    @property
     def subject(self) -> str:
         """How findings name it."""
-        return shown(f"{self.kind} {self.namespace}/{self.name}")
+        return shown(f"{self.kind} {self.scaled_object}")
 
     @cached_property
     def triggers(self) -> "tuple[Trigger, ...]":
@@ -159,62 +173,64 @@ class Trigger:
         return self.node.place("metadata", key)
 
     @cached_property
-    def spec(self) -> TriggerSpec | None:
-        """What it asks for; None if it is wrong or rests on values of the environment."""
-        from_env = any(key.removesuffix(FROM_ENV) in KEYS for key in self._from_env)
-        return self._parsed if isinstance(self._parsed, TriggerSpec) and not from_env else None
+    def from_env(self) -> tuple[str, ...]:
+        """The keys whose values KEDA takes from the environment: the text has only their names."""
+        return tuple(
+            key
+            for key in self.metadata
+            if key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in KEYS
+        )
 
-    @cached_property
+    def parse(self, access: Access) -> Parsed:
+        """Return what the scaler would read of it, where ScaledObjects are allowed this much."""
+        return self._parse(self.of.scaled_object, access)
+
+    @property
+    def spec(self) -> TriggerSpec | None:
+        """What it asks for, whatever the settings of the scaler allow."""
+        return self._parsed.spec
+
+    @property
     def mistakes(self) -> tuple[Mistake, ...]:
         """What the scaler refuses, whatever its settings are."""
-        return self._known(self._parsed)
+        return self._parsed.mistakes
 
     @cached_property
     def needs(self) -> tuple[Mistake, ...]:
         """What the scaler refuses unless its operator allows it."""
-        parsed = self._parse(Access(dict.fromkeys(self._sources, EVERY_NAMESPACE)))
-        reported = frozenset(self.mistakes)
-        return tuple(mistake for mistake in self._known(parsed) if mistake not in reported)
-
-    @property
-    def _from_env(self) -> frozenset[str]:
-        return frozenset(key for key in self.metadata if key.endswith(FROM_ENV))
+        access = Access(dict.fromkeys(self._sources, EVERY_NAMESPACE))
+        refused = self._parse(self._named, access).mistakes
+        return tuple(mistake for mistake in refused if mistake not in self.mistakes)
 
     @cached_property
-    def _parsed(self) -> TriggerSpec | tuple[Mistake, ...]:
+    def _parsed(self) -> Parsed:
         # Access to whatever a trigger can name: the settings are not known here.
         is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
-        return self._parse(
-            Access(
-                dict.fromkeys(self._sources, EVERY_NAMESPACE),
-                others=EVERY_NAMESPACE,
-                own_promql=Policy.ALLOW,
-                knows_targets=True,
-                influxql_sources=self._sources if is_influxql else frozenset(),
-            )
+        access = Access(
+            dict.fromkeys(self._sources, EVERY_NAMESPACE),
+            others=EVERY_NAMESPACE,
+            own_promql=Policy.ALLOW,
+            knows_targets=True,
+            influxql_sources=self._sources if is_influxql else frozenset(),
         )
+        return self._parse(self._named, access)
 
-    def _known(self, parsed: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
-        if isinstance(parsed, TriggerSpec):
-            return ()
-        # What KEDA takes from the environment is not known here.
-        return tuple(
-            mistake
-            for mistake in parsed
-            if mistake.key not in self._from_env or mistake.key.removesuffix(FROM_ENV) not in KEYS
-        )
+    def _parse(self, scaled_object: ScaledObject, access: Access) -> Parsed:
+        try:
+            spec = trigger.parse(scaled_object, self.metadata, access)
+        except errors.SpecError as wrong:
+            known = (mistake for mistake in wrong.mistakes if mistake.key not in self.from_env)
+            return Parsed(None, tuple(known))
+        return Parsed(None if self.from_env else spec, ())
 
-    def _parse(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:
-        # A wrong name or namespace is a finding about the object, and none about its trigger.
-        namespace, name = self.of.namespace, self.of.name
-        scaled_object = ScaledObject(
+    @property
+    def _named(self) -> ScaledObject:
+        # A wrong name is not about the trigger; in a template it is often a placeholder.
+        namespace, name = self.of.scaled_object
+        return ScaledObject(
             namespace if workload.is_namespace(namespace) else "default",
             name if workload.is_name(name) else "unnamed",
         )
-        try:
-            return trigger.parse(scaled_object, self.metadata, access)
-        except errors.SpecError as wrong:
-            return wrong.mistakes
 
     @property
     def _sources(self) -> frozenset[str]:

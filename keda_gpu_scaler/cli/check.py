@@ -192,7 +192,9 @@ def _print_text(report: Report) -> None:
             console.print(Text(f"    in {finding.subject}"))
         console.print(Text(f"    {finding.fix}"))
     counted = [_counted(count, word) for word, count in formats.counts(report).items()]
-    console.print(Text(f"checked {_counted(report.checked, 'KEDA object')}: {', '.join(counted)}"))
+    console.print(
+        Text(f"checked {_counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")
+    )
 
 
 def _counted(count: int, word: str) -> str:
