@@ -2,26 +2,23 @@
 
 Pure: files are read by `cli/`. Every text is either read or refused with a finding.
 
+    documents   text → YAML with positions, bounded
+    objects     YAML → objects, and their triggers that are for this scaler
     findings    what is found, and where
-    nodes       what a YAML document consists of, with positions
-    documents   text → nodes, bounded
-    objects     nodes → objects, and their triggers that are for this scaler
-    workloads   what the texts say of the workloads
     rules       every rule by its name; each is a function of one of these modules:
-                fields, keys, replicas, zero, other_fields
+                fields, keys, replicas, zero
     live        what the source and the cluster show of a trigger
     formats     findings → JSON and SARIF
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
 from keda_gpu_scaler.check import documents, keys, rules
-from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
+from keda_gpu_scaler.check.findings import Finding, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
-from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
@@ -82,11 +79,9 @@ def check(
 ) -> Report:
     """Return what is wrong in some texts.
 
-    One text may refer to the objects of the others. The rules that are named in `ignored` are not
-    looked at; `seen` is what was found beside the texts.
+    The rules that are named in `ignored` are left out; `seen` is what was found beside the texts.
     """
     content = read(texts, terms)
-    workloads = Workloads(content.objects)
     scaled = [
         manifest for manifest in content.objects if manifest.kind in ("ScaledObject", "ScaledJob")
     ]
@@ -94,7 +89,7 @@ def check(
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}
     is_complete = True
-    of_objects = (_of_object(manifest, workloads) for manifest in scaled)
+    of_objects = (_of_object(manifest) for manifest in scaled)
     for finding in chain(seen, content.problems, *of_objects):
         here = by_line[finding.file].get(finding.position.line, frozenset())
         if finding.rule.name in everywhere | here or finding in kept:
@@ -110,24 +105,19 @@ def check(
     return Report(tuple(findings), tuple(scaled), is_complete)
 
 
-def _of_object(manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
-    """Yield what is wrong with one object; how it scales only once its fields are right."""
+def _of_object(manifest: Manifest) -> Iterator[Finding]:
+    """Yield what is wrong with one object; how it scales only if it is no patch of one."""
     if manifest.kind == "ScaledJob":
-        yield from _findings(rules.OF_JOBS, manifest, workloads)
-        return
-    wrong_fields = tuple(
-        islice(_findings(rules.OF_FIELDS, manifest, workloads), FINDINGS_LIMIT + 1)
-    )
-    yield from wrong_fields
-    yield from _findings(rules.OF_TRIGGERS, manifest, workloads)
-    if manifest.is_whole and not wrong_fields:
-        yield from _findings(rules.OF_SCALING, manifest, workloads)
-
-
-def _findings(table: Iterable[Rule], manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
+        table = rules.OF_JOBS
+    else:
+        for trigger in manifest.ours:
+            yield from refused(trigger, trigger.mistakes)
+        table = rules.OF_TRIGGERS
+        if manifest.is_whole:
+            table += rules.OF_SCALING
     for rule in table:
-        for wrong in rule.check(manifest, workloads) if rule.check is not None else ():
-            yield as_finding(rule, manifest, wrong)
+        for wrong in rule.check(manifest) if rule.check is not None else ():
+            yield as_finding(rule.name, manifest, wrong)
 
 
 def _ignored_by_line(text: str) -> dict[int, frozenset[str]]:
@@ -145,7 +135,7 @@ def _ignored_by_line(text: str) -> dict[int, frozenset[str]]:
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
     """Yield a finding for each mistake of a trigger, where its key is."""
     for rule_name, wrong in keys.refused(trigger, mistakes):
-        yield as_finding(rules.RULES[rule_name], trigger.of, wrong)
+        yield as_finding(rule_name, trigger.of, wrong)
 
 
 def from_env(trigger: Trigger) -> Iterator[Finding]:
@@ -155,7 +145,7 @@ def from_env(trigger: Trigger) -> Iterator[Finding]:
         why = f"The value of {key} is in the environment of what is scaled, and not known here"
         fix = f"Write {key} with its value in a copy of the file."
         wrong = Wrong(trigger.place(written_key), why, fix)
-        yield as_finding(rules.RULES["wrong-value"], trigger.of, wrong)
+        yield as_finding("wrong-value", trigger.of, wrong)
 
 
 def parse(trigger: Trigger, access: Access) -> tuple[TriggerSpec | None, list[Finding]]:
@@ -164,7 +154,7 @@ def parse(trigger: Trigger, access: Access) -> tuple[TriggerSpec | None, list[Fi
     return spec, [*from_env(trigger), *refused(trigger, mistakes)]
 
 
-def as_finding(rule: Rule, manifest: Manifest, wrong: Wrong) -> Finding:
+def as_finding(rule_name: str, manifest: Manifest, wrong: Wrong) -> Finding:
     """Return what a rule found wrong in an object, with the object."""
-    place = wrong.where or manifest
-    return Finding(rule, place.file, wrong.position, place.subject, wrong.why, wrong.fix)
+    rule = rules.RULES[rule_name]
+    return Finding(rule, manifest.file, wrong.position, manifest.subject, wrong.why, wrong.fix)

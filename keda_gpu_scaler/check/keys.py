@@ -7,41 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from keda_gpu_scaler.check.findings import Wrong
 from keda_gpu_scaler.check.objects import Manifest, Trigger
-from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
-
-
-def unknown_key(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield each key that the scaler does not know."""
-    return _of_rule("unknown-key", manifest)
-
-
-def missing_key(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield each key that a trigger needs."""
-    return _of_rule("missing-key", manifest)
-
-
-def wrong_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield each value that the scaler refuses."""
-    return _of_rule("wrong-value", manifest)
-
-
-def needs_setting(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield what the scaler accepts only with a setting of its operator."""
-    for trigger in manifest.ours:
-        for mistake in trigger.needs:
-            yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
-
-
-def doubtful_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield what the scaler accepts with a warning in its log."""
-    for trigger in manifest.ours:
-        for warning in trigger.spec.warnings if trigger.spec is not None else ():
-            # Every warning begins with the key that it is about.
-            key = warning.partition(" ")[0]
-            fix = f"Change {key}, or what the sentence compares it with."
-            yield Wrong(trigger.place(key), warning, fix)
 
 
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
@@ -54,11 +21,21 @@ def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str
         yield rule, _wrong(trigger, mistake, "The scaler refuses")
 
 
-def _of_rule(name: str, manifest: Manifest) -> Iterator[Wrong]:
+def needs_setting(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield what the scaler accepts only with a setting of its operator."""
     for trigger in manifest.ours:
-        for rule, wrong in refused(trigger, trigger.mistakes):
-            if rule == name:
-                yield wrong
+        for mistake in trigger.needs:
+            yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
+
+
+def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield what the scaler accepts with a warning in its log."""
+    for trigger in manifest.ours:
+        for warning in trigger.spec.warnings if trigger.spec is not None else ():
+            # Every warning begins with the key that it is about.
+            key = warning.partition(" ")[0]
+            fix = f"Change {key}, or what the sentence compares it with."
+            yield Wrong(trigger.place(key), warning, fix)
 
 
 def _wrong(trigger: Trigger, mistake: Mistake, refuses: str) -> Wrong:

@@ -1,14 +1,13 @@
 """Documents → the objects in them, and the triggers that are for this scaler. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.check.findings import Position
-from keda_gpu_scaler.check.nodes import Node
+from keda_gpu_scaler.check.documents import Node, Position
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec import workload
@@ -63,11 +62,6 @@ class Manifest:
         return self.node.text("apiVersion").startswith("keda.sh/")
 
     @property
-    def name(self) -> str:
-        """Its name; empty if it has none."""
-        return self.node.text("metadata", "name")
-
-    @property
     def namespace(self) -> str:
         """Its namespace."""
         return self.node.text("metadata", "namespace") or self.terms.namespace
@@ -75,7 +69,7 @@ class Manifest:
     @property
     def scaled_object(self) -> ScaledObject:
         """What KEDA calls a ScaledObject when it asks the scaler."""
-        return ScaledObject(self.namespace, self.name)
+        return ScaledObject(self.namespace, self.node.text("metadata", "name"))
 
     @property
     def subject(self) -> str:
@@ -147,14 +141,9 @@ class Trigger:
         }
 
     @property
-    def is_external(self) -> bool:
-        """Whether it asks an external scaler."""
-        return self.type in _EXTERNAL
-
-    @property
     def is_ours(self) -> bool:
         """Whether it asks this scaler, as far as its address or its keys tell."""
-        if not self.is_external:
+        if self.type not in _EXTERNAL:
             return False
         address = self.metadata.get("scalerAddress", "")
         if self.of.terms.addresses:
@@ -168,9 +157,10 @@ class Trigger:
             return None
         return self.metadata.get("aggregation", Aggregation.SUM).strip()
 
-    def place(self, key: str) -> Position:
-        """Return where a key of the metadata is; where it is missing, the metadata."""
-        return self.node.place("metadata", key)
+    def place(self, *keys: str) -> Position:
+        """Return where the first of these keys of the metadata is; without any, the metadata."""
+        given = [key for key in keys if key in self.node.block("metadata").entries]
+        return self.node.place("metadata", *given[:1])
 
     @cached_property
     def from_env(self) -> tuple[str, ...]:
@@ -237,13 +227,11 @@ class Trigger:
         return frozenset({self.metadata.get("source", "default").strip()})
 
 
-def manifests(file: str, document: Node, terms: Terms) -> Iterator[Manifest]:
-    """Yield the object of a document, or those in its list as kubectl or the API prints it."""
-    if document.text("kind").endswith("List") and document.has("items"):
-        for item in document.blocks("items"):
-            yield Manifest(file, item, terms)
-    else:
-        yield Manifest(file, document, terms)
+def manifests(file: str, document: Node, terms: Terms) -> list[Manifest]:
+    """Return the object of a document, or those in its list as kubectl or the API prints it."""
+    is_list = document.text("kind").endswith("List") and document.has("items")
+    nodes = document.blocks("items") if is_list else [document]
+    return [Manifest(file, node, terms) for node in nodes]
 
 
 def shown(text: str) -> str:

@@ -7,16 +7,7 @@ from keda_gpu_scaler import check
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Manifest, Terms
 
-_REFUSED = frozenset(
-    {
-        "yaml-syntax",
-        "too-large",
-        "duplicate-key",
-        "unknown-field",
-        "missing-field",
-        "wrong-type",
-    }
-)
+_REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "wrong-type"})
 """The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
 
 

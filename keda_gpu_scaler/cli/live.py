@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import app, check
-from keda_gpu_scaler.check import live, rules
+from keda_gpu_scaler.check import live
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms, Trigger
 from keda_gpu_scaler.decision.decision import State
@@ -73,8 +73,7 @@ async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: floa
         for look, record in zip(looks, records, strict=True):
             seen = await look.seen(evaluations, record)
             for rule_name, wrong in live.check(look.trigger, look.spec, seen):
-                rule = rules.RULES[rule_name]
-                findings.append(check.as_finding(rule, look.trigger.of, wrong))
+                findings.append(check.as_finding(rule_name, look.trigger.of, wrong))
     return findings
 
 

@@ -80,8 +80,6 @@ def scale_by_an_average(_: dict[str, Any], trigger: dict[str, Any]) -> None:
         ("missing-key", lambda _, trigger: trigger["metadata"].pop("threshold")),
         ("wrong-value", lambda _, trigger: trigger["metadata"].update(threshold="70 %")),
         ("wrong-type", lambda _, trigger: trigger["metadata"].update(threshold=70)),
-        ("missing-field", lambda _, trigger: trigger["metadata"].pop("scalerAddress")),
-        ("unknown-field", lambda spec, _: spec.update(minReplicas=1)),
         ("no-maximum", lambda spec, _: spec.pop("maxReplicaCount")),
         ("sum-with-value", lambda _, trigger: trigger.update(metricType="Value")),
         ("average-without-value", scale_by_an_average),
@@ -103,15 +101,3 @@ def test_a_mistake_in_an_example_is_found(
         spoil(spec, ours)
         with subtests.test(path.stem):
             assert finds in names(yaml.dump_all(documents, Dumper=yaml.CSafeDumper))
-
-
-def test_a_second_scaler_of_an_example_is_found(subtests: pytest.Subtests) -> None:
-    for path in SCALED:
-        text = path.read_text(encoding="utf-8")
-        second = list(yaml.load_all(text, yaml.CSafeLoader))[-1]
-        second["metadata"]["name"] = "second"
-        with subtests.test(path.stem):
-            texts = {"one.yaml": text, "two.yaml": yaml.dump(second, Dumper=yaml.CSafeDumper)}
-            found = [(one.rule.name, one.file) for one in check(texts, Terms()).findings]
-            assert ("shared-workload", "two.yaml") in found
-            assert ("shared-workload", "one.yaml") not in found
