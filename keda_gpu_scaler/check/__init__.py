@@ -36,14 +36,6 @@ FINDINGS_LIMIT = 1000
 """No person reads more; without it, a text of 16 MiB could have a million."""
 
 
-class Content(NamedTuple):
-    """What is in some texts."""
-
-    objects: tuple[Manifest, ...]
-    problems: tuple[Finding, ...]
-    """What of them cannot be read, or is understood differently by different readers."""
-
-
 class Report(NamedTuple):
     """What was found."""
 
@@ -57,8 +49,11 @@ class Report(NamedTuple):
 
 def read(
     texts: Mapping[str, str], terms: Terms, values_limit: int = documents.VALUES_LIMIT
-) -> Content:
-    """Return the objects in some texts, by the names under which findings show the texts."""
+) -> tuple[list[Manifest], list[Finding]]:
+    """Return the objects in some texts, and what of the texts cannot be read.
+
+    The texts have the names under which findings show them.
+    """
     objects: list[Manifest] = []
     problems: list[Finding] = []
     for file, text in texts.items():
@@ -68,7 +63,7 @@ def read(
         for problem in reading.problems:
             rule, fix = rules.RULES[problem.rule], _FIXES[problem.rule]
             problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
-    return Content(tuple(objects), tuple(problems))
+    return objects, problems
 
 
 def check(
@@ -81,16 +76,14 @@ def check(
 
     The rules that are named in `ignored` are left out; `seen` is what was found beside the texts.
     """
-    content = read(texts, terms)
-    scaled = [
-        manifest for manifest in content.objects if manifest.kind in ("ScaledObject", "ScaledJob")
-    ]
+    objects, problems = read(texts, terms)
+    scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}
     is_complete = True
     of_objects = (_of_object(manifest) for manifest in scaled)
-    for finding in chain(seen, content.problems, *of_objects):
+    for finding in chain(seen, problems, *of_objects):
         here = by_line[finding.file].get(finding.position.line, frozenset())
         if finding.rule.name in everywhere | here or finding in kept:
             continue

@@ -17,7 +17,7 @@ BYTES_LIMIT = 16 << 20
 VALUES_LIMIT = 500_000
 """Of all documents of a text together: a few seconds of work."""
 DEPTH_LIMIT = 64
-_KEYS_SHOWN = 100
+_MOST_SHOWN = 100
 
 _UNREADABLE = re.compile(
     "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -225,9 +225,8 @@ class _Builder:
             if key.scalar == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
                 merged += value.items or (value,)
             elif key.scalar in entries:
-                shown = key.scalar[:_KEYS_SHOWN].encode("unicode_escape").decode()
                 first = entries[key.scalar].position.line
-                what = f'the key "{shown}" is there already, in line {first}'
+                what = f'the key "{shown(key.scalar)}" is there already, in line {first}'
                 self.problems.append(Problem("duplicate-key", key.position, what))
             else:
                 entries[key.scalar] = Entry(key.position, value)
@@ -235,6 +234,12 @@ class _Builder:
             for name, entry in block.entries.items():
                 entries.setdefault(name, entry)
         return entries
+
+
+def shown(text: str) -> str:
+    """Return a text of a file in ASCII, on one line and cut."""
+    cut = text[:_MOST_SHOWN].encode("unicode_escape").decode("ascii")
+    return f"{cut}..." if len(text) > _MOST_SHOWN else cut
 
 
 def _kind(event: yaml.ScalarEvent) -> str:

@@ -6,8 +6,9 @@ that is most often without its quotes.
 
 from collections.abc import Iterator
 
+from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest, shown
+from keda_gpu_scaler.check.objects import Manifest
 from keda_gpu_scaler.spec.spec import OnUnknown
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Trigger, shown
+from keda_gpu_scaler.check.objects import Trigger
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, TriggerSpec
 

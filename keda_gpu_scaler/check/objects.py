@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.check.documents import Node, Position
+from keda_gpu_scaler.check.documents import Node, Position, shown
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec import workload
@@ -16,7 +16,6 @@ from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
 _EXTERNAL = frozenset({"external", "external-push"})
-_MOST_SHOWN = 100
 _OUR_NAME = "gpu-scaler"
 _OUR_KEYS = frozenset(
     {"workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"}
@@ -232,9 +231,3 @@ def manifests(file: str, document: Node, terms: Terms) -> list[Manifest]:
     is_list = document.text("kind").endswith("List") and document.has("items")
     nodes = document.blocks("items") if is_list else [document]
     return [Manifest(file, node, terms) for node in nodes]
-
-
-def shown(text: str) -> str:
-    """Return a text of a file in ASCII, on one line and cut."""
-    cut = text[:_MOST_SHOWN].encode("unicode_escape").decode("ascii")
-    return f"{cut}..." if len(text) > _MOST_SHOWN else cut

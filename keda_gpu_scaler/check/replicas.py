@@ -4,8 +4,9 @@ import math
 import re
 from collections.abc import Iterator
 
+from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest, shown
+from keda_gpu_scaler.check.objects import Manifest
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations, kinds

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator
 
+from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest, Trigger, shown
+from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.check.replicas import shows_gpus
 from keda_gpu_scaler.query.presets import PRESETS
 from keda_gpu_scaler.spec import durations

@@ -44,7 +44,7 @@ def ask(
     """
     findings: list[Finding] = []
     looks: list[_Look] = []
-    manifests = check.read(texts, terms).objects
+    manifests, _ = check.read(texts, terms)
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
     for entry in [entry for manifest in scaled for entry in manifest.ours]:
         spec, mistakes = entry.parse(settings.access)

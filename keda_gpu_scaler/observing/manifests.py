@@ -54,10 +54,10 @@ def read(texts: Mapping[str, str], access: Access) -> Reading:
         texts: by the names of their files.
         access: what ScaledObjects are allowed, by their namespace, as for KEDA's.
     """
-    content = check.read(texts, Terms(namespace=""), VALUES_LIMIT)
-    refused = [_refused(problem) for problem in content.problems]
+    manifests, problems = check.read(texts, Terms(namespace=""), VALUES_LIMIT)
+    refused = [_refused(problem) for problem in problems]
     triggers: dict[Observed, None] = {}
-    for manifest in content.objects:
+    for manifest in manifests:
         if manifest.kind != "ScaledObject" or not manifest.is_of_keda:
             continue
         if not manifest.namespace:
