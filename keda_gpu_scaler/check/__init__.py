@@ -82,8 +82,7 @@ def check(
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}
     is_complete = True
-    of_objects = (_of_object(manifest) for manifest in scaled)
-    for finding in chain(seen, problems, *of_objects):
+    for finding in chain(seen, problems, *map(_of_object, scaled)):
         here = by_line[finding.file].get(finding.position.line, frozenset())
         if finding.rule.name in everywhere | here or finding in kept:
             continue

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 
-from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
 from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.check.replicas import shows_gpus
@@ -42,13 +41,8 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
         "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
         "back: without pods no GPU is busy"
     )
-    presets = {
-        trigger.metadata["demandPreset"]
-        for trigger in manifest.ours
-        if "demandPreset" in trigger.metadata
-    }
-    if presets:
-        why += f", and {shown(', '.join(sorted(presets)))} shows no request"
+    if any("demandPreset" in trigger.metadata for trigger in manifest.ours):
+        why += ", and this demandPreset shows no request"
     fix = (
         f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
         "none if alerts are what you mean."

@@ -239,7 +239,7 @@ def test_a_finding_says_what_is_wrong_and_what_to_write(
 
 def test_a_preset_that_cannot_wake_is_named_with_those_that_can() -> None:
     (one,) = report(key(ZERO, "demandPreset: vllm-queue")).findings
-    assert "vllm-queue shows no request" in one.why
+    assert "this demandPreset shows no request" in one.why
     assert "a router's demandPreset (llm-d-epp-queue, llm-d-epp-requests, " in one.fix
 
 
