@@ -17,7 +17,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from keda_gpu_scaler.check import documents, keys, rules
-from keda_gpu_scaler.check.findings import Finding, Wrong
+from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -99,14 +99,11 @@ def check(
 
 def _of_object(manifest: Manifest) -> Iterator[Finding]:
     """Yield what is wrong with one object; how it scales only if it is no patch of one."""
-    if manifest.kind == "ScaledJob":
-        table = rules.OF_JOBS
-    else:
+    table: tuple[Rule, ...] = rules.OF_JOBS
+    if manifest.kind == "ScaledObject":
+        table = rules.OF_TRIGGERS + (rules.OF_SCALING if manifest.is_whole else ())
         for trigger in manifest.ours:
             yield from refused(trigger, trigger.mistakes)
-        table = rules.OF_TRIGGERS
-        if manifest.is_whole:
-            table += rules.OF_SCALING
     for rule in table:
         for wrong in rule.check(manifest) if rule.check is not None else ():
             yield as_finding(rule.name, manifest, wrong)

@@ -283,8 +283,9 @@ class PodPattern(PodSelector):
         """Tell whether the pattern matches the whole name, in time linear in its length."""
         return _compiled(self.pattern).fullmatch(pod) is not None
 
-    def owns(self, _above: frozenset[Owner]) -> None:
+    def owns(self, _above: frozenset[Owner]) -> bool | None:
         """Return None: the name decides, as the user asked; the owners may be many."""
+        return None
 
 
 def parse(text: str, namespace: str) -> Workload:

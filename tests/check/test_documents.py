@@ -77,9 +77,9 @@ def test_null_is_no_value() -> None:
 
 
 def test_documents_are_read_up_to_the_first_mistake() -> None:
-    source = "a: &a 1\n---\nb: 2\n...\nc: 3\n--- # Source: chart/x.yaml\nd: 4\n"
-    assert keys(source) == [["a"], ["b"], ["c"], ["d"]]
-    assert read(source).documents[-1].place("d") == Position(7, 1)
+    source = "a: &a 1\n---\nb: 2\n...\n--- # Source: chart/x.yaml\nc: 3\n"
+    assert keys(source) == [["a"], ["b"], ["c"]]
+    assert read(source).documents[-1].place("c") == Position(6, 1)
     for wrong in ("b: ]\n", "b: *a\n"):
         assert keys(f"a: &a 1\n---\n{wrong}---\nc: 3\n") == [["a"]]
         assert problem(f"a: &a 1\n---\n{wrong}---\nc: 3\n") == ("yaml-syntax", Position(3, 4))

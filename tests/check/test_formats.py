@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.check import Report, check, formats
-from keda_gpu_scaler.check.findings import Finding, Position
+from keda_gpu_scaler.check.documents import Position
+from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.check.rules import RULES
 from tests.check.cases import FAILS
