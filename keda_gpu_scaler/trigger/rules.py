@@ -232,11 +232,19 @@ def demand(
         text = _query_text(reader, access, source, measured)
     is_of_pods = preset is not None and not preset.is_of_router
     empty = OnEmpty.INACTIVE if is_of_pods else OnEmpty.ERROR
+    activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
     usual_threshold = None if preset is None else preset.threshold
+    threshold = reader.read("demandThreshold", values.target, usual_threshold)
+    if threshold is not None and aggregation is Aggregation.AVERAGE:
+        reader.refuse(
+            "demandThreshold",
+            "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
+            "demand by the replicas; or put the demand into a trigger of its own",
+        )
     return DemandSpec(
         text=text,
-        activation_threshold=reader.read("demandActivationThreshold", values.level, 0.0),
-        threshold=_demand_threshold(reader, aggregation, usual_threshold),
+        activation_threshold=activation_threshold,
+        threshold=threshold,
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
         preset="" if preset is None else preset.name,
         is_of_pods=is_of_pods,
@@ -312,17 +320,3 @@ def _preset_text(reader: Reader, preset: Preset | None, pods: PodSelector) -> st
     if len(text.encode()) > LONGEST_BYTES:
         reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
     return text
-
-
-def _demand_threshold(
-    reader: Reader, aggregation: Aggregation, usual: float | None
-) -> float | None:
-    """Return the target; the HPA must treat a demand as a sum, so no average is allowed."""
-    threshold = reader.read("demandThreshold", values.target, usual)
-    if threshold is not None and aggregation is Aggregation.AVERAGE:
-        reader.refuse(
-            "demandThreshold",
-            "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
-            "demand by the replicas; or put the demand into a trigger of its own",
-        )
-    return threshold
