@@ -6,7 +6,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     objects     YAML → objects, and their triggers that are for this scaler
     findings    what is found, and where
     rules       every rule by its name; each is a function of one of these modules:
-                fields, keys, replicas, zero
+                fields, replicas, zero
     live        what the source and the cluster show of a trigger
     formats     findings → JSON and SARIF
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from keda_gpu_scaler.check import documents, keys, rules
+from keda_gpu_scaler.check import documents, fields, rules
 from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.errors import Mistake
@@ -123,7 +123,7 @@ def _ignored_by_line(text: str) -> dict[int, frozenset[str]]:
 
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
     """Yield a finding for each mistake of a trigger, where its key is."""
-    for rule_name, wrong in keys.refused(trigger, mistakes):
+    for rule_name, wrong in fields.refused(trigger, mistakes):
         yield as_finding(rule_name, trigger.of, wrong)
 
 

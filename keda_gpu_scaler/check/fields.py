@@ -1,19 +1,54 @@
-"""Rules about KEDA's fields beside a trigger's metadata, as of KEDA 2.21. Pure.
+"""Rules about a trigger's keys, and about KEDA's fields beside them, as of KEDA 2.21. Pure.
 
-What the API server or KEDA's webhook refuses in plain words is left to them, except for the value
-that is most often without its quotes.
+The scaler's own parser says what is wrong with a key: `trigger/` alone defines what a trigger may
+contain. What the API server or KEDA's webhook refuses in plain words is left to them, except for
+the value that is most often without its quotes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest
+from keda_gpu_scaler.check.objects import Manifest, Trigger
+from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import OnUnknown
-from keda_gpu_scaler.trigger.keys import FROM_ENV
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
 _DEMANDS = frozenset({"demandQuery", "demandPreset"})
 _SHRINKS = ("static", "currentReplicasIfLower")
+
+
+def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
+    """Yield the name of the rule and what is wrong for each mistake, where its key is."""
+    for mistake in mistakes:
+        rule = "unknown-key"
+        if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
+            is_given = not mistake.key or mistake.key in trigger.metadata
+            rule = "wrong-value" if is_given else "missing-key"
+        yield rule, _wrong(trigger, mistake, "The scaler refuses")
+
+
+def needs_setting(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield what the scaler accepts only with a setting of its operator."""
+    for trigger in manifest.ours:
+        for mistake in trigger.needs:
+            yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
+
+
+def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield what the scaler accepts with a warning in its log."""
+    for trigger in manifest.ours:
+        for warning in trigger.spec.warnings if trigger.spec is not None else ():
+            # Every warning begins with the key that it is about.
+            key = warning.partition(" ")[0]
+            fix = f"Change {key}, or what the sentence compares it with."
+            yield Wrong(trigger.place(key), warning, fix)
+
+
+def _wrong(trigger: Trigger, mistake: Mistake, refuses: str) -> Wrong:
+    end = "" if mistake.advice.endswith("?") else "."
+    fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
+    return Wrong(trigger.place(mistake.key), f"{refuses} {mistake.what}", fix)
 
 
 def wrong_type(manifest: Manifest) -> Iterator[Wrong]:

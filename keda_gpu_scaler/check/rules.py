@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from keda_gpu_scaler.check import fields, keys, replicas, zero
+from keda_gpu_scaler.check import fields, replicas, zero
 from keda_gpu_scaler.check.findings import Check, Rule, Severity
 
 _ERROR, _WARNING, _NOTE = Severity
@@ -24,8 +24,8 @@ OF_TRIGGERS = (
     Rule("unknown-key", _ERROR, "a key of the trigger that the scaler does not know"),
     Rule("missing-key", _ERROR, "a key that the trigger needs"),
     Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
-    _rule(_NOTE, keys.needs_setting, "what the scaler accepts only with a setting"),
-    _rule(_WARNING, keys.doubtful_value, "what the scaler accepts with a warning in its log"),
+    _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
+    _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
 )
 OF_SCALING = (
     # How many replicas.
