@@ -2,27 +2,27 @@
 
 Pure: files are read by `cli/`. Every text is either read or refused with a finding.
 
+    documents   text → YAML with positions, bounded
+    objects     YAML → objects, and their triggers that are for this scaler
     findings    what is found, and where
-    nodes       what a YAML document consists of, with positions
-    documents   text → nodes, bounded
-    objects     nodes → objects, and their triggers that are for this scaler
-    workloads   what the texts say of the workloads
     rules       every rule by its name; each is a function of one of these modules:
-                fields, keys, replicas, zero, other_fields
+                fields, replicas, zero
     live        what the source and the cluster show of a trigger
     formats     findings → JSON and SARIF
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
-from keda_gpu_scaler.check import documents, keys, rules
+from keda_gpu_scaler.check import documents, fields, rules
 from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
-from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.errors import Mistake
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.trigger.access import Access
+from keda_gpu_scaler.trigger.keys import FROM_ENV
 
 _IGNORE = re.compile(
     r"#[ \t]*keda-gpu-scaler:[ \t]*ignore[ \t]+([a-z0-9-]+(?:[ \t]*,[ \t]*[a-z0-9-]+)*)"
@@ -41,10 +41,29 @@ class Report(NamedTuple):
 
     findings: tuple[Finding, ...]
     """By file, in the order in which they were given, and by position."""
-    checked: int
-    """How many ScaledObjects and ScaledJobs there were."""
+    objects: tuple[Manifest, ...]
+    """The ScaledObjects and ScaledJobs that it is about."""
     is_complete: bool = True
     """False: it stopped at the limit of findings."""
+
+
+def read(
+    texts: Mapping[str, str], terms: Terms, values_limit: int = documents.VALUES_LIMIT
+) -> tuple[list[Manifest], list[Finding]]:
+    """Return the objects in some texts, and what of the texts cannot be read.
+
+    The texts have the names under which findings show them.
+    """
+    objects: list[Manifest] = []
+    problems: list[Finding] = []
+    for file, text in texts.items():
+        reading = documents.read(text, values_limit)
+        for document in reading.documents:
+            objects += manifests(file, document, terms)
+        for problem in reading.problems:
+            rule, fix = rules.RULES[problem.rule], _FIXES[problem.rule]
+            problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
+    return objects, problems
 
 
 def check(
@@ -53,28 +72,17 @@ def check(
     ignored: Iterable[str] = (),
     seen: Iterable[Finding] = (),
 ) -> Report:
-    """Return what is wrong in some texts, by the names under which findings show them.
+    """Return what is wrong in some texts.
 
-    One text may refer to the objects of the others. The rules that are named in `ignored` are not
-    looked at; `seen` is what was found beside the texts.
+    The rules that are named in `ignored` are left out; `seen` is what was found beside the texts.
     """
-    objects: list[Manifest] = []
-    problems: list[Finding] = []
-    for file, text in texts.items():
-        reading = documents.read(text)
-        for document in reading.documents:
-            objects += manifests(file, document, terms)
-        for problem in reading.problems:
-            rule, fix = rules.RULES[problem.rule], _FIXES[problem.rule]
-            problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
-    workloads = Workloads(objects)
+    objects, problems = read(texts, terms)
     scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}
     is_complete = True
-    of_objects = (_of_object(manifest, workloads) for manifest in scaled)
-    for finding in chain(seen, problems, *of_objects):
+    for finding in chain(seen, problems, *map(_of_object, scaled)):
         here = by_line[finding.file].get(finding.position.line, frozenset())
         if finding.rule.name in everywhere | here or finding in kept:
             continue
@@ -86,27 +94,19 @@ def check(
     findings = sorted(
         kept, key=lambda finding: (order[finding.file], finding.position, finding.rule.name)
     )
-    return Report(tuple(findings), len(scaled), is_complete)
+    return Report(tuple(findings), tuple(scaled), is_complete)
 
 
-def _of_object(manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
-    """Yield what is wrong with one object; how it scales only once its fields are right."""
-    if manifest.kind == "ScaledJob":
-        yield from _findings(rules.OF_JOBS, manifest, workloads)
-        return
-    wrong_fields = tuple(
-        islice(_findings(rules.OF_FIELDS, manifest, workloads), FINDINGS_LIMIT + 1)
-    )
-    yield from wrong_fields
-    yield from _findings(rules.OF_TRIGGERS, manifest, workloads)
-    if manifest.is_whole and not wrong_fields:
-        yield from _findings(rules.OF_SCALING, manifest, workloads)
-
-
-def _findings(table: Iterable[Rule], manifest: Manifest, workloads: Workloads) -> Iterator[Finding]:
+def _of_object(manifest: Manifest) -> Iterator[Finding]:
+    """Yield what is wrong with one object; how it scales only if it is no patch of one."""
+    table: tuple[Rule, ...] = rules.OF_JOBS
+    if manifest.kind == "ScaledObject":
+        table = rules.OF_TRIGGERS + (rules.OF_SCALING if manifest.is_whole else ())
+        for trigger in manifest.ours:
+            yield from refused(trigger, trigger.mistakes)
     for rule in table:
-        for wrong in rule.check(manifest, workloads) if rule.check is not None else ():
-            yield as_finding(rule, manifest, wrong)
+        for wrong in rule.check(manifest) if rule.check is not None else ():
+            yield as_finding(rule.name, manifest, wrong)
 
 
 def _ignored_by_line(text: str) -> dict[int, frozenset[str]]:
@@ -123,11 +123,27 @@ def _ignored_by_line(text: str) -> dict[int, frozenset[str]]:
 
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
     """Yield a finding for each mistake of a trigger, where its key is."""
-    for rule_name, wrong in keys.refused(trigger, mistakes):
-        yield as_finding(rules.RULES[rule_name], trigger.of, wrong)
+    for rule_name, wrong in fields.refused(trigger, mistakes):
+        yield as_finding(rule_name, trigger.of, wrong)
 
 
-def as_finding(rule: Rule, manifest: Manifest, wrong: Wrong) -> Finding:
+def from_env(trigger: Trigger) -> Iterator[Finding]:
+    """Yield what KEDA takes from the environment of what is scaled: the text names a variable."""
+    for written_key in trigger.from_env:
+        key = written_key.removesuffix(FROM_ENV)
+        why = f"The value of {key} is in the environment of what is scaled, and not known here"
+        fix = f"Write {key} with its value in a copy of the file."
+        wrong = Wrong(trigger.place(written_key), why, fix)
+        yield as_finding("wrong-value", trigger.of, wrong)
+
+
+def parse(trigger: Trigger, access: Access) -> tuple[TriggerSpec | None, list[Finding]]:
+    """Return what a trigger asks for, or why its text does not say that, for who decides it."""
+    spec, mistakes = trigger.parse(access)
+    return spec, [*from_env(trigger), *refused(trigger, mistakes)]
+
+
+def as_finding(rule_name: str, manifest: Manifest, wrong: Wrong) -> Finding:
     """Return what a rule found wrong in an object, with the object."""
-    place = wrong.where or manifest
-    return Finding(rule, place.file, wrong.position, place.subject, wrong.why, wrong.fix)
+    rule = rules.RULES[rule_name]
+    return Finding(rule, manifest.file, wrong.position, manifest.subject, wrong.why, wrong.fix)

@@ -1,32 +1,105 @@
-"""A text → its YAML documents with positions, and what of it cannot be read.
+"""A text → its YAML documents: mappings, lists and scalars, each with its position.
 
-Pure: PyYAML turns texts into events here and nothing else. One document that is wrong hides no
-other: each is read by itself. The work is bounded for any text, and so is that of all who walk
-the documents: an alias counts as all the values that it stands for.
+Pure: PyYAML turns texts into events here and nothing else. Types are those that Kubernetes sees: a
+plain `70` is a number, and "70" a string. The work is bounded for any text, and so is that of all
+who walk the documents: an alias counts as all the values that it stands for.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import yaml
 
-from keda_gpu_scaler.check.findings import Position
-from keda_gpu_scaler.check.nodes import Entry, Node
-
 BYTES_LIMIT = 16 << 20
 """Several times what the largest Helm charts render."""
-DOCUMENTS_LIMIT = 10_000
 VALUES_LIMIT = 500_000
 """Of all documents of a text together: a few seconds of work."""
 DEPTH_LIMIT = 64
-_KEYS_SHOWN = 100
+_MOST_SHOWN = 100
 
-_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_NOTHING = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?(?:\n|\Z))*+")
-"""Blank lines, comments and directives before the first marker."""
+_UNREADABLE = re.compile(
+    "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+"""A character that YAML does not allow."""
 _RESOLVER: Any = yaml.resolver.Resolver()
 _KINDS = {"int": "number", "float": "number", "bool": "boolean", "null": "null"}
+
+
+class Position(NamedTuple):
+    """A place in a text; lines and columns count from 1, columns in characters."""
+
+    line: int
+    column: int
+
+
+class Entry(NamedTuple):
+    """One key of a mapping, and its value."""
+
+    position: Position
+    """Where the key is."""
+    value: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A mapping, a list or a scalar."""
+
+    position: Position
+    kind: str
+    """`mapping`, `list`, `string`, `number`, `boolean` or `null`."""
+    scalar: str = ""
+    """The text of a scalar."""
+    items: "tuple[Node, ...]" = ()
+    """What is in a list."""
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """What is in a mapping."""
+
+    def get(self, *path: str) -> "Node | None":
+        """Return the value at a path of keys; None if a part of the path is missing or null."""
+        node = self
+        for key in path:
+            entry = node.entries.get(key)
+            if entry is None or entry.value.kind == "null":
+                return None
+            node = entry.value
+        return node
+
+    def block(self, *path: str) -> "Node":
+        """Return the mapping at a path; an empty one if there is none."""
+        node = self.get(*path)
+        return node if node is not None and node.entries else Node(self.place(*path), "mapping")
+
+    def blocks(self, *path: str) -> "list[Node]":
+        """Return the mappings of the list at a path."""
+        node = self.get(*path)
+        return [item for item in node.items if item.kind == "mapping"] if node is not None else []
+
+    def text(self, *path: str) -> str:
+        """Return the text of the scalar at a path; empty if there is none."""
+        node = self.get(*path)
+        return node.scalar if node is not None else ""
+
+    def integer(self, *path: str) -> int | None:
+        """Return the whole number at a path, also one in quotes; None: there is none."""
+        try:
+            return int(self.text(*path), 0)
+        except ValueError:
+            return None
+
+    def has(self, *path: str) -> bool:
+        """Tell whether there is a value at a path."""
+        return self.get(*path) is not None
+
+    def place(self, *path: str) -> Position:
+        """Return where a key is; where it is missing, the key above it."""
+        node, place = self, self.position
+        for key in path:
+            if key not in node.entries:
+                break
+            place, node = node.entries[key]
+        return place
 
 
 class Problem(NamedTuple):
@@ -52,86 +125,65 @@ class _ProblemError(Exception):
 
 
 def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
-    """Return the mappings that a text holds, and its problems; other documents say nothing."""
+    """Return the mappings that a text holds, up to the first place that cannot be read.
+
+    Documents that are no mapping are ignored.
+    """
     if len(text.encode("utf-8", "replace")) > BYTES_LIMIT:
         what = f"the text is larger than {BYTES_LIMIT >> 20} MiB"
         return Reading((), (Problem("too-large", Position(1, 1), what),))
-    documents, problems, values_left = [], [], values_limit
-    for number, (line, piece) in enumerate(_pieces(text)):
-        if number == DOCUMENTS_LIMIT:
-            what = f"there are more than {DOCUMENTS_LIMIT:,} documents"
-            problems.append(Problem("too-large", Position(line, 1), what))
-            break
-        builder = _Builder(piece, line, values_left)
-        try:
-            document = builder.document()
-        except _ProblemError as error:
-            problems.append(error.problem)
-        else:
-            problems += builder.duplicates
-            if document is not None and document.kind == "mapping":
-                documents.append(document)
-        values_left = builder.values_left
-        if values_left < 0:
-            break
-    return Reading(tuple(documents), tuple(problems))
+    unreadable = _UNREADABLE.search(text)
+    if unreadable is not None:
+        before = text[: unreadable.start()]
+        position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        what = "it has a character that YAML does not allow"
+        return Reading((), (Problem("yaml-syntax", position, what),))
+    builder = _Builder(text, values_limit)
+    try:
+        builder.read()
+    except _ProblemError as error:
+        builder.problems.append(error.problem)
+    except yaml.MarkedYAMLError as error:
+        what = error.problem or "it cannot be read"
+        builder.problems.append(Problem("yaml-syntax", _error_place(text, error), what))
+    return Reading(tuple(builder.documents), tuple(builder.problems))
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each document's text with the number of its first line, which is its marker's.
+def _error_place(text: str, error: yaml.MarkedYAMLError) -> Position:
+    """Return where a text is wrong: what is not ended is at fault where it begins."""
+    content = text.rstrip()
+    for mark in (error.problem_mark, error.context_mark):
+        if mark is not None and mark.index < len(content):
+            return _place(mark)
+    return Position(content.count("\n") + 1, 1)
 
-    A marker at the start of a line ends a document wherever it stands, also within a string.
-    """
-    start, line = 0, 1
-    for end in (*(marker.start() for marker in _MARKER.finditer(text)), len(text)):
-        piece = text[start:end]
-        if _NOTHING.fullmatch(without_end := piece.removeprefix("...")) is None:
-            yield line, without_end
-        line += piece.count("\n")
-        start = end
+
+def _place(mark: Any) -> Position:  # noqa: ANN401 - each loader has a mark of its own
+    return Position(mark.line + 1, mark.column + 1)
 
 
 class _Builder:
-    """Makes the nodes of one document from PyYAML's events."""
+    """Makes the nodes of a text from PyYAML's events."""
 
-    def __init__(self, text: str, line: int, values_left: int) -> None:
-        self.duplicates: list[Problem] = []
-        self.values_left = values_left
-        """How many more values are read; below 0: there were more."""
-        self._text = text
-        self._line = line
+    def __init__(self, text: str, values_left: int) -> None:
+        self.documents: list[Node] = []
+        self.problems: list[Problem] = []
+        self._values_left = values_left
         self._anchors: dict[str, tuple[Node, int]] = {}
+        # Both loaders have the same events; the one in C needs a tenth of the time.
+        self._events = yaml.parse(text, yaml.CSafeLoader)
 
-    def document(self) -> Node | None:
-        """Return the root of the document; None: it is empty."""
-        root: Node | None = None
-        try:
-            # Both loaders have the same events; the one in C needs a tenth of the time.
-            self._events = yaml.parse(self._text, yaml.CSafeLoader)
-            for event in self._events:
-                if isinstance(event, yaml.NodeEvent):
-                    root = self._node(event, 0)
-        except yaml.MarkedYAMLError as error:
-            what = error.problem or "it cannot be read"
-            raise _ProblemError("yaml-syntax", self._error_place(error), what) from error
-        except (yaml.YAMLError, UnicodeError) as error:
-            what = "it has characters that YAML does not allow"
-            raise _ProblemError("yaml-syntax", Position(self._line, 1), what) from error
-        return root
-
-    def _error_place(self, error: yaml.MarkedYAMLError) -> Position:
-        """Return where a text is wrong: what is not ended is at fault where it begins."""
-        text = self._text.rstrip()
-        for mark in (error.problem_mark, error.context_mark):
-            if mark is not None and mark.index < len(text):
-                return self._place(mark)
-        return Position(self._line + text.count("\n"), 1)
-
-    def _place(self, mark: Any) -> Position:  # noqa: ANN401 - each loader has a mark of its own
-        return Position(self._line + mark.line, mark.column + 1)
+    def read(self) -> None:
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._anchors = {}
+            elif isinstance(event, yaml.NodeEvent):
+                document = self._node(event, 0)
+                if document.kind == "mapping":
+                    self.documents.append(document)
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
-        place, values_before = self._place(event.start_mark), self.values_left
+        place, values_before = _place(event.start_mark), self._values_left
         self._spend(1, place)
         if depth > DEPTH_LIMIT:
             what = f"it is nested deeper than {DEPTH_LIMIT} levels"
@@ -153,12 +205,12 @@ class _Builder:
         else:
             node = Node(place, "mapping", entries=self._entries(depth))
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            self._anchors[event.anchor] = node, values_before - self.values_left
+            self._anchors[event.anchor] = node, values_before - self._values_left
         return node
 
     def _spend(self, values: int, place: Position) -> None:
-        self.values_left -= values
-        if self.values_left < 0:
+        self._values_left -= values
+        if self._values_left < 0:
             what = "there are more values than are read"
             raise _ProblemError("too-large", place, what)
 
@@ -173,16 +225,21 @@ class _Builder:
             if key.scalar == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
                 merged += value.items or (value,)
             elif key.scalar in entries:
-                shown = key.scalar[:_KEYS_SHOWN].encode("unicode_escape").decode()
                 first = entries[key.scalar].position.line
-                what = f'the key "{shown}" is there already, in line {first}'
-                self.duplicates.append(Problem("duplicate-key", key.position, what))
+                what = f'the key "{shown(key.scalar)}" is there already, in line {first}'
+                self.problems.append(Problem("duplicate-key", key.position, what))
             else:
                 entries[key.scalar] = Entry(key.position, value)
         for block in merged:
             for name, entry in block.entries.items():
                 entries.setdefault(name, entry)
         return entries
+
+
+def shown(text: str) -> str:
+    """Return a text of a file in ASCII, on one line and cut."""
+    cut = text[:_MOST_SHOWN].encode("unicode_escape").decode("ascii")
+    return f"{cut}..." if len(text) > _MOST_SHOWN else cut
 
 
 def _kind(event: yaml.ScalarEvent) -> str:

@@ -1,111 +1,58 @@
-"""The fields of a ScaledObject as of KEDA 2.21: unknown, missing, or with a wrong value. Pure.
+"""Rules about a trigger's keys, and about KEDA's fields beside them, as of KEDA 2.21. Pure.
 
-The table has the names in which a mistake is silent: where an object is applied without strict
-validation, the API server drops a field that it does not know, and KEDA uses its default.
+The scaler's own parser says what is wrong with a key: `trigger/` alone defines what a trigger may
+contain. What the API server or KEDA's webhook refuses in plain words is left to them, except for
+the value that is most often without its quotes.
 """
 
-from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator
 
+from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.nodes import Node
-from keda_gpu_scaler.check.objects import Manifest, shown
-from keda_gpu_scaler.check.workloads import Workloads
+from keda_gpu_scaler.check.objects import Manifest, Trigger
+from keda_gpu_scaler.errors import Mistake
+from keda_gpu_scaler.spec.spec import OnUnknown
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
-_HPA = ("spec", "advanced", "horizontalPodAutoscalerConfig")
-_SCALING = ("policies", "selectPolicy", "stabilizationWindowSeconds", "tolerance")
-_FIELDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    ("spec",): (
-        "scaleTargetRef",
-        "pollingInterval",
-        "cooldownPeriod",
-        "initialCooldownPeriod",
-        "idleReplicaCount",
-        "minReplicaCount",
-        "maxReplicaCount",
-        "fallback",
-        "advanced",
-        "triggers",
-    ),
-    ("spec", "scaleTargetRef"): ("name", "kind", "apiVersion", "envSourceContainerName"),
-    ("spec", "fallback"): ("failureThreshold", "replicas", "behavior"),
-    ("spec", "advanced"): (
-        "restoreToOriginalReplicaCount",
-        "horizontalPodAutoscalerConfig",
-        "scalingModifiers",
-    ),
-    _HPA: ("name", "behavior"),
-    (*_HPA, "behavior"): ("scaleUp", "scaleDown"),
-    (*_HPA, "behavior", "scaleUp"): _SCALING,
-    (*_HPA, "behavior", "scaleDown"): _SCALING,
-    ("spec", "advanced", "scalingModifiers"): (
-        "formula",
-        "target",
-        "activationTarget",
-        "metricType",
-    ),
-}
-"""The names that KEDA knows in each mapping of a ScaledObject."""
-_TRIGGER = ("type", "name", "metadata", "metricType", "useCachedMetrics", "authenticationRef")
-_LEAST = {
-    ("spec", "pollingInterval"): 1,
-    ("spec", "cooldownPeriod"): 0,
-    ("spec", "idleReplicaCount"): 0,
-    ("spec", "minReplicaCount"): 0,
-    ("spec", "maxReplicaCount"): 1,
-    ("spec", "fallback", "replicas"): 0,
-    (*_HPA, "behavior", "scaleDown", "stabilizationWindowSeconds"): 0,
-}
-"""The whole numbers that other rules read, each with the least that the API server accepts."""
+_DEMANDS = frozenset({"demandQuery", "demandPreset"})
+_SHRINKS = ("static", "currentReplicasIfLower")
 
 
-def unknown_field(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield each field that KEDA does not know."""
-    for path, known in _FIELDS.items():
-        yield from _unknown(manifest.node.block(*path), ".".join(path), known)
-    for number, trigger in enumerate(manifest.triggers):
-        yield from _unknown(trigger.node, f"spec.triggers[{number}]", _TRIGGER)
+def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
+    """Yield the name of the rule and what is wrong for each mistake, where its key is."""
+    for mistake in mistakes:
+        rule = "unknown-key"
+        if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
+            is_given = not mistake.key or mistake.key in trigger.metadata
+            rule = "wrong-value" if is_given else "missing-key"
+        yield rule, _wrong(trigger, mistake, "The scaler refuses")
 
 
-def _unknown(block: Node, path: str, known: tuple[str, ...]) -> Iterator[Wrong]:
-    by_lower_case = {field.lower(): field for field in known}
-    for key, entry in block.entries.items():
-        if key in known:
-            continue
-        name = shown(f"{path}.{key}")
-        why = f'KEDA has no field "{name}": the API server refuses it or drops it'
-        fix = f"Known are {', '.join(known)}."
-        near = get_close_matches(key[:100].lower(), by_lower_case, n=1)
-        if near:
-            fix = f"Did you mean {by_lower_case[near[0]]}?"
-        yield Wrong(entry.position, why, fix)
+def needs_setting(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield what the scaler accepts only with a setting of its operator."""
+    for trigger in manifest.ours:
+        for mistake in trigger.needs:
+            yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
 
 
-def missing_field(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield each field of a trigger that KEDA requires and that is missing."""
-    for trigger in manifest.triggers:
-        paths: list[tuple[str, ...]] = [("type",), ("metadata",)]
-        if trigger.is_external and trigger.node.has("metadata"):
-            paths.append(("metadata", "scalerAddress"))
-        for path in paths:
-            if not trigger.node.has(*path):
-                why = f"{'.'.join(path)} is missing, and KEDA requires it"
-                yield Wrong(trigger.node.place(*path), why, f"Add {path[-1]}.")
+def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield what the scaler accepts with a warning in its log."""
+    for trigger in manifest.ours:
+        for warning in trigger.spec.warnings if trigger.spec is not None else ():
+            # Every warning begins with the key that it is about.
+            key = warning.partition(" ")[0]
+            fix = f"Change {key}, or what the sentence compares it with."
+            yield Wrong(trigger.place(key), warning, fix)
 
 
-def wrong_type(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield each value of another type than the API server accepts, or below its least."""
-    for path, minimum in _LEAST.items():
-        value, name = manifest.node.get(*path), ".".join(path)
-        if value is None:
-            continue
-        number = manifest.node.integer(*path)
-        if number is None:
-            why = f"{name} is a {value.kind}, and the API server accepts only a whole number here"
-            yield Wrong(manifest.node.place(*path), why, "Write a whole number, without quotes.")
-        elif number < minimum:
-            why = f"{name} is {number}: the API server refuses less than {minimum}"
-            yield Wrong(manifest.node.place(*path), why, f"Write {minimum} or more.")
+def _wrong(trigger: Trigger, mistake: Mistake, refuses: str) -> Wrong:
+    end = "" if mistake.advice.endswith("?") else "."
+    fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
+    return Wrong(trigger.place(mistake.key), f"{refuses} {mistake.what}", fix)
+
+
+def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield each value of a trigger's metadata that is no string."""
     for index, trigger in enumerate(manifest.triggers):
         for key, entry in trigger.node.block("metadata").entries.items():
             if entry.value.kind not in ("string", "null"):
@@ -118,21 +65,76 @@ def wrong_type(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
                 yield Wrong(entry.position, why, fix)
 
 
-def replica_bounds(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield replica counts that contradict each other."""
-    minimum, maximum = manifest.minimum, manifest.maximum
-    idle = manifest.node.integer("spec", "idleReplicaCount")
-    # A count that is refused by itself is one finding already.
-    if minimum > maximum >= 1:
+def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield each trigger that answers the HPA from KEDA's last poll."""
+    for trigger in manifest.ours:
+        if trigger.node.text("useCachedMetrics").lower() == "true":
+            why = (
+                "useCachedMetrics answers the HPA from the last poll: scaling out waits for up to "
+                "a pollingInterval more, and the scaler cannot see that there are replicas"
+            )
+            fix = "Remove it: the scaler asks its source once for all triggers anyway."
+            yield Wrong(trigger.node.place("useCachedMetrics"), why, fix)
+
+
+def fallback_to_zero(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield a fallback that takes the last replica of a workload whose load is unknown."""
+    replicas = manifest.node.integer("spec", "fallback", "replicas")
+    is_used = _is_error_counted(manifest) or manifest.goes_to_zero
+    if manifest.ours and replicas == 0 and is_used:
         why = (
-            f"minReplicaCount {minimum} is above maxReplicaCount {maximum}: KEDA refuses the object"
+            "with 0 replicas neither an error nor a scaler that does not answer blocks the last "
+            "step to zero, busy or not"
         )
-        fix = f"Write {maximum} at most."
-        yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
-    if idle is not None and (idle > 0 or minimum == 0):
+        place = manifest.node.place("spec", "fallback", "replicas")
+        yield Wrong(place, why, "Remove fallback, or write 1 or more.")
+
+
+def fallback_scales_in(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield a fallback that removes busy replicas."""
+    fallback = manifest.node.block("spec", "fallback")
+    replicas, behavior = fallback.integer("replicas"), fallback.text("behavior") or "static"
+    if (
+        replicas is not None
+        and 0 < replicas < manifest.maximum
+        and behavior in _SHRINKS
+        and _is_error_counted(manifest)
+    ):
         why = (
-            f"idleReplicaCount is {idle} and minReplicaCount is {minimum}: KEDA refuses the "
-            "object, as idleReplicaCount has to be 0, and less than minReplicaCount"
+            f"behavior {behavior} sets {replicas} replicas while the load is unknown, and takes "
+            "the busy ones above that away"
         )
-        fix = "Remove idleReplicaCount, or write 0 and a minReplicaCount of 1 or more."
-        yield Wrong(manifest.node.place("spec", "idleReplicaCount"), why, fix)
+        fix = "Write behavior: currentReplicasIfHigher, which KEDA has since 2.17."
+        yield Wrong(manifest.node.place("spec", "fallback", "behavior"), why, fix)
+
+
+def _is_error_counted(manifest: Manifest) -> bool:
+    """Tell whether a trigger for this scaler lets KEDA count errors, as far as it is known."""
+    return any(
+        trigger.metadata.get("onUnknown", "").strip() == OnUnknown.ERROR
+        or "onUnknownFromEnv" in trigger.metadata
+        for trigger in manifest.ours
+    )
+
+
+def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield each demand that a formula of KEDA ignores."""
+    for trigger in manifest.ours if manifest.formula else ():
+        keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
+        if keys:
+            why = (
+                "with scalingModifiers KEDA sees one number of each trigger and ignores its "
+                "activity: the demand takes the place of the load, or counts for nothing"
+            )
+            fix = "Give the demand a trigger of its own, and name it in the formula."
+            yield Wrong(trigger.place(keys[0]), why, fix)
+
+
+def scaled_job(manifest: Manifest) -> Iterator[Wrong]:
+    """Yield each trigger for this scaler in a ScaledJob."""
+    for trigger in manifest.ours:
+        why = (
+            "ScaledJobs are not supported: one busy job keeps the load up, and starts more of them"
+        )
+        fix = "Use a ScaledObject, or a trigger on the queue that the jobs work on."
+        yield Wrong(trigger.node.place("type"), why, fix)

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from keda_gpu_scaler.check.objects import Manifest
-    from keda_gpu_scaler.check.workloads import Workloads
+from keda_gpu_scaler.check.documents import Position
+from keda_gpu_scaler.check.objects import Manifest
 
 
 class Severity(StrEnum):
@@ -25,13 +24,6 @@ class Severity(StrEnum):
         return -list(Severity).index(self)
 
 
-class Position(NamedTuple):
-    """A place in a text; lines and columns count from 1, columns in characters."""
-
-    line: int
-    column: int
-
-
 class Wrong(NamedTuple):
     """What a rule finds wrong at one place of an object."""
 
@@ -40,12 +32,10 @@ class Wrong(NamedTuple):
     """What is wrong and what follows from it, in one sentence."""
     fix: str
     """What to write, in one sentence."""
-    where: "Manifest | None" = None
-    """The object that the position is in; None: the one that the rule looks at."""
 
 
-Check = Callable[["Manifest", "Workloads"], Iterator[Wrong]]
-"""Looks at one ScaledObject or ScaledJob, beside the other objects."""
+Check = Callable[[Manifest], Iterator[Wrong]]
+"""Looks at one ScaledObject or ScaledJob."""
 
 
 class Rule(NamedTuple):
@@ -70,3 +60,9 @@ class Finding(NamedTuple):
     """The object, as `ScaledObject namespace/name`; empty if it is about the text itself."""
     why: str
     fix: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong and what to do, for readers that have one text only."""
+        why = f"{self.subject}: {self.why}" if self.subject else self.why
+        return f"{why}. {self.fix}"

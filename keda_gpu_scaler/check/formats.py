@@ -34,7 +34,7 @@ def as_json(report: Report) -> str:
     ]
     fields = {
         "version": 1,
-        "checked": report.checked,
+        "checked": len(report.objects),
         "complete": report.is_complete,
         "counts": counts(report),
         "findings": findings,
@@ -66,12 +66,6 @@ def as_sarif(report: Report) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def message(finding: Finding) -> str:
-    """Return what is wrong and what to do, for readers that have one text only."""
-    why = f"{finding.subject}: {finding.why}" if finding.subject else finding.why
-    return f"{why}. {finding.fix}"
-
-
 def counts(report: Report) -> dict[str, int]:
     """Return how many findings there are of each severity, the worst first."""
     by_severity = Counter(finding.rule.severity for finding in report.findings)
@@ -84,6 +78,6 @@ def _result(finding: Finding) -> dict[str, Any]:
     return {
         "ruleId": finding.rule.name,
         "level": finding.rule.severity.value,
-        "message": {"text": message(finding)},
+        "message": {"text": finding.message},
         "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
     }

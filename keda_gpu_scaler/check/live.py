@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from keda_gpu_scaler.check.findings import Position, Wrong
-from keda_gpu_scaler.check.objects import Trigger, shown
+from keda_gpu_scaler.check.documents import shown
+from keda_gpu_scaler.check.findings import Wrong
+from keda_gpu_scaler.check.objects import Trigger
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, TriggerSpec
 
@@ -48,7 +49,7 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
     if seen.trouble is not None:
         why = f"source {spec.source} gives nothing: {seen.trouble}"
         fix = "Correct its URL or its credentials, or see whether it runs."
-        yield "no-answer", Wrong(_place(trigger, "source"), why, fix)
+        yield "no-answer", Wrong(trigger.place("source"), why, fix)
         return
     if not seen.has_gpus and not seen.is_empty:
         yield _no_gpus(trigger, spec, seen)
@@ -60,7 +61,7 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
         if seen.lag_seconds > spec.max_age_seconds:
             why += ", and the HPA's calls take them for stale"
         fix = "See what lies between the exporters and this server, such as remote write."
-        yield "late-samples", Wrong(_place(trigger, "maxAge"), why, fix)
+        yield "late-samples", Wrong(trigger.place("maxAge"), why, fix)
     yield from _slow_scrapes(trigger, spec, seen.interval_seconds)
     if not seen.has_readiness:
         why = (
@@ -71,17 +72,17 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
             "Let the same Prometheus scrape kube-state-metrics with honor_labels: true, or turn "
             "the Kubernetes API on in the scaler's settings."
         )
-        yield "no-readiness", Wrong(_place(trigger), why, fix)
+        yield "no-readiness", Wrong(trigger.place(), why, fix)
     if seen.demand_trouble is not None:
         why = f"the demand is not known: {seen.demand_trouble}"
         fix = "Ask the source for the query by hand; explain shows the text that is asked."
-        place = _place(trigger, "demandQuery", "demandPreset")
+        place = trigger.place("demandQuery", "demandPreset")
         yield "demand-unknown", Wrong(place, why, fix)
 
 
 def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wrong]:
     """Return why no GPU of the workload is seen."""
-    rule, place = "no-pods", _place(trigger, "query", "podPattern", "workload")
+    rule, place = "no-pods", trigger.place("query", "podPattern", "workload")
     namespace, names = spec.pods.namespace, ", ".join(sorted(seen.metrics)[:_PODS_SHOWN])
     if seen.neighbours and seen.has_series is not False:
         neighbours = sorted(seen.neighbours)
@@ -111,7 +112,7 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
         why = "the newest sample of any GPU is minutes old: the exporters or their scrapes stopped"
         fix = "See in the source's list of targets why they are not scraped any more."
     elif seen.has_other_series:
-        rule, place = "no-series", _place(trigger, "signal", "profile")
+        rule, place = "no-series", trigger.place("signal", "profile")
         why = f"exporters show GPUs, and none the signal {spec.signal}: there is no {names}"
         fix = "Have the exporter show it, or take another signal or profile."
     else:
@@ -132,12 +133,4 @@ def _slow_scrapes(
                 f"{durations.text(seconds)}: most of the time there is none in it"
             )
             fix = f"Write {durations.text(2 * interval_seconds)} or more, or scrape more often."
-            yield "slow-scrape", Wrong(_place(trigger, key), why, fix)
-
-
-def _place(trigger: Trigger, *keys: str) -> Position:
-    """Return where the first of these keys is that the trigger has; else where its metadata is."""
-    for key in keys:
-        if key in trigger.metadata:
-            return trigger.place(key)
-    return trigger.node.place("metadata")
+            yield "slow-scrape", Wrong(trigger.place(key), why, fix)

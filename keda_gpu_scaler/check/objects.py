@@ -1,14 +1,13 @@
 """Documents → the objects in them, and the triggers that are for this scaler. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.check.findings import Position
-from keda_gpu_scaler.check.nodes import Node
+from keda_gpu_scaler.check.documents import Node, Position, shown
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec import workload
@@ -17,13 +16,21 @@ from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
 _EXTERNAL = frozenset({"external", "external-push"})
-_MOST_SHOWN = 100
 _OUR_NAME = "gpu-scaler"
 _OUR_KEYS = frozenset(
     {"workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"}
 )
 """Keys that other external scalers hardly have."""
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
+
+
+class Parsed(NamedTuple):
+    """What a trigger asks for, as far as its text says."""
+
+    spec: TriggerSpec | None
+    """None if it is wrong, or rests on values of the environment."""
+    mistakes: tuple[Mistake, ...]
+    """None of them is about a value of the environment."""
 
 
 class Terms(NamedTuple):
@@ -54,19 +61,19 @@ class Manifest:
         return self.node.text("apiVersion").startswith("keda.sh/")
 
     @property
-    def name(self) -> str:
-        """Its name; empty if it has none."""
-        return self.node.text("metadata", "name")
-
-    @property
     def namespace(self) -> str:
         """Its namespace."""
         return self.node.text("metadata", "namespace") or self.terms.namespace
 
     @property
+    def scaled_object(self) -> ScaledObject:
+        """What KEDA calls a ScaledObject when it asks the scaler."""
+        return ScaledObject(self.namespace, self.node.text("metadata", "name"))
+
+    @property
     def subject(self) -> str:
         """How findings name it."""
-        return shown(f"{self.kind} {self.namespace}/{self.name}")
+        return shown(f"{self.kind} {self.scaled_object}")
 
     @cached_property
     def triggers(self) -> "tuple[Trigger, ...]":
@@ -133,14 +140,9 @@ class Trigger:
         }
 
     @property
-    def is_external(self) -> bool:
-        """Whether it asks an external scaler."""
-        return self.type in _EXTERNAL
-
-    @property
     def is_ours(self) -> bool:
         """Whether it asks this scaler, as far as its address or its keys tell."""
-        if not self.is_external:
+        if self.type not in _EXTERNAL:
             return False
         address = self.metadata.get("scalerAddress", "")
         if self.of.terms.addresses:
@@ -154,83 +156,78 @@ class Trigger:
             return None
         return self.metadata.get("aggregation", Aggregation.SUM).strip()
 
-    def place(self, key: str) -> Position:
-        """Return where a key of the metadata is; where it is missing, the metadata."""
-        return self.node.place("metadata", key)
+    def place(self, *keys: str) -> Position:
+        """Return where the first of these keys of the metadata is; without any, the metadata."""
+        given = [key for key in keys if key in self.node.block("metadata").entries]
+        return self.node.place("metadata", *given[:1])
 
     @cached_property
+    def from_env(self) -> tuple[str, ...]:
+        """The keys whose values KEDA takes from the environment: the text has only their names."""
+        return tuple(
+            key
+            for key in self.metadata
+            if key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in KEYS
+        )
+
+    def parse(self, access: Access) -> Parsed:
+        """Return what the scaler would read of it, where ScaledObjects are allowed this much."""
+        return self._parse(self.of.scaled_object, access)
+
+    @property
     def spec(self) -> TriggerSpec | None:
-        """What it asks for; None if it is wrong or rests on values of the environment."""
-        from_env = any(key.removesuffix(FROM_ENV) in KEYS for key in self._from_env)
-        return self._parsed if isinstance(self._parsed, TriggerSpec) and not from_env else None
+        """What it asks for, whatever the settings of the scaler allow."""
+        return self._parsed.spec
 
-    @cached_property
+    @property
     def mistakes(self) -> tuple[Mistake, ...]:
         """What the scaler refuses, whatever its settings are."""
-        return self._known(self._parsed)
+        return self._parsed.mistakes
 
     @cached_property
     def needs(self) -> tuple[Mistake, ...]:
         """What the scaler refuses unless its operator allows it."""
-        parsed = self._parse(Access(dict.fromkeys(self._sources, EVERY_NAMESPACE)))
-        reported = frozenset(self.mistakes)
-        return tuple(mistake for mistake in self._known(parsed) if mistake not in reported)
-
-    @property
-    def _from_env(self) -> frozenset[str]:
-        return frozenset(key for key in self.metadata if key.endswith(FROM_ENV))
+        access = Access(dict.fromkeys(self._sources, EVERY_NAMESPACE))
+        refused = self._parse(self._named, access).mistakes
+        return tuple(mistake for mistake in refused if mistake not in self.mistakes)
 
     @cached_property
-    def _parsed(self) -> TriggerSpec | tuple[Mistake, ...]:
+    def _parsed(self) -> Parsed:
         # Access to whatever a trigger can name: the settings are not known here.
         is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
-        return self._parse(
-            Access(
-                dict.fromkeys(self._sources, EVERY_NAMESPACE),
-                others=EVERY_NAMESPACE,
-                own_promql=Policy.ALLOW,
-                knows_targets=True,
-                influxql_sources=self._sources if is_influxql else frozenset(),
-            )
+        access = Access(
+            dict.fromkeys(self._sources, EVERY_NAMESPACE),
+            others=EVERY_NAMESPACE,
+            own_promql=Policy.ALLOW,
+            knows_targets=True,
+            influxql_sources=self._sources if is_influxql else frozenset(),
         )
+        return self._parse(self._named, access)
 
-    def _known(self, parsed: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
-        if isinstance(parsed, TriggerSpec):
-            return ()
-        # What KEDA takes from the environment is not known here.
-        return tuple(
-            mistake
-            for mistake in parsed
-            if mistake.key not in self._from_env or mistake.key.removesuffix(FROM_ENV) not in KEYS
-        )
+    def _parse(self, scaled_object: ScaledObject, access: Access) -> Parsed:
+        try:
+            spec = trigger.parse(scaled_object, self.metadata, access)
+        except errors.SpecError as wrong:
+            known = (mistake for mistake in wrong.mistakes if mistake.key not in self.from_env)
+            return Parsed(None, tuple(known))
+        return Parsed(None if self.from_env else spec, ())
 
-    def _parse(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:
-        # A wrong name or namespace is a finding about the object, and none about its trigger.
-        namespace, name = self.of.namespace, self.of.name
-        scaled_object = ScaledObject(
+    @property
+    def _named(self) -> ScaledObject:
+        # A wrong name is not about the trigger; in a template it is often a placeholder.
+        namespace, name = self.of.scaled_object
+        return ScaledObject(
             namespace if workload.is_namespace(namespace) else "default",
             name if workload.is_name(name) else "unnamed",
         )
-        try:
-            return trigger.parse(scaled_object, self.metadata, access)
-        except errors.SpecError as wrong:
-            return wrong.mistakes
 
     @property
     def _sources(self) -> frozenset[str]:
         return frozenset({self.metadata.get("source", "default").strip()})
 
 
-def manifests(file: str, document: Node, terms: Terms) -> Iterator[Manifest]:
-    """Yield the object of a document, or those in its list as kubectl or the API prints it."""
-    if document.text("kind").endswith("List") and document.has("items"):
-        for item in document.blocks("items"):
-            yield Manifest(file, item, terms)
-    else:
-        yield Manifest(file, document, terms)
-
-
-def shown(text: str) -> str:
-    """Return a text of a file in ASCII, on one line and cut."""
-    cut = text[:_MOST_SHOWN].encode("unicode_escape").decode("ascii")
-    return f"{cut}..." if len(text) > _MOST_SHOWN else cut
+def manifests(file: str, document: Node, terms: Terms) -> list[Manifest]:
+    """Return the object of a document, or those in its list as kubectl or the API prints it."""
+    is_list = document.text("kind").endswith("List") and document.has("items")
+    nodes = document.blocks("items") if is_list else [document]
+    return [Manifest(file, node, terms) for node in nodes]

@@ -4,9 +4,9 @@ import math
 import re
 from collections.abc import Iterator
 
+from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest, shown
-from keda_gpu_scaler.check.workloads import Workloads, target
+from keda_gpu_scaler.check.objects import Manifest
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations, kinds
@@ -23,28 +23,20 @@ _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 _MOST_OF_A_GPU = {Signal.MEMORY_USED: 300 * 1024, Signal.POWER: 1500, Signal.TEMPERATURE: 110}
 """More than any GPU of 2026 has, draws or survives; MiB, watts and degrees."""
 _MOST_GPUS = 16
-"""Of one pod, where its workload is not in the texts: the largest nodes have 16."""
+"""Of one pod: the largest nodes have 16."""
 _NAMED_ALIKE = frozenset(
-    {
-        Kind.DEPLOYMENT,
-        Kind.STATEFUL_SET,
-        Kind.REPLICA_SET,
-        Kind.ROLLOUT,
-        Kind.LEADER_WORKER_SET,
-    }
+    {Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.REPLICA_SET, Kind.ROLLOUT, Kind.LEADER_WORKER_SET}
 )
 """Kinds of which one never owns another's pods under another name on purpose."""
 _WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _AGGREGATION = re.compile(
     r"\b(avg|sum|max|min|count|quantile|topk|bottomk)\b\s*(?:by\b|without\b|\()"
 )
-_QUOTIENT = re.compile(r"/\s*(?:scalar\s*\(\s*)?count\b")
-_PRODUCT = re.compile(r"\*\s*(?:scalar\s*\(\s*)?count\b")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _QUERY_LIMIT = 20_000
 
 
-def no_maximum(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def no_maximum(manifest: Manifest) -> Iterator[Wrong]:
     """Yield a missing maxReplicaCount."""
     if manifest.ours and not manifest.node.has("spec", "maxReplicaCount"):
         why = "maxReplicaCount is not given, and KEDA's default is 100 replicas, each with its GPUs"
@@ -53,7 +45,7 @@ def no_maximum(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
         )
 
 
-def sum_with_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
     """Yield each total that the HPA multiplies by the replicas."""
     for trigger in manifest.ours:
         aggregation = trigger.aggregation
@@ -69,7 +61,7 @@ def sum_with_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
         yield Wrong(trigger.node.place("metricType"), why, fix)
 
 
-def average_without_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
     """Yield each average that the HPA divides by the replicas."""
     for trigger in manifest.ours:
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
@@ -81,7 +73,7 @@ def average_without_value(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.place("aggregation"), why, fix)
 
 
-def average_recipe(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
     """Yield each prometheus trigger on an average of GPU metrics, which the HPA divides again."""
     if manifest.formula or manifest.maximum == 1:
         return
@@ -101,13 +93,13 @@ def average_recipe(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
 
 
 def _aggregation_of_gpus(query: str) -> str:
-    """Return `average`, or an aggregation such as `max`; empty for sums and other queries."""
-    text = query[:_QUERY_LIMIT]
-    outermost = _AGGREGATION.search(text)
-    if outermost is None or not shows_gpus(text) or _PRODUCT.search(text):
+    """Return the outermost aggregation, such as `max`; empty for sums and other queries.
+
+    A count beside it may make the average a sum again.
+    """
+    outermost = _AGGREGATION.search(query[:_QUERY_LIMIT])
+    if outermost is None or outermost[1] == "sum" or "count" in query or not shows_gpus(query):
         return ""
-    if outermost[1] in ("sum", "count"):
-        return "average" if _QUOTIENT.search(text) else ""
     return "average" if outermost[1] == "avg" else outermost[1]
 
 
@@ -116,7 +108,7 @@ def shows_gpus(query: str) -> bool:
     return any(word in profiles.KNOWN_METRICS for word in _WORD.findall(query[:_QUERY_LIMIT]))
 
 
-def threshold_out_of_reach(manifest: Manifest, workloads: Workloads) -> Iterator[Wrong]:
+def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
     """Yield each threshold that full replicas do not exceed."""
     # One replica needs no reach, and with a formula KEDA compares that with its own target.
     if manifest.maximum == 1 or manifest.formula:
@@ -131,7 +123,7 @@ def threshold_out_of_reach(manifest: Manifest, workloads: Workloads) -> Iterator
         usual = 100.0 if spec.signal.is_percentage else math.inf
         most = _MOST_OF_A_GPU.get(spec.signal, usual)
         if spec.gpu_aggregation is GpuAggregation.SUM:
-            most *= workloads.gpus(manifest) or _MOST_GPUS
+            most *= _MOST_GPUS
         if most / spec.threshold <= 1 + tolerance:
             why = (
                 f"threshold {spec.threshold:g}: a replica shows {most:g} {spec.signal.unit} at "
@@ -142,7 +134,7 @@ def threshold_out_of_reach(manifest: Manifest, workloads: Workloads) -> Iterator
             yield Wrong(trigger.place("threshold"), why, fix)
 
 
-def short_stabilization(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
     """Yield a pause before a scale-in that is shorter than the load is a mean of."""
     path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
     stabilization = manifest.node.integer(*path)
@@ -159,37 +151,23 @@ def short_stabilization(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
         yield Wrong(manifest.node.place(*path), why, "Remove it: 300 s is Kubernetes' default.")
 
 
-def other_workload(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def other_workload(manifest: Manifest) -> Iterator[Wrong]:
     """Yield each trigger that measures another workload than the ScaledObject scales."""
-    scaled = target(manifest)
+    scaled = manifest.node.block("spec", "scaleTargetRef")
+    name = scaled.text("name")
     try:
-        kind = kinds.parse(scaled.kind)
+        kind = kinds.parse(scaled.text("kind") or "Deployment")
     except ValueError:
         return
     for trigger in manifest.ours:
         measured = None if trigger.spec is None else trigger.spec.pods
-        if not isinstance(measured, Workload) or scaled.namespace != measured.namespace:
+        if not isinstance(measured, Workload) or manifest.namespace != measured.namespace:
             continue
-        is_another = (kind, scaled.name) != (measured.kind, measured.name)
+        is_another = (kind, name) != (measured.kind, measured.name)
         if is_another and {kind, measured.kind} <= _NAMED_ALIKE:
-            name = shown(scaled.name)
             why = (
-                f"the pods of {measured.kind}/{measured.name} are measured, and {kind}/{name} is "
-                "scaled"
+                f"the pods of {measured.kind}/{measured.name} are measured, and "
+                f"{kind}/{shown(name)} is scaled"
             )
             right = name if kind is Kind.DEPLOYMENT else f"{kind}/{name}"
-            yield Wrong(trigger.place("workload"), why, f"Write workload: {right}.")
-
-
-def shared_workload(manifest: Manifest, workloads: Workloads) -> Iterator[Wrong]:
-    """Yield that another ScaledObject or HPA scales the same workload."""
-    other = workloads.first_scaling(manifest)
-    # Two versions of one object, as in overlays, never meet in one cluster.
-    if (other.kind, other.name) != (manifest.kind, manifest.name):
-        workload = shown(" ".join(target(manifest)[1:]))
-        why = (
-            f"{other.subject} scales {workload} as well: the two overrule each other at every "
-            "turn, and KEDA's webhook refuses the second"
-        )
-        fix = "Put the triggers of both into one ScaledObject."
-        yield Wrong(manifest.node.place("spec", "scaleTargetRef", "name"), why, fix)
+            yield Wrong(trigger.place("workload"), why, f"Write workload: {shown(right)}.")

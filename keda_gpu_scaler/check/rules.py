@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from keda_gpu_scaler.check import fields, keys, other_fields, replicas, zero
+from keda_gpu_scaler.check import fields, replicas, zero
 from keda_gpu_scaler.check.findings import Check, Rule, Severity
 
 _ERROR, _WARNING, _NOTE = Severity
@@ -15,22 +15,17 @@ def _rule(severity: Severity, check: Check, meaning: str) -> Rule:
 
 OF_TEXTS = (
     Rule("yaml-syntax", _ERROR, "a document that is not YAML"),
-    Rule("too-large", _ERROR, "a text beyond a limit: bytes, documents, values, depth"),
+    Rule("too-large", _ERROR, "a text beyond a limit: bytes, values, depth"),
     Rule("duplicate-key", _ERROR, "a key that occurs twice in one mapping"),
 )
-OF_FIELDS = (
-    _rule(_ERROR, fields.unknown_field, "a field that KEDA does not know"),
-    _rule(_ERROR, fields.missing_field, "a field of a trigger that KEDA requires"),
-    _rule(_ERROR, fields.wrong_type, "a value that the API server refuses"),
-    _rule(_ERROR, fields.replica_bounds, "replica counts that contradict each other"),
-)
-"""While one of them finds something in an object, how it scales is not looked at."""
 OF_TRIGGERS = (
-    _rule(_ERROR, keys.unknown_key, "a key of the trigger that the scaler does not know"),
-    _rule(_ERROR, keys.missing_key, "a key that the trigger needs"),
-    _rule(_ERROR, keys.wrong_value, "a value of the trigger that the scaler refuses"),
-    _rule(_NOTE, keys.needs_setting, "what the scaler accepts only with a setting"),
-    _rule(_WARNING, keys.doubtful_value, "what the scaler accepts with a warning in its log"),
+    _rule(_ERROR, fields.wrong_type, "a value of a trigger that is no string"),
+    # The scaler's own parser finds these.
+    Rule("unknown-key", _ERROR, "a key of the trigger that the scaler does not know"),
+    Rule("missing-key", _ERROR, "a key that the trigger needs"),
+    Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
+    _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
+    _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
 )
 OF_SCALING = (
     # How many replicas.
@@ -41,7 +36,6 @@ OF_SCALING = (
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
-    _rule(_ERROR, replicas.shared_workload, "a workload that two objects scale"),
     # To and from zero.
     _rule(_ERROR, zero.nothing_wakes, "zero replicas and nothing that wakes the workload"),
     _rule(_NOTE, zero.push_without_signal, "`external-push` that only an alert can wake"),
@@ -49,18 +43,12 @@ OF_SCALING = (
     _rule(_WARNING, zero.short_cooldown, "a `cooldownPeriod` too short for idleness to show"),
     _rule(_WARNING, zero.short_activation_window, "an `activationWindow` between two looks"),
     # KEDA's other fields.
-    _rule(_WARNING, other_fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
-    _rule(_ERROR, other_fields.fallback_to_zero, "a `fallback` of 0 replicas"),
-    _rule(_WARNING, other_fields.fallback_scales_in, "a `fallback` that removes busy replicas"),
-    _rule(_ERROR, other_fields.modifiers_with_demand, "`scalingModifiers` beside a demand"),
-    # What a scale-in cuts off.
-    _rule(
-        _WARNING,
-        other_fields.no_pre_stop,
-        "a container that serves, and is stopped without a pause",
-    ),
+    _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
+    _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
+    _rule(_WARNING, fields.fallback_scales_in, "a `fallback` that removes busy replicas"),
+    _rule(_ERROR, fields.modifiers_with_demand, "`scalingModifiers` beside a demand"),
 )
-OF_JOBS = (_rule(_ERROR, other_fields.scaled_job, "a ScaledJob with the scaler's trigger"),)
+OF_JOBS = (_rule(_ERROR, fields.scaled_job, "a ScaledJob with the scaler's trigger"),)
 """Of ScaledJobs; the others are of ScaledObjects."""
 OF_SOURCES = (
     Rule("no-answer", _ERROR, "a source that does not answer"),
@@ -74,6 +62,5 @@ OF_SOURCES = (
 )
 """What the source and the cluster show, with --live."""
 RULES: Mapping[str, Rule] = {
-    rule.name: rule
-    for rule in (*OF_TEXTS, *OF_FIELDS, *OF_TRIGGERS, *OF_SCALING, *OF_JOBS, *OF_SOURCES)
+    rule.name: rule for rule in (*OF_TEXTS, *OF_TRIGGERS, *OF_SCALING, *OF_JOBS, *OF_SOURCES)
 }

@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterator
 
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest, Trigger, shown
+from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.check.replicas import shows_gpus
-from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.query.presets import PRESETS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
@@ -32,7 +31,7 @@ _IDLE = {
 """What a GPU shows that does nothing, and for the last four without a model; each at the least."""
 
 
-def nothing_wakes(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
     """Yield that a workload goes to zero and stays there."""
     if not _sleeps_for_good(manifest) or any(
         trigger.type == "external-push" for trigger in manifest.ours
@@ -42,13 +41,8 @@ def nothing_wakes(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
         "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
         "back: without pods no GPU is busy"
     )
-    presets = {
-        trigger.metadata["demandPreset"]
-        for trigger in manifest.ours
-        if "demandPreset" in trigger.metadata
-    }
-    if presets:
-        why += f", and {shown(', '.join(sorted(presets)))} shows no request"
+    if any("demandPreset" in trigger.metadata for trigger in manifest.ours):
+        why += ", and this demandPreset shows no request"
     fix = (
         f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
         "none if alerts are what you mean."
@@ -56,7 +50,7 @@ def nothing_wakes(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
     yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
 
 
-def push_without_signal(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
     """Yield that a workload goes to zero and only an alert brings it back."""
     pushing = [trigger for trigger in manifest.ours if trigger.type == "external-push"]
     if pushing and _sleeps_for_good(manifest):
@@ -81,7 +75,7 @@ def _wakes(trigger: Trigger) -> bool:
     return trigger.type not in _NEVER_WAKES and not shows_gpus(trigger.metadata.get("query", ""))
 
 
-def never_idle(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def never_idle(manifest: Manifest) -> Iterator[Wrong]:
     """Yield each activationThreshold that an idle GPU is above."""
     for trigger, spec in _sleeping(manifest):
         least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
@@ -95,7 +89,7 @@ def never_idle(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
             yield Wrong(trigger.place("activationThreshold"), why, fix)
 
 
-def short_activation_window(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def short_activation_window(manifest: Manifest) -> Iterator[Wrong]:
     """Yield each activationWindow in which a burst of work can be missed."""
     polling = manifest.node.integer("spec", "pollingInterval") or _POLLING_SECONDS
     for trigger, spec in _sleeping(manifest):
@@ -110,7 +104,7 @@ def short_activation_window(manifest: Manifest, _: Workloads) -> Iterator[Wrong]
             yield Wrong(trigger.place("activationWindow"), why, fix)
 
 
-def short_cooldown(manifest: Manifest, _: Workloads) -> Iterator[Wrong]:
+def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
     """Yield a cooldownPeriod that ends before idleness can be seen."""
     cooldown = manifest.node.integer("spec", "cooldownPeriod")
     if cooldown is None:

@@ -85,9 +85,9 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
 ) -> None:
     """Find what is wrong with ScaledObjects before they are applied.
 
-    Reads ScaledObjects and ScaledJobs, and the workloads that they scale, out of files and of what
-    helm template prints. Asks no cluster and no source, except with --live: then those that the
-    settings of serve (KEDA_GPU_SCALER_… variables) name, or --prometheus-url.
+    Reads ScaledObjects and ScaledJobs out of files and of what helm template prints. Asks no
+    cluster and no source, except with --live: then those that the settings of serve
+    (KEDA_GPU_SCALER_… variables) name, or --prometheus-url.
 
     Exit status: 0 when nothing is found that is as bad as --fail-on, 1 when something is, 2 when a
     file cannot be read or an argument is wrong.
@@ -192,7 +192,9 @@ def _print_text(report: Report) -> None:
             console.print(Text(f"    in {finding.subject}"))
         console.print(Text(f"    {finding.fix}"))
     counted = [_counted(count, word) for word, count in formats.counts(report).items()]
-    console.print(Text(f"checked {_counted(report.checked, 'KEDA object')}: {', '.join(counted)}"))
+    console.print(
+        Text(f"checked {_counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")
+    )
 
 
 def _counted(count: int, word: str) -> str:

@@ -1,24 +1,13 @@
 """The ScaledObjects of files, for commands that do something with their triggers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keda_gpu_scaler import check
-from keda_gpu_scaler.check import documents, formats, rules
-from keda_gpu_scaler.check.findings import Finding, Wrong
-from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
-from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
+from keda_gpu_scaler.check.findings import Finding
+from keda_gpu_scaler.check.objects import Manifest, Terms
 
-_REFUSED = frozenset(
-    {
-        "yaml-syntax",
-        "too-large",
-        "duplicate-key",
-        "unknown-field",
-        "missing-field",
-        "wrong-type",
-    }
-)
+_REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "wrong-type"})
 """The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
 
 
@@ -42,21 +31,17 @@ def chosen(texts: Mapping[str, str], terms: Terms, wanted: str | None = None) ->
 
     With `wanted`, only the one of this namespace/name.
     """
-    scaled = [
-        manifest
-        for file, text in texts.items()
-        for document in documents.read(text).documents
-        for manifest in manifests(file, document, terms)
-        if manifest.kind in ("ScaledObject", "ScaledJob")
+    report = check.check(texts, terms)
+    matching = [
+        manifest for manifest in report.objects if wanted in (None, str(manifest.scaled_object))
     ]
-    matching = [manifest for manifest in scaled if wanted in (None, name(manifest))]
     subjects = {"", *(manifest.subject for manifest in matching)}
     refused = [
         finding
-        for finding in check.check(texts, terms).findings
+        for finding in report.findings
         if finding.rule.name in _REFUSED and finding.subject in subjects
     ]
-    return Chosen(matching, refused, _nothing(list(texts), scaled, matching, wanted))
+    return Chosen(matching, refused, _nothing(list(texts), report.objects, matching, wanted))
 
 
 def require(content: Chosen, triggers: Sequence[object], refused: Sequence[Finding]) -> None:
@@ -64,28 +49,12 @@ def require(content: Chosen, triggers: Sequence[object], refused: Sequence[Findi
     if refused:
         lines = (
             f"{finding.file}:{finding.position.line}:{finding.position.column}: "
-            f"{finding.rule.severity} {finding.rule.name}: {formats.message(finding)}"
+            f"{finding.rule.severity} {finding.rule.name}: {finding.message}"
             for finding in refused
         )
         raise FileError("\n".join(lines))
     if not triggers:
         raise FileError(content.nothing)
-
-
-def name(manifest: Manifest) -> str:
-    """Return the name of an object as namespace/name."""
-    return f"{manifest.namespace}/{manifest.name}"
-
-
-def from_env(trigger: Trigger) -> Iterator[Finding]:
-    """Yield what KEDA takes from the workload's environment: the file names a variable only."""
-    for written_key in trigger.metadata:
-        key = written_key.removesuffix(FROM_ENV)
-        if key != written_key and key in KEYS:
-            why = f"The value of {key} is in the environment of what is scaled, and not known here"
-            fix = f"Write {key} with its value in a copy of the file."
-            wrong = Wrong(trigger.place(written_key), why, fix)
-            yield check.as_finding(rules.RULES["wrong-value"], trigger.of, wrong)
 
 
 def _nothing(
@@ -98,8 +67,9 @@ def _nothing(
     if not scaled:
         return f"{place}: there is no ScaledObject"
     if not matching:
-        return f"{place}: there is no {wanted}, only {', '.join(map(name, scaled))}"
-    names = ", ".join(map(name, matching))
+        names = ", ".join(str(manifest.scaled_object) for manifest in scaled)
+        return f"{place}: there is no {wanted}, only {names}"
+    names = ", ".join(str(manifest.scaled_object) for manifest in matching)
     return (
         f"{place}: no trigger of {names} is for this scaler: expected type "
         "external or external-push, and a scalerAddress with gpu-scaler in it or a key such as "

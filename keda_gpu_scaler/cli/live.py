@@ -6,15 +6,15 @@ few numbers say what the source has instead. Nothing is changed anywhere.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler import app, check, errors, trigger
-from keda_gpu_scaler.check import documents, live, rules
+from keda_gpu_scaler import app, check
+from keda_gpu_scaler.check import live
 from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Terms, Trigger, manifests
+from keda_gpu_scaler.check.objects import Terms, Trigger
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.demand_cache import NOTHING
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -44,30 +44,18 @@ def ask(
     """
     findings: list[Finding] = []
     looks: list[_Look] = []
-    for entry in _triggers(texts, terms):
-        scaled_object = ScaledObject(entry.of.namespace, entry.of.name)
-        try:
-            spec = trigger.parse(scaled_object, entry.metadata, settings.access)
-        except errors.SpecError as error:
-            # What is wrong by itself is found without looking.
-            only_here = [mistake for mistake in error.mistakes if mistake not in entry.mistakes]
-            findings += check.refused(entry, only_here)
-        else:
-            looks.append(_Look(entry, scaled_object, spec))
+    manifests, _ = check.read(texts, terms)
+    scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
+    for entry in [entry for manifest in scaled for entry in manifest.ours]:
+        spec, mistakes = entry.parse(settings.access)
+        # What is wrong by itself is found without looking.
+        only_here = [mistake for mistake in mistakes if mistake not in entry.mistakes]
+        findings += check.refused(entry, only_here)
+        if spec is not None:
+            looks.append(_Look(entry, spec))
     if len(looks) > TRIGGERS_LIMIT:
         raise ValueError(f"{len(looks)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
-
-
-def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
-    for file, text in texts.items():
-        for document in documents.read(text).documents:
-            for manifest in manifests(file, document, terms):
-                if manifest.kind == "ScaledObject":
-                    # A value of the environment is not known here.
-                    yield from (
-                        entry for entry in manifest.ours if entry.mistakes or entry.spec is not None
-                    )
 
 
 async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: float) -> list[Finding]:
@@ -85,8 +73,7 @@ async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: floa
         for look, record in zip(looks, records, strict=True):
             seen = await look.seen(evaluations, record)
             for rule_name, wrong in live.check(look.trigger, look.spec, seen):
-                rule = rules.RULES[rule_name]
-                findings.append(check.as_finding(rule, look.trigger.of, wrong))
+                findings.append(check.as_finding(rule_name, look.trigger.of, wrong))
     return findings
 
 
@@ -94,8 +81,12 @@ class _Look(NamedTuple):
     """A look at what the source and the cluster show of one trigger."""
 
     trigger: Trigger
-    scaled_object: ScaledObject
     spec: TriggerSpec
+
+    @property
+    def scaled_object(self) -> ScaledObject:
+        """What KEDA calls it."""
+        return self.trigger.of.scaled_object
 
     async def seen(self, evaluations: Evaluator, record: Record) -> live.Seen:
         """Return what was seen, with what else the source shows."""

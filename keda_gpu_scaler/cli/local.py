@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler import app, check, errors, settings, trigger
+from keda_gpu_scaler import app, check, settings
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.record.record import Record
@@ -25,7 +25,6 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
-from keda_gpu_scaler.trigger.keys import FROM_ENV
 
 _UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 
@@ -92,15 +91,10 @@ def given(
     refused = list(content.refused)
     triggers: list[Given] = []
     for entry in [entry for manifest in content.objects for entry in manifest.ours]:
-        scaled_object = ScaledObject(entry.of.namespace, entry.of.name)
-        refused += files.from_env(entry)
-        try:
-            spec = trigger.parse(scaled_object, entry.metadata, access)
-        except errors.SpecError as error:
-            known = (mistake for mistake in error.mistakes if not mistake.key.endswith(FROM_ENV))
-            refused += check.refused(entry, known)
-        else:
-            triggers.append(Given(scaled_object, spec))
+        spec, findings = check.parse(entry, access)
+        refused += findings
+        if spec is not None:
+            triggers.append(Given(entry.of.scaled_object, spec))
     files.require(content, triggers, refused)
     return triggers
 

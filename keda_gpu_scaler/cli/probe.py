@@ -168,13 +168,12 @@ def _split(text: str, separator: str, form: str) -> tuple[str, str]:
 
 def _triggers_of(file: str, wanted: str | None) -> "list[Trigger]":
     """Return the triggers of a file, as KEDA would send them."""
+    from keda_gpu_scaler import check as core  # noqa: PLC0415 - likewise
     from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
     from keda_gpu_scaler.cli import check, files, probing  # noqa: PLC0415 - likewise
 
     chosen = files.chosen({file: check.read(file)}, Terms("default"), wanted)
     ours = [trigger for manifest in chosen.objects for trigger in manifest.ours]
-    unknown = [finding for trigger in ours for finding in files.from_env(trigger)]
+    unknown = [finding for trigger in ours for finding in core.from_env(trigger)]
     files.require(chosen, ours, [*chosen.refused, *unknown])
-    return [
-        probing.Trigger(trigger.of.namespace, trigger.of.name, trigger.metadata) for trigger in ours
-    ]
+    return [probing.Trigger(*trigger.of.scaled_object, trigger.metadata) for trigger in ours]

@@ -61,12 +61,7 @@ class Form:
     @property
     def prefix(self) -> str:
         """The characters before the first one that varies."""
-        literals = []
-        for atom in self.atoms:
-            if len(atom) > 1:
-                break
-            literals.append(atom)
-        return "".join(literals)
+        return "".join(takewhile(lambda atom: len(atom) == 1, self.atoms))
 
     @property
     def after_prefix(self) -> str:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import re2
 
@@ -28,41 +28,51 @@ class Owner(NamedTuple):
     name: str
 
 
-class PodSelector(Protocol):
-    """Exactly the pods of one workload, as a PromQL text and as the same test in this process."""
-
-    @property
-    def namespace(self) -> str:
-        """The one namespace the pods live in."""
-
-    @property
-    def prefix(self) -> str:
-        """The prefix of every matching pod name; empty when it is not known."""
-
-    @property
-    def regex(self) -> str:
-        """RE2 text that matches the whole pod name, as Prometheus anchors it."""
-
-    def matches(self, pod: str) -> bool:
-        """Tell whether the pod of this name belongs to the workload."""
-
-    def replica_of(self, pod: str) -> str:
-        """Name the replica this pod is part of: itself, or its group in a LeaderWorkerSet."""
-
-    @property
-    def owner(self) -> Owner | None:
-        """The owner that has the workload's replica count; None where no such owner is known."""
-
-    def owns(self, above: frozenset[Owner]) -> bool | None:
-        """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
-
-
 NO_NAME = "[^[:ascii:][:^ascii:]]"
 """RE2 text that matches nothing."""
 
 
+class PodSelector:
+    """Exactly the pods of one workload, as a PromQL text and as the same test in this process.
+
+    By itself it has no pods: each kind of selector says how its pods are found.
+    """
+
+    __slots__ = ()
+
+    namespace: str
+    """The one namespace the pods live in."""
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of every matching pod name; empty when it is not known."""
+        return ""
+
+    @property
+    def regex(self) -> str:
+        """RE2 text that matches the whole pod name, as Prometheus anchors it."""
+        return NO_NAME
+
+    @property
+    def owner(self) -> Owner | None:
+        """The owner that has the workload's replica count; None where no such owner is known."""
+        return None
+
+    def matches(self, _pod: str) -> bool:
+        """Tell whether the pod of this name belongs to the workload."""
+        return False
+
+    def owns(self, _above: frozenset[Owner]) -> bool | None:
+        """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
+        return False
+
+    def replica_of(self, pod: str) -> str:
+        """Name the replica this pod is part of: itself, or its group in a LeaderWorkerSet."""
+        return pod
+
+
 @dataclass(frozen=True, slots=True)
-class ScaleTarget:
+class ScaleTarget(PodSelector):
     """A placeholder without pods, until it is known what the ScaledObject scales.
 
     A trigger without `workload` has it. The Kubernetes API resolves it to a workload before
@@ -70,33 +80,15 @@ class ScaleTarget:
     """
 
     namespace: str
-    prefix: str = ""
-    regex: str = NO_NAME
-    owner: Owner | None = None
 
     def __str__(self) -> str:
         """Return its name for logs and errors."""
         return "the scale target"
 
-    def matches(self, _pod: str) -> bool:
-        """Match no pod."""
-        return False
 
-    def replica_of(self, pod: str) -> str:
-        """Return the pod."""
-        return pod
-
-    def owns(self, _above: frozenset[Owner]) -> bool | None:
-        """Own no pod."""
-        return False
-
-
-_WORKLOADS_KEPT = 12_000
-"""The pod names of so many take 32 MiB at most, and 6 MiB of usual ones; to make those of one again
-takes a hundredth of a millisecond."""
 NO_OWNER = Owner("", "")
 """The owner of an object that is known to have none."""
-_KINDS = {
+_OWNER_KINDS = {
     Kind.DEPLOYMENT: "Deployment",
     Kind.STATEFUL_SET: "StatefulSet",
     Kind.REPLICA_SET: "ReplicaSet",
@@ -111,40 +103,8 @@ BETWEEN = {Kind.DEPLOYMENT: "ReplicaSet", Kind.ROLLOUT: "ReplicaSet", Kind.CRON_
 """The kind of object between such a workload and its pods."""
 
 
-@lru_cache(_WORKLOADS_KEPT)
-def owner(kind: Kind, name: str) -> Owner | None:
-    """Return the owner that has the workload's replicas; None where it is not known by name.
-
-    A LeaderWorkerSet's leaders belong to a StatefulSet of the same name.
-    """
-    word = _KINDS.get(kind)
-    return None if word is None else Owner(word, name)
-
-
-def owns(kind: Kind, name: str, owners: frozenset[Owner]) -> bool | None:
-    """Tell whether a pod with these owners is the workload's; None: only its name can tell.
-
-    Where the owner of a ReplicaSet or a Job is not known, only the pod's name can tell.
-    """
-    ours = owner(kind, name)
-    if ours is None:
-        return None
-    if kind is Kind.LEADER_WORKER_SET:
-        return any(_is_of_leaders(ours, other) for other in owners)
-    if ours in owners:
-        return True
-    is_open = {other.kind for other in owners} == {BETWEEN.get(kind)}
-    return None if is_open else False
-
-
-def _is_of_leaders(leaders: Owner, other: Owner) -> bool:
-    """Tell whether `other` is the StatefulSet of the leaders or of one leader's workers."""
-    group = other.name.removeprefix(f"{leaders.name}-")
-    return other == leaders or (other.kind == leaders.kind and group.isdecimal())
-
-
 @dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(PodSelector):
     """Exactly the pods that the label selector of one scale target selects.
 
     Neither names nor any other evidence can tell them: while the Kubernetes API does not say which
@@ -155,9 +115,6 @@ class Selected:
     resource: str
     """The target's resource, as kubectl calls it: `models.example.com`."""
     name: str
-    prefix: str = ""
-    regex: str = NO_NAME
-    owner: Owner | None = None
 
     def __str__(self) -> str:
         """Return kubectl's notation: resource/name."""
@@ -168,15 +125,7 @@ class Selected:
         """The owner that marks the pods it selects; no real kind has a slash in its name."""
         return Owner(f"{self.resource}/scale", self.name)
 
-    def matches(self, _pod: str) -> bool:
-        """Match no pod: names tell nothing."""
-        return False
-
-    def replica_of(self, pod: str) -> str:
-        """Return the pod."""
-        return pod
-
-    def owns(self, above: frozenset[Owner]) -> bool | None:
+    def owns(self, above: frozenset[Owner]) -> bool:
         """Tell whether the target selects a pod with these owners."""
         return self.selected_by in above
 
@@ -186,6 +135,9 @@ _LABEL_LIMIT = 63
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _IS_LABEL = re.compile(_LABEL)
 _IS_NAME = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
+_WORKLOADS_KEPT = 12_000
+"""The pod names of so many take 32 MiB at most, and 6 MiB of usual ones; to make those of one again
+takes a hundredth of a millisecond."""
 _PATTERN_MEMORY_BYTES = 128 * 1024
 """Bounds the memory of a user's pattern, compiled and while it matches: 4,500 characters fit, and
 the worst pattern found takes 8 ms for a name of 253 characters."""
@@ -217,7 +169,7 @@ def is_namespace(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(PodSelector):
     """An owner of pods, and its pods by name.
 
     Names alone cannot tell some owners apart. Pods of these other owners match as well:
@@ -261,24 +213,43 @@ class Workload:
         """Tell whether a pod of this name belongs to the workload."""
         return _names(self.kind, self.name).match(pod)
 
+    @property
+    def owner(self) -> Owner | None:
+        """The owner that has the replica count; None where its name follows another rule.
+
+        A LeaderWorkerSet's leaders belong to a StatefulSet of the same name.
+        """
+        kind = _OWNER_KINDS.get(self.kind)
+        return None if kind is None else Owner(kind, self.name)
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Tell whether a pod with these owners is the workload's; None: only its name can tell.
+
+        Only the name can tell where the owner of a ReplicaSet or a Job is not known.
+        """
+        owner = self.owner
+        if owner is None:
+            return None
+        if owner in above:
+            return True
+        if self.kind is Kind.LEADER_WORKER_SET:  # the StatefulSet of one leader's workers
+            prefix = f"{self.name}-"
+            return any(
+                other.kind == owner.kind and other.name.removeprefix(prefix).isdecimal()
+                for other in above
+            )
+        is_open = {other.kind for other in above} == {BETWEEN.get(self.kind)}
+        return None if is_open else False
+
     def replica_of(self, pod: str) -> str:
         """Name the pod's group in a LeaderWorkerSet (as its leader is called), else the pod."""
         if self.kind is not Kind.LEADER_WORKER_SET or not self.matches(pod):
             return pod
         return self.prefix + pod.removeprefix(self.prefix).partition("-")[0]
 
-    @property
-    def owner(self) -> Owner | None:
-        """The owner that has the workload's replica count; None where it is not known by name."""
-        return owner(self.kind, self.name)
-
-    def owns(self, above: frozenset[Owner]) -> bool | None:
-        """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
-        return owns(self.kind, self.name, above)
-
 
 @dataclass(frozen=True, slots=True)
-class PodPattern:
+class PodPattern(PodSelector):
     """The pods with names that match a user's RE2 pattern as a whole; each is a replica."""
 
     namespace: str
@@ -312,18 +283,8 @@ class PodPattern:
         """Tell whether the pattern matches the whole name, in time linear in its length."""
         return _compiled(self.pattern).fullmatch(pod) is not None
 
-    def replica_of(self, pod: str) -> str:
-        """Return the pod: a pattern knows nothing of groups."""
-        return pod
-
-    @property
-    def owner(self) -> Owner | None:
-        """None: a pattern may match the pods of many owners."""
-        return None
-
-    def owns(self, above: frozenset[Owner]) -> bool | None:
-        """Return None: the name decides, as the user asked."""
-        del above
+    def owns(self, _above: frozenset[Owner]) -> bool | None:
+        """Return None: the name decides, as the user asked; the owners may be many."""
         return None
 
 

@@ -41,19 +41,19 @@ def parse(
     """
     reader = Reader(scaled_object, metadata)
     # A wrong value is replaced by a stand-in, so that all mistakes are reported together.
-    pods, name = rules.pods(reader, access)
+    measured = rules.measured(reader, access)
     signal, source = rules.signal(reader), rules.source(reader, access)
-    query = rules.query(reader, access, pods, source)
+    query = rules.query(reader, access, measured, source)
     profile = rules.profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
     threshold = rules.threshold(reader, signal, gpu_aggregation)
     activation = rules.activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
-    demand = rules.demand(reader, access, source, aggregation, pods)
+    demand = rules.demand(reader, access, source, aggregation, measured)
     spec = TriggerSpec(
-        pods=pods,
-        workload=name,
+        pods=measured.pods,
+        workload=measured.name,
         signal=signal,
         profile=profile if query is None else query.name,
         threshold=threshold,
@@ -68,14 +68,11 @@ def parse(
         max_age_seconds=reader.read("maxAge", values.window, 0.0),
         source=source,
         query=query,
-        only_shown=name == rules.EVERY_POD,
+        only_shown=measured.name == rules.EVERY_POD,
         metric_name=rules.metric_name(reader, f"gpu-{signal}"),
-        neighbour=rules.neighbour(reader, pods),
+        neighbour=rules.neighbour(reader, measured.pods),
         demand=demand,
-        warnings=(
-            *rules.warnings(signal, gpu_aggregation, threshold, activation),
-            *rules.signal_warnings(demand),
-        ),
+        warnings=tuple(rules.warnings(signal, gpu_aggregation, threshold, activation, demand)),
         given=reader.given,
     )
     reader.raise_mistakes()

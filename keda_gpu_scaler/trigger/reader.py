@@ -28,25 +28,22 @@ class Reader:
 
     def __init__(self, scaled_object: ScaledObject, metadata: Mapping[str, str]) -> None:
         self._scaled_object = scaled_object
+        self.namespace = scaled_object.namespace
+        """The ScaledObject's namespace, or a valid stand-in where it is wrong."""
         self._mistakes: list[errors.Mistake] = []
         self._wrong: set[str] = set()
         self._written: dict[str, str] = {}
         """The key as the user wrote it, by the key that it stands for."""
         self._metadata = metadata
-        if not workload.is_namespace(scaled_object.namespace):
-            shown = _quoted(scaled_object.namespace)
+        if not workload.is_namespace(self.namespace):
+            shown = _quoted(self.namespace)
             self._note("", f"the ScaledObject's namespace {shown}", "expected a namespace")
             self._wrong.add("namespace")
+            self.namespace = _STAND_IN_NAMESPACE
         if not workload.is_name(scaled_object.name):
             shown = _quoted(scaled_object.name)
             self._note("", f"the ScaledObject's name {shown}", "expected a Kubernetes name")
         self._take_keys()
-
-    @property
-    def namespace(self) -> str:
-        """The ScaledObject's namespace, or a valid stand-in where it is wrong."""
-        namespace = self._scaled_object.namespace
-        return namespace if workload.is_namespace(namespace) else _STAND_IN_NAMESPACE
 
     def has(self, key: str) -> bool:
         """Tell whether the user gave this key."""

@@ -5,6 +5,7 @@ applies only if each key that it compares is valid by itself, so that one mistak
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from keda_gpu_scaler.query import influxql, presets, profiles, promql
 from keda_gpu_scaler.query.presets import Preset
@@ -33,9 +34,21 @@ _NO_WORKLOAD = (
     "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef, in its own namespace"
 )
 
+_SOME_SOURCES = "; sources are process settings, and some are for some namespaces only"
 
-def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
-    """Return which pods are measured, and their name for logs and errors."""
+
+class Measured(NamedTuple):
+    """The pods that a trigger measures."""
+
+    pods: PodSelector
+    name: str
+    """How logs and errors call them."""
+    placeholders: promql.Values
+    """What PromQL of the user's may have filled in."""
+
+
+def measured(reader: Reader, access: Access) -> Measured:
+    """Return which pods are measured."""
     namespace = reader.read("namespace", values.namespace, reader.namespace)
     if namespace != reader.namespace and namespace not in access.others:
         reader.refuse(
@@ -45,39 +58,31 @@ def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
         )
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
-    if not any(map(reader.has, ("workload", "podPattern", "query"))):
+    names_them = reader.has("workload") or reader.has("podPattern")
+    pods: PodSelector = pattern or owner or workload.PodPattern(namespace, ".*")
+    name = str(owner or pods) if names_them else EVERY_POD
+    if not names_them and not reader.has("query"):
+        pods = ScaleTarget(namespace)
+        name = str(pods)
         if not access.knows_targets or namespace != reader.namespace:
             reader.refuse("workload", _NO_WORKLOAD)
-        target = ScaleTarget(namespace)
-        return target, str(target)
-    selector = pattern or owner or workload.PodPattern(namespace, ".*")
-    names_them = reader.has("workload") or reader.has("podPattern")
-    return selector, str(owner or selector) if names_them else EVERY_POD
+    placeholders = promql.Values(namespace, "x", "x")  # where the keys behind them are wrong
+    if reader.is_sound("workload", "podPattern", "namespace"):
+        placeholders = promql.Values(
+            namespace=namespace,
+            workload=None if owner is None else owner.name,
+            pod_pattern=pods.regex if names_them else None,
+        )
+    return Measured(pods, name, placeholders)
 
 
-def query(reader: Reader, access: Access, pods: PodSelector, source: str) -> OwnQuery | None:
-    """Return the custom PromQL as it is sent, if there is any.
-
-    The source is empty if the trigger names none that it may use.
-    """
+def query(reader: Reader, access: Access, measured: Measured, source: str) -> OwnQuery | None:
+    """Return the custom PromQL as it is sent, if there is any."""
     if not reader.has("query"):
         return None
     refuse_other_languages(reader, access, "query", source)
-    policy, values = access.own_promql, _placeholders(reader, pods)
-    return reader.read("query", lambda text: promql.own(text, policy, pods.namespace, values), None)
-
-
-def _placeholders(reader: Reader, pods: PodSelector) -> promql.Values:
-    """Return what is filled in for placeholders; stand-ins where the keys behind them are wrong."""
-    if not reader.is_sound("workload", "podPattern", "namespace"):
-        return promql.Values(pods.namespace, "x", "x")
-    owner = reader.read("workload", lambda text: workload.parse(text, pods.namespace), None)
-    are_named = reader.has("workload") or reader.has("podPattern")
-    return promql.Values(
-        namespace=pods.namespace,
-        workload=None if owner is None else owner.name,
-        pod_pattern=pods.regex if are_named else None,
-    )
+    policy, namespace, filled = access.own_promql, measured.pods.namespace, measured.placeholders
+    return reader.read("query", lambda text: promql.own(text, policy, namespace, filled), None)
 
 
 def signal(reader: Reader) -> Signal:
@@ -91,8 +96,12 @@ def signal(reader: Reader) -> Signal:
 
 
 def source(reader: Reader, access: Access) -> str:
-    """Return the name of the source to ask."""
-    return reader.read("source", values.source(access.source_names(reader.namespace)), "")
+    """Return the name of the source to ask; empty if the trigger names none that it may use."""
+    names = access.source_names(reader.namespace)
+    if names:
+        return reader.read("source", values.one_of(sorted(names), _SOME_SOURCES), "")
+    reader.refuse("source", f"expected a source, of which none is set up here{_SOME_SOURCES}")
+    return ""
 
 
 def refuse_other_languages(reader: Reader, access: Access, key: str, source: str) -> None:
@@ -111,7 +120,7 @@ def profile(reader: Reader, signal: Signal) -> str:
         if reader.has("profile"):
             reader.refuse("profile", "expected none: query says what is read")
         return profiles.AUTO
-    name = reader.read("profile", values.profile, profiles.AUTO)
+    name = reader.read("profile", values.one_of(profiles.NAMES), profiles.AUTO)
     shown = profiles.signals(name)
     if not shown:
         reader.refuse("profile", "this exporter names no pod, so its numbers belong to no workload")
@@ -150,9 +159,13 @@ def activation_threshold(reader: Reader, signal: Signal) -> float:
 
 
 def warnings(
-    signal: Signal, gpu_aggregation: GpuAggregation, target: float, activation: float
+    signal: Signal,
+    gpu_aggregation: GpuAggregation,
+    target: float,
+    activation: float,
+    demand: DemandSpec | None,
 ) -> Iterator[str]:
-    """Yield what is valid but likely a mistake, one sentence each."""
+    """Yield what is valid but likely a mistake, one sentence each, which begins with a key."""
     if _is_bounded(signal, gpu_aggregation) and target > _COMFORTABLE_PERCENT:
         yield (
             f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
@@ -162,6 +175,11 @@ def warnings(
         yield (
             f"activationThreshold {activation:g} is not below threshold {target:g}: a workload "
             "that is on target can count as idle and be scaled to zero"
+        )
+    if demand is not None and demand.threshold and demand.activation_threshold >= demand.threshold:
+        yield (
+            f"demandActivationThreshold {demand.activation_threshold:g} is not below "
+            f"demandThreshold {demand.threshold:g}: a demand for a whole replica can count as none"
         )
 
 
@@ -197,33 +215,36 @@ def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
 
 
 def demand(
-    reader: Reader, access: Access, source: str, aggregation: Aggregation, pods: PodSelector
+    reader: Reader, access: Access, source: str, aggregation: Aggregation, measured: Measured
 ) -> DemandSpec | None:
-    """Return what the trigger says of the demand; its other keys need a demandQuery or a preset.
-
-    The source is empty if the trigger names none that it may use.
-    """
-    has_preset = reader.has("demandPreset")
-    if not has_preset:
+    """Return what the trigger says of the demand; its other keys need a demandQuery or a preset."""
+    preset = None
+    if reader.has("demandPreset"):
+        preset = _preset(reader, access, source)
+        text = _preset_text(reader, preset, measured.pods)
+    else:
         for key in filter(reader.has, _OF_PRESET):
             reader.refuse(key, "expected demandPreset with it")
         if not reader.has("demandQuery"):
             for key in filter(reader.has, _OF_DEMAND):
                 reader.refuse(key, "expected demandQuery or demandPreset with it")
             return None
-    preset = _preset(reader, access, source) if has_preset else None
+        text = _query_text(reader, access, source, measured)
     is_of_pods = preset is not None and not preset.is_of_router
     empty = OnEmpty.INACTIVE if is_of_pods else OnEmpty.ERROR
+    activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
+    usual_threshold = None if preset is None else preset.threshold
+    threshold = reader.read("demandThreshold", values.target, usual_threshold)
+    if threshold is not None and aggregation is Aggregation.AVERAGE:
+        reader.refuse(
+            "demandThreshold",
+            "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
+            "demand by the replicas; or put the demand into a trigger of its own",
+        )
     return DemandSpec(
-        text=(
-            _preset_text(reader, preset, pods)
-            if has_preset
-            else _query_text(reader, access, source, pods)
-        ),
-        activation_threshold=reader.read("demandActivationThreshold", values.level, 0.0),
-        threshold=_demand_threshold(
-            reader, aggregation, None if preset is None else preset.threshold
-        ),
+        text=text,
+        activation_threshold=activation_threshold,
+        threshold=threshold,
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
         preset="" if preset is None else preset.name,
         is_of_pods=is_of_pods,
@@ -241,66 +262,14 @@ def metric_name(reader: Reader, usual: str) -> str:
     return name
 
 
-def signal_warnings(spec: DemandSpec | None) -> Iterator[str]:
-    """Yield what is valid but likely a mistake."""
-    if spec is not None and spec.threshold and spec.activation_threshold >= spec.threshold:
-        yield (
-            f"demandActivationThreshold {spec.activation_threshold:g} is not below demandThreshold "
-            f"{spec.threshold:g}: a demand for a whole replica can count as none"
-        )
-
-
-def _query_text(reader: Reader, access: Access, source: str, pods: PodSelector) -> str:
+def _query_text(reader: Reader, access: Access, source: str, measured: Measured) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
-    if source in access.influxql_sources:
-        return _influxql_text(reader, access.own_promql)
-    refuse_other_languages(reader, access, "demandQuery", source)
-    policy, namespace, values = access.own_promql, reader.namespace, _placeholders(reader, pods)
-    return reader.read(
-        "demandQuery", lambda text: promql.number(text, policy, namespace, values), ""
-    )
-
-
-def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
-    """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
-    if reader.has("demandQuery"):
-        reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
-    else:
-        refuse_other_languages(reader, access, "demandPreset", source)
-    return presets.PRESETS.get(reader.read("demandPreset", values.preset, ""))
-
-
-def _preset_text(reader: Reader, preset: Preset | None, pods: PodSelector) -> str:
-    """Return the expression of a preset; None: it is wrong, and only its other keys are read."""
-    if preset is not None:
-        _check_keys(reader, preset)
-    router = reader.read("demandRouter", lambda text: workload.parse(text, pods.namespace), None)
-    model = reader.read("demandModel", values.model, "")
-    if preset is None:
-        return ""
-    selector = router if preset.is_of_router else pods
-    text = "" if selector is None else presets.promql(preset, selector, model)
-    if len(text.encode()) > LONGEST_BYTES:
-        reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
-    return text
-
-
-def _check_keys(reader: Reader, preset: Preset) -> None:
-    """Refuse the keys that mean nothing to a preset, and that those it needs are not given."""
-    if not preset.is_of_router:
-        for key in filter(reader.has, _OF_PRESET):
-            reader.refuse(key, f"expected none: {preset.name} is of the workload's own pods")
-        if not (reader.has("workload") or reader.has("podPattern")):
-            reader.refuse("demandPreset", "expected workload or podPattern with it")
-    else:
-        if not reader.has("demandRouter"):
-            reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
-        if preset.needs_model and not reader.has("demandModel"):
-            reader.refuse("demandModel", "expected the name of a model as requests write it")
-
-
-def _influxql_text(reader: Reader, policy: promql.Policy) -> str:
-    """Return the expression for an InfluxDB, where it cannot be confined to a namespace."""
+    policy, namespace, filled = access.own_promql, reader.namespace, measured.placeholders
+    if source not in access.influxql_sources:
+        refuse_other_languages(reader, access, "demandQuery", source)
+        return reader.read(
+            "demandQuery", lambda text: promql.number(text, policy, namespace, filled), ""
+        )
     if policy is not promql.Policy.ALLOW:
         reader.refuse(
             "demandQuery",
@@ -317,15 +286,37 @@ def _influxql_text(reader: Reader, policy: promql.Policy) -> str:
     return text
 
 
-def _demand_threshold(
-    reader: Reader, aggregation: Aggregation, usual: float | None
-) -> float | None:
-    """Return the target; the HPA must treat a demand as a sum, so no average is allowed."""
-    threshold = reader.read("demandThreshold", values.target, usual)
-    if threshold is not None and aggregation is Aggregation.AVERAGE:
-        reader.refuse(
-            "demandThreshold",
-            "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
-            "demand by the replicas; or put the demand into a trigger of its own",
-        )
-    return threshold
+def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
+    """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
+    if reader.has("demandQuery"):
+        reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
+    else:
+        refuse_other_languages(reader, access, "demandPreset", source)
+    name = reader.read("demandPreset", values.one_of(presets.NAMES), "")
+    preset = presets.PRESETS.get(name)
+    if preset is None:
+        return None
+    if preset.is_of_router:
+        if not reader.has("demandRouter"):
+            reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
+        if preset.needs_model and not reader.has("demandModel"):
+            reader.refuse("demandModel", "expected the name of a model as requests write it")
+        return preset
+    for key in filter(reader.has, _OF_PRESET):
+        reader.refuse(key, f"expected none: {name} is of the workload's own pods")
+    if not (reader.has("workload") or reader.has("podPattern")):
+        reader.refuse("demandPreset", "expected workload or podPattern with it")
+    return preset
+
+
+def _preset_text(reader: Reader, preset: Preset | None, pods: PodSelector) -> str:
+    """Return the expression of a preset; None: it is wrong, and only its other keys are read."""
+    router = reader.read("demandRouter", lambda text: workload.parse(text, pods.namespace), None)
+    model = reader.read("demandModel", values.model, "")
+    if preset is None:
+        return ""
+    selector = router if preset.is_of_router else pods
+    text = "" if selector is None else presets.promql(preset, selector, model)
+    if len(text.encode()) > LONGEST_BYTES:
+        reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
+    return text

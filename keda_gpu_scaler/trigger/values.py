@@ -5,12 +5,11 @@ repeats the value, which may have come out of a Secret.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
-from keda_gpu_scaler.query import presets, profiles
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.demand import TOO_LARGE, is_countable
 
@@ -23,7 +22,7 @@ _LARGEST_TIMEOUT_SECONDS = 86_400.0
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _INDEXED_NAME = re.compile(r"s[0-9]+-.*")
 _METRIC_NAME_LIMIT = 200
-_LISTED_NAMES = 10
+_LISTED_NAMES = 20
 _MODEL_LIMIT = 256
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
@@ -64,25 +63,24 @@ def choice(kind: type[ChoiceT]) -> Callable[[str], ChoiceT]:
     """Return the parser of one member of an enumeration."""
 
     def parse(text: str) -> ChoiceT:
-        if text not in frozenset(kind):
-            raise ValueError(f"{_one_of(kind)}{_nearest(text, kind)}")
-        return kind(text)
+        return kind(one_of(tuple(kind))(text))
 
     return parse
 
 
-def profile(text: str) -> str:
-    """Return the name of a row in the table of exporters, or `auto`."""
-    if text not in profiles.NAMES:
-        raise ValueError(f"{_one_of(profiles.NAMES)}{_nearest(text, profiles.NAMES)}")
-    return text
+def one_of(names: Collection[str], note: str = "") -> Callable[[str], str]:
+    """Return the parser of one of these names; the note is for who writes another."""
 
+    def parse(text: str) -> str:
+        if text in names:
+            return text
+        more = len(names) - _LISTED_NAMES
+        listed = ", ".join(list(names)[:_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
+        nearest = get_close_matches(text[:100].lower(), names, n=1)
+        hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+        raise ValueError(f"one of {listed}{hint}{note}")
 
-def preset(text: str) -> str:
-    """Return the name of a row in the table of presets."""
-    if text not in presets.NAMES:
-        raise ValueError(f"one of {', '.join(presets.NAMES)}{_nearest(text, presets.NAMES)}")
-    return text
+    return parse
 
 
 def model(text: str) -> str:
@@ -92,25 +90,6 @@ def model(text: str) -> str:
             f"the name of a model as requests write it, at most {_MODEL_LIMIT} characters"
         )
     return text
-
-
-def source(names: Collection[str]) -> Callable[[str], str]:
-    """Return the parser of the name of a source out of these."""
-
-    def parse(text: str) -> str:
-        if text not in names:
-            configured = (
-                _one_of(sorted(names))
-                if names
-                else "a source, of which none is set up for this namespace"
-            )
-            raise ValueError(
-                f"{configured}{_nearest(text, names)}; sources are process settings, and some are "
-                "for some namespaces only"
-            )
-        return text
-
-    return parse
 
 
 def namespace(text: str) -> str:
@@ -145,14 +124,3 @@ def _duration(text: str, smallest: float, largest: float) -> float:
         limits = f"from {durations.text(smallest)} to {durations.text(largest)}"
         raise ValueError(f"a duration {limits}, such as 2m")
     return seconds
-
-
-def _one_of(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _LISTED_NAMES} more" if len(listed) > _LISTED_NAMES else ""
-    return f"one of {', '.join(listed[:_LISTED_NAMES])}{more}"
-
-
-def _nearest(text: str, names: Iterable[str]) -> str:
-    nearest = get_close_matches(text[:100].lower(), list(names), n=1)
-    return f" (did you mean {nearest[0]}?)" if nearest else ""

@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.check import documents
-from keda_gpu_scaler.check.documents import read
-from keda_gpu_scaler.check.findings import Position
-from keda_gpu_scaler.check.nodes import Node
+from keda_gpu_scaler.check.documents import Node, Position, read
 from tests.check.cases import FAILS, JOB, STAYS, found, report
 
 
@@ -52,13 +50,13 @@ def test_keys_and_values_have_their_positions() -> None:
         ("~", "null", None),
         ("", "null", None),
         ("text", "string", None),
-        ("'70'", "string", None),
-        ("|-\n  70", "string", None),
+        ("'70'", "string", 70),
+        ("|-\n  70", "string", 70),
         ("1:30", "string", None),
         ("2026-11-22", "string", None),
-        ("!!str 70", "string", None),
+        ("!!str 70", "string", 70),
         ("!!int '70'", "number", 70),
-        ("!Ref 70", "string", None),
+        ("!Ref 70", "string", 70),
     ],
 )
 def test_scalars_have_the_type_that_kubernetes_sees(
@@ -78,11 +76,13 @@ def test_null_is_no_value() -> None:
     assert document.text("other") == ""
 
 
-def test_each_document_is_read_by_itself() -> None:
-    source = "a: 1\n---\nb: [\n---\nc: 3\n...\nd: 4\n--- # Source: chart/x.yaml\ne: 5\n"
-    assert keys(source) == [["a"], ["c"], ["d"], ["e"]]
-    assert read(source).documents[-1].place("e") == Position(9, 1)
-    assert problem(source) == ("yaml-syntax", Position(3, 1))
+def test_documents_are_read_up_to_the_first_mistake() -> None:
+    source = "a: &a 1\n---\nb: 2\n...\n--- # Source: chart/x.yaml\nc: 3\n"
+    assert keys(source) == [["a"], ["b"], ["c"]]
+    assert read(source).documents[-1].place("c") == Position(6, 1)
+    for wrong in ("b: ]\n", "b: *a\n"):
+        assert keys(f"a: &a 1\n---\n{wrong}---\nc: 3\n") == [["a"]]
+        assert problem(f"a: &a 1\n---\n{wrong}---\nc: 3\n") == ("yaml-syntax", Position(3, 4))
 
 
 def test_a_marker_ends_a_document_also_within_a_string() -> None:
@@ -121,8 +121,8 @@ def test_an_alias_is_the_same_node() -> None:
         ("a: &a [*a]\n", "yaml-syntax", (1, 8)),
         ("? [a]\n: 1\n", "yaml-syntax", (1, 3)),
         ("a: {b: 1}}\n", "yaml-syntax", (1, 10)),
-        ("a: \x01\n", "yaml-syntax", (1, 1)),
-        ("a: \ud800\n", "yaml-syntax", (1, 1)),
+        ("b:\n  \x01\n", "yaml-syntax", (2, 3)),
+        ("a: \ud800\n", "yaml-syntax", (1, 4)),
         ("{{ .Values.name }}: 1\n", "yaml-syntax", (1, 2)),
         ("b: 1\na: '\n", "yaml-syntax", (2, 4)),
         ("b: 1\na: [\n\n", "yaml-syntax", (2, 1)),
@@ -154,14 +154,6 @@ def test_values_are_limited_in_number_over_all_documents(source: str, values: in
     assert read(source, values_limit=values).problems == ()
     reading = read(f"{source}---\na: [\n", values_limit=values - 1)
     assert [one.rule for one in reading.problems] == ["too-large"]
-
-
-@pytest.mark.parametrize("document", ["]\n", "{}\n"])
-def test_documents_are_limited_in_number(document: str) -> None:
-    limit = documents.DOCUMENTS_LIMIT
-    reading = read(f"---\n{document}" * (limit + 2))
-    assert len(reading.documents) + len(reading.problems) == limit + 1
-    assert reading.problems[-1][:2] == ("too-large", Position(2 * limit + 1, 1))
 
 
 def test_a_bomb_of_aliases_is_refused() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.check import Report, check, formats
-from keda_gpu_scaler.check.findings import Finding, Position
+from keda_gpu_scaler.check.documents import Position
+from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.check.rules import RULES
 from tests.check.cases import FAILS
@@ -19,7 +20,7 @@ REPORT = check({f"{rule}.yaml": source for rule, source in FAILS.items()}, Terms
 
 def test_json_has_every_finding_and_how_many_there_are() -> None:
     shown = json.loads(formats.as_json(REPORT))
-    assert (shown["version"], shown["checked"], shown["complete"]) == (1, REPORT.checked, True)
+    assert (shown["version"], shown["checked"], shown["complete"]) == (1, len(REPORT.objects), True)
     assert len(shown["findings"]) == len(REPORT.findings) == sum(shown["counts"].values())
     assert {one["rule"] for one in shown["findings"]} >= FAILS.keys()
     (recipe,) = [one for one in shown["findings"] if one["rule"] == "average-recipe"]
@@ -33,7 +34,7 @@ def test_json_has_every_finding_and_how_many_there_are() -> None:
         "why": "",
         "fix": "",
     }
-    empty = json.loads(formats.as_json(Report((), 0, is_complete=False)))
+    empty = json.loads(formats.as_json(Report((), (), is_complete=False)))
     assert (empty["counts"], empty["complete"]) == ({"error": 0, "warning": 0, "note": 0}, False)
 
 
@@ -77,7 +78,7 @@ def test_any_file_and_sentence_goes_into_each_format(file: str, why: str) -> Non
     file, why = (each.encode(errors="replace").decode() for each in (file, why))
     rule = RULES["unknown-key"]
     found = Finding(rule, file, Position(3, 7), "ScaledObject a/b", why, "Do it.")
-    report = Report((found,), 1)
+    report = Report((found,), ())
     log = json.loads(formats.as_sarif(report))
     assert check_sarif(log) == [rule.name]
     message = log["runs"][0]["results"][0]["message"]["text"]

@@ -126,8 +126,8 @@ def test_a_file_that_is_too_large_is_refused_with_a_finding(folder: Path) -> Non
 
 
 def test_it_says_that_it_stopped() -> None:
-    unknown = "".join(f"  unknown{number}: 1\n" for number in range(FINDINGS_LIMIT + 1))
-    result = run("-", "--output", "sarif", given=STAYS.replace("spec:\n", f"spec:\n{unknown}"))
+    numbers = "".join(f"        number{number}: 1\n" for number in range(FINDINGS_LIMIT + 1))
+    result = run("-", "--output", "sarif", given=STAYS + numbers)
     assert result.exit_code == 1
     assert len(json.loads(result.stdout)["runs"][0]["results"]) == FINDINGS_LIMIT
     assert result.stderr == "keda-gpu-scaler: stopped after 1,000 findings\n"

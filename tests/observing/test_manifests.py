@@ -80,14 +80,14 @@ def test_a_mistake_is_named_with_its_key_and_line_and_hides_no_other_object() ->
     assert [one.scaled_object.name for one in found.triggers] == ["other"]
     ((file, line, why),) = found.refused
     assert (file, line) == ("0.yaml", 14)
-    assert why.startswith('threshold: "seventy"; expected ')
+    assert 'The scaler refuses threshold: "seventy". Expected ' in why
 
 
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
         (written().replace("  namespace: ml\n", ""), 3, "metadata.namespace: not given; expected"),
-        (written().replace("workload", "workloadFromEnv"), 13, "workloadFromEnv: its value is in"),
+        (written().replace("workload", "workloadFromEnv"), 13, "The value of workload is in"),
         (written().replace("external", "cpu"), 9, "none of its triggers is for this scaler: "),
         (written("B"), 1, "the ScaledObject's name"),
         ("a: [", 1, ""),
@@ -96,7 +96,7 @@ def test_a_mistake_is_named_with_its_key_and_line_and_hides_no_other_object() ->
 )
 def test_what_cannot_be_observed_is_refused_where_it_is(text: str, line: int, why: str) -> None:
     (found,) = refused(text)
-    assert found[1].startswith(why)
+    assert why in found[1]
     assert found[0] == line or not why.startswith("metadata")
 
 
@@ -110,7 +110,7 @@ def test_triggers_are_bounded() -> None:
 
 def test_values_are_bounded() -> None:
     (_, why), *_ = refused(written() + "many: [" + "1, " * 60_000 + "1]\n")
-    assert why == "there are more values than are read"
+    assert why.startswith("there are more values than are read")
 
 
 @given(st.text(max_size=300), st.integers(0, len(OURS)))

@@ -48,8 +48,7 @@ def test_the_findings_that_are_shown_are_what_is_printed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "said",
     [
-        f"{documents.BYTES_LIMIT >> 20} MiB, {documents.DOCUMENTS_LIMIT:,} documents",
-        f"{documents.VALUES_LIMIT:,} values and",
+        f"{documents.BYTES_LIMIT >> 20} MiB, {documents.VALUES_LIMIT:,} values and",
         f"{documents.DEPTH_LIMIT} levels",
         f"{FINDINGS_LIMIT:,} findings",
     ],
@@ -67,4 +66,3 @@ def test_the_hook_that_is_offered_is_the_one_that_is_shown() -> None:
     program, command = hook["entry"].split()
     assert program == "keda-gpu-scaler"
     assert command in cli.COMMANDS
-    assert hook["require_serial"]

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger import KEYS
-from tests.check.test_own_files import ADDRESS, SCALED
 from tests.repository import schema
 from tests.support.triggers import access
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "schema" / "scaledobject.json"
+SCALED = sorted((ROOT / "examples" / "scaledobjects").glob("*.yaml"))
+ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 WORDS = st.sampled_from(
     [
         *("70", "-1", "7e1", "nan", " 5 ", "1_0", "2m", "90s", "1h30m", "1.5h", "m", "5 m", "0s"),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from keda_gpu_scaler.spec import kinds, workload
+from keda_gpu_scaler.spec import kinds
 from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.workload import Owner, PodPattern, Workload
+from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, PodPattern, Workload
 
 REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
 DEPLOYMENT = Owner("Deployment", "bert")
@@ -17,8 +17,8 @@ DEPLOYMENT = Owner("Deployment", "bert")
         ("deployment", {REPLICA_SET, Owner("Deployment", "bert-b")}, False),
         ("deployment", {REPLICA_SET, Owner("Rollout", "bert")}, False),
         ("deployment", {REPLICA_SET}, None),
-        ("deployment", {REPLICA_SET, workload.NO_OWNER}, False),
-        ("replicaset", {Owner("ReplicaSet", "bert"), workload.NO_OWNER}, True),
+        ("deployment", {REPLICA_SET, NO_OWNER}, False),
+        ("replicaset", {Owner("ReplicaSet", "bert"), NO_OWNER}, True),
         ("deployment", {Owner("DaemonSet", "bert")}, False),
         ("deployment", set(), False),
         ("rollout", {REPLICA_SET, Owner("Rollout", "bert")}, True),
@@ -34,7 +34,7 @@ DEPLOYMENT = Owner("Deployment", "bert")
         ("job", {Owner("Job", "bert")}, True),
         ("cronjob", {Owner("Job", "bert-123"), Owner("CronJob", "bert")}, True),
         ("cronjob", {Owner("Job", "bert-123")}, None),
-        ("cronjob", {Owner("Job", "bert-123"), workload.NO_OWNER}, False),
+        ("cronjob", {Owner("Job", "bert-123"), NO_OWNER}, False),
         ("inferenceservice", {REPLICA_SET, Owner("Deployment", "bert-predictor")}, None),
     ],
 )
@@ -57,4 +57,3 @@ def test_the_owner_with_the_replica_count_is_known_by_the_workload_s_name(kind: 
     by_other_names = {Kind.INFERENCE_SERVICE, Kind.KNATIVE_SERVICE}
     assert (owner is None) == (kind in by_other_names)
     assert owner is None or owner.name == "bert"
-    assert owner == workload.owner(kind, "bert")

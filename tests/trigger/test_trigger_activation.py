@@ -1,8 +1,6 @@
 """Keys about a demand and about another workload: their meanings, limits and mistakes."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.query import promql
@@ -126,12 +124,6 @@ def test_the_keys_around_a_query_mean_nothing_without_it() -> None:
         '- demandThreshold: "2"; expected demandQuery or demandPreset with it',
         '- demandOnEmpty: "active"; expected demandQuery or demandPreset with it',
     ]
-
-
-@pytest.mark.parametrize("key", list(ALONE))
-def test_a_key_that_is_alone_and_wrong_is_named_once(key: str) -> None:
-    expected = f'- {key}: "-"; expected demandQuery or demandPreset with it'
-    assert mistake(MINIMAL | {key: "-"}) == expected
 
 
 def test_every_mistake_about_the_demand_is_named_once() -> None:
@@ -283,38 +275,6 @@ def test_an_expression_is_quoted_in_ascii_on_one_line_and_only_its_beginning() -
     assert line.isascii()
     assert '"...; expected a PromQL expression of at most 2000 characters' in line
     assert len(line) < 300
-
-
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "demandQuery": st.sampled_from([RATE, "load", "1", "load[1m]", "(", ""]) | st.text(),
-            "demandActivationThreshold": st.sampled_from(["0", "1", "50", "-1", "x"]),
-            "demandThreshold": st.sampled_from(["1", "0.2", "0", "x", "1e400"]),
-            "demandOnEmpty": st.sampled_from([*OnEmpty, "x"]),
-            "activationWorkload": st.sampled_from(["router", "bert", "sts/bert", "pod/x", "X"]),
-            "aggregation": st.sampled_from(["sum", "average", "x"]),
-            "metricName": st.sampled_from(["gpu-demand", "gpu-load", "s0-x"]),
-            "source": st.sampled_from(["default", "edge", "x"]),
-        },
-    ),
-    st.sampled_from(list(Policy)),
-)
-def test_any_of_these_keys_are_a_sound_spec_or_named_once_each(
-    metadata: dict[str, str], policy: Policy
-) -> None:
-    allowed = access("default", "edge", own_promql=policy, direct_sources=frozenset({"edge"}))
-    try:
-        spec = trigger.parse(BERT, MINIMAL | metadata, allowed)
-    except errors.SpecError as error:
-        named = [line.partition(":")[0] for line in str(error).splitlines()[1:]]
-        assert len(named) == len(set(named))
-        assert {name.removeprefix("- ") for name in named} <= metadata.keys()
-    else:
-        assert (spec.demand is not None) is ("demandQuery" in metadata)
-        assert spec.demand is None or (policy is not Policy.DENY and spec.source == "default")
-        assert spec.neighbour != spec.pods
 
 
 # Another workload
