@@ -1,24 +1,83 @@
 """The command line: one file per command, imported only when that command is run.
 
-Containers start `serve` often and wait for it each time, so it does not load what `demo` needs, and
-the list of commands loads none of them.
+Containers start `serve` often and wait for it each time, so it does not load what `demo` needs.
+`--help` of all commands and the completion of their names load none of them.
 """
 
+import dataclasses
+import functools
+import importlib
+import inspect
 import signal
 import types
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import __version__
-from keda_gpu_scaler.cli import commands
-from keda_gpu_scaler.cli.commands import COMMANDS
 
 __all__ = ["COMMANDS", "app", "main"]
 
+COMMANDS = {
+    "serve": "Answer KEDA over gRPC until a signal ends it.",
+    "observe": "Decide ScaledObjects of files, and scale nothing.",
+    "check": "Find what is wrong with ScaledObjects before they are applied.",
+    "probe": "Ask a scaler for a trigger's metrics and values, as KEDA does.",
+    "explain": "Show what is decided of a ScaledObject, and why.",
+    "simulate": "Show simulated GPUs as dcgm-exporter does, without a GPU.",
+    "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
+}
+"""What the list of commands says of each; 64 characters fit on a line of 80."""
+_OF_THE_MODULE = ("callback", "help", "params")
+
+
+class _Command(TyperCommand):
+    """A command; its module and its function have the same name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, short_help=COMMANDS[name], rich_markup_mode=None)
+        for attribute in _OF_THE_MODULE:
+            delattr(self, attribute)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as different as the attributes
+        """Load the command: Python asks here only for what is not there yet."""
+        if name not in _OF_THE_MODULE:
+            raise AttributeError(name)
+        module = importlib.import_module(f"keda_gpu_scaler.cli.{self.name}")
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command()(_with_flags(getattr(module, str(self.name))))
+        loaded = typer.main.get_command(single)
+        for attribute in _OF_THE_MODULE:
+            setattr(self, attribute, getattr(loaded, attribute))
+        return getattr(self, name)
+
+
+def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with a flag for each field, if it takes a dataclass of options."""
+    parameters = inspect.signature(command).parameters.values()
+    options: Any = next((parameter.annotation for parameter in parameters), None)
+    if not (isinstance(options, type) and dataclasses.is_dataclass(options)):
+        return command
+
+    @functools.wraps(command)
+    def called(**flags: object) -> None:
+        command(options(**flags))
+
+    called.__signature__ = inspect.signature(options)  # type: ignore[attr-defined] # for Typer
+    return called
+
+
+class _Group(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - Typer's
+        super().__init__(**attributes)
+        self.commands = {name: _Command(name) for name in COMMANDS}
+
+
 # Typer's own tracebacks show the values of variables, and settings hold secrets.
 app = typer.Typer(
-    cls=commands.Group,
+    cls=_Group,
     context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

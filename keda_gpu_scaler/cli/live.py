@@ -7,14 +7,14 @@ few numbers say what the source has instead. Nothing is changed anywhere.
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler import app, check, errors, trigger
+from keda_gpu_scaler import check, errors, trigger
 from keda_gpu_scaler.check import documents, live, rules
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms, Trigger, manifests
+from keda_gpu_scaler.cli import local
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.demand_cache import NOTHING
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -27,10 +27,6 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodPattern
-from keda_gpu_scaler.telemetry import facts
-
-TRIGGERS_LIMIT = 200
-"""Of one run: each costs a handful of queries."""
 
 
 def ask(
@@ -40,7 +36,6 @@ def ask(
 
     Raises:
         errors.SettingsError: there is no cluster to query.
-        ValueError: there are more triggers than are asked about.
     """
     findings: list[Finding] = []
     looks: list[_Look] = []
@@ -54,8 +49,6 @@ def ask(
             findings += check.refused(entry, only_here)
         else:
             looks.append(_Look(entry, scaled_object, spec))
-    if len(looks) > TRIGGERS_LIMIT:
-        raise ValueError(f"{len(looks)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
 
 
@@ -71,13 +64,9 @@ def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
 
 
 async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: float) -> list[Finding]:
-    used = {name: settings.sources[name] for name in sorted({look.spec.source for look in looks})}
-    settings = settings.model_copy(update={"sources": used})
     findings: list[Finding] = []
-    async with AsyncExitStack() as stack:
-        evaluations = await app.start_evaluator(
-            stack, settings, facts.ignore, slow_seconds=timeout_seconds
-        )
+    specs = [look.spec for look in looks]
+    async with local.open_evaluator(specs, settings, slow_seconds=timeout_seconds) as evaluations:
         records = await asyncio.gather(
             *(evaluations.record(look.scaled_object, look.spec) for look in looks)
         )

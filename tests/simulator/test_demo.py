@@ -74,7 +74,8 @@ def test_all_phases_together_end_in_time() -> None:
 
 
 def test_every_time_is_thirty_times_faster_than_kedas_default() -> None:
-    keda, hpa = scenario.keda(), scenario.hpa()
+    scaled = driver.Scaled(scenario.OURS)
+    keda, hpa = scaled.keda, scaled.hpa
     slow_keda, slow_hpa = rules.Keda(), rules.Hpa()
     assert scenario.POLL_TICKS * scenario.SYNC_SECONDS * scenario.SPEED == 30
     assert keda.cooldown_seconds * scenario.SPEED == slow_keda.cooldown_seconds

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import mean
 
 import grpc
@@ -115,8 +116,14 @@ class Scaled:
     """One workload under its KEDA and its HPA, and what it was at each tick."""
 
     key: cluster.Key
-    keda: rules.Keda = field(default_factory=scenario.keda)
-    hpa: rules.Hpa = field(default_factory=scenario.hpa)
+    keda: rules.Keda = field(
+        default_factory=partial(rules.Keda, cooldown_seconds=scenario.COOLDOWN_SECONDS)
+    )
+    hpa: rules.Hpa = field(
+        default_factory=partial(
+            rules.Hpa, maximum=20, stabilization_seconds=scenario.STABILIZATION_SECONDS
+        )
+    )
     replicas: int = 0
     past: list[Side] = field(default_factory=list)
     _sentence: str = ""

@@ -5,10 +5,10 @@ import sys
 
 SAID = """
 import gc, sys
-from keda_gpu_scaler.cli import interpreter
+from keda_gpu_scaler.cli import serve
 
-interpreter.share()
-interpreter.keep_modules()
+serve.share_interpreter()
+serve.keep_modules()
 print(round(sys.getswitchinterval(), 6), *gc.get_threshold())
 print(gc.get_freeze_count() > len(sys.modules))
 """
