@@ -30,28 +30,6 @@ COMMANDS = {
     "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""
-_OF_THE_MODULE = ("callback", "help", "params")
-
-
-class _Command(TyperCommand):
-    """A command; its module and its function have the same name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, short_help=COMMANDS[name], rich_markup_mode=None)
-        for attribute in _OF_THE_MODULE:
-            delattr(self, attribute)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as different as the attributes
-        """Load the command: Python asks here only for what is not there yet."""
-        if name not in _OF_THE_MODULE:
-            raise AttributeError(name)
-        module = importlib.import_module(f"keda_gpu_scaler.cli.{self.name}")
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command()(_with_flags(getattr(module, str(self.name))))
-        loaded = typer.main.get_command(single)
-        for attribute in _OF_THE_MODULE:
-            setattr(self, attribute, getattr(loaded, attribute))
-        return getattr(self, name)
 
 
 def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,10 +47,26 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
+def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
+    """Return a command; its module and its function have the same name."""
+    module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name)(_with_flags(getattr(module, name)))
+    return typer.main.get_command(single)
+
+
 class _Group(TyperGroup):
+    """The names and summaries of the commands; the one that is meant is loaded."""
+
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - Typer's
         super().__init__(**attributes)
-        self.commands = {name: _Command(name) for name in COMMANDS}
+        self.commands = {
+            name: TyperCommand(name, short_help=text) for name, text in COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - private to Typer
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, None if command is None else _load(str(name)), rest
 
 
 # Typer's own tracebacks show the values of variables, and settings hold secrets.

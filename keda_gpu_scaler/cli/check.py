@@ -4,9 +4,8 @@ import difflib
 import os
 import sys
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -21,26 +20,11 @@ from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments
 from keda_gpu_scaler.cli.arguments import option
 
+Output = Literal["text", "json", "sarif"]
+FailOn = Literal["error", "warning", "note", "never"]
 _STANDARD_INPUT = "-"
 _SUFFIXES = (".yaml", ".yml")
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
-
-
-class Output(StrEnum):
-    """How findings are written."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-
-
-class FailOn(StrEnum):
-    """From which severity on the exit status is 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
-    NEVER = "never"
 
 
 def _read_rule(name: str) -> str:
@@ -60,11 +44,11 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     ],
     *,
     output: Annotated[
-        Output, option("|".join(Output), "How findings are written.", "--output", "-o")
-    ] = Output.TEXT,
+        Output, option("text|json|sarif", "How findings are written.", "--output", "-o")
+    ] = "text",
     fail_on: Annotated[
-        FailOn, option("|".join(FailOn), "Exit with 1 from this severity on.")
-    ] = FailOn.ERROR,
+        FailOn, option("error|warning|note|never", "Exit with 1 from this severity on.")
+    ] = "error",
     ignore: Annotated[
         list[str] | None, option("RULE", "A rule to leave out.", parser=_read_rule)
     ] = None,
@@ -108,15 +92,15 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     seen = _live_findings(texts, terms, prometheus_url, timeout) if is_live else []
     report = core.check(texts, terms, ignore or (), seen)
     match output:
-        case Output.JSON:
+        case "json":
             typer.echo(formats.as_json(report))
-        case Output.SARIF:
+        case "sarif":
             typer.echo(formats.as_sarif(report))
         case _:
             _print_text(report)
     if not report.is_complete:
         typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
-    if fail_on is not FailOn.NEVER:
+    if fail_on != "never":
         least = Severity(fail_on).rank
         if any(finding.rule.severity.rank >= least for finding in report.findings):
             raise typer.Exit(1)

@@ -4,9 +4,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,13 +30,6 @@ _FOR_A_RUNNING_SCALER = (
 _OF_A_FILE = ("prometheus_url", "at")
 _FOR_A_FILE = "it is for --file: a running scaler has sources of its own, and decides now"
 _WRONG = 2
-
-
-class Output(StrEnum):
-    """How a record is written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +79,9 @@ class Options:
             "--drain", help="Only print the annotations that let the least busy pods go first."
         ),
     ] = False
-    output: Annotated[Output, option("|".join(Output), "How to write it.", "--output", "-o")] = (
-        Output.TEXT
-    )
+    output: Annotated[
+        Literal["text", "json"], option("text|json", "How to write it.", "--output", "-o")
+    ] = "text"
     timeout: Annotated[float, option("SECONDS", "How long to wait for each answer.", min=0.1)] = 10
     cluster: Annotated[
         bool, typer.Option(help="Ask Kubernetes what KEDA and the HPA make of it.")
@@ -133,7 +125,7 @@ def _refuse_combinations(options: Options) -> None:
         raise arguments.wrong("--why-not, --drain", "expected only one of them")
     if options.drain and options.at is not None:
         raise arguments.wrong("--at", "--drain is about the pods that there are now")
-    if options.drain and options.output is Output.JSON:
+    if options.drain and options.output == "json":
         what = "--drain prints commands; the loads of pods are in the record"
         raise arguments.wrong("--output", what)
     unfitting, why = _OF_A_RUNNING_SCALER, _FOR_A_RUNNING_SCALER
@@ -198,7 +190,7 @@ async def _explain_file(options: Options, file: str) -> None:
 
 def _show(records: Sequence[Record], options: Options, behind: gates.Gates | None = None) -> None:
     """Write the records, or what they say to another question."""
-    is_json = options.output is Output.JSON
+    is_json = options.output == "json"
     if options.drain:  # one pod has one cost: that of the first trigger
         first = {record.scaled_object: record for record in reversed(records)}
         for record in reversed(first.values()):

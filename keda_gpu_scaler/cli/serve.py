@@ -8,9 +8,8 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 import typer
@@ -22,6 +21,7 @@ from keda_gpu_scaler.settings.names import GROUPS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
 
+Output = Literal["yaml", "json"]
 _WRONG_SETTINGS = 2
 _LAST_LINES_SECONDS = 2.0
 """For the last lines of the log, if its reader hangs. Kubernetes allows 30 s for everything, of
@@ -36,13 +36,6 @@ little at a time. What is older is looked at after a few million objects, and al
 after tens of millions: pods and samples are no garbage of this kind, whatever becomes of them."""
 
 
-class Output(StrEnum):
-    """How settings are written."""
-
-    YAML = "yaml"
-    JSON = "json"
-
-
 def serve(
     *,
     check_config: Annotated[
@@ -55,7 +48,7 @@ def serve(
     output_format: Annotated[
         Output | None,
         arguments.option(
-            "|".join(Output),
+            "yaml|json",
             "With --print-config: how to write them, by default yaml.",
             "--output",
             "-o",
@@ -75,7 +68,7 @@ def serve(
     if output_format is not None and not print_config:
         raise arguments.wrong("--output", "it goes only with --print-config")
     if print_config:
-        typer.echo(in_effect(_load_settings(), output_format or Output.YAML), nl=False)
+        typer.echo(in_effect(_load_settings(), output_format or "yaml"), nl=False)
     elif check_config:
         typer.echo(f"the settings are valid; sources: {', '.join(_load_settings().sources)}")
     else:
@@ -94,7 +87,7 @@ def in_effect(chosen: settings.Settings, output_format: Output) -> str:
     entries = dict(_entries(chosen))
     del entries["config"]  # what it says is among the others
     entries["sources"] = {name: dict(_entries(source)) for name, source in chosen.sources.items()}
-    if output_format is Output.JSON:
+    if output_format == "json":
         return orjson.dumps(entries, option=orjson.OPT_INDENT_2).decode() + "\n"
     import yaml  # noqa: PLC0415 - for this flag only
 

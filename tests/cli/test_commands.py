@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import __version__, cli
@@ -153,14 +151,6 @@ def test_the_completion_can_be_installed(tmp_path: Path) -> None:
     assert "bash completion installed in" in done.stdout
     (file,) = (tmp_path / ".bash_completions").iterdir()
     assert "complete -o default -F _keda_gpu_scaler_completion keda-gpu-scaler" in file.read_text()
-
-
-def test_the_options_of_a_command_can_be_read_before_it_is_loaded() -> None:
-    found = typer.main.get_command(cli.app)
-    assert isinstance(found, TyperGroup)
-    probe = found.commands["probe"]
-    assert "--spec-only" in {name for one in probe.params for name in one.opts}
-    assert not hasattr(probe, "flags")
 
 
 def test_the_module_is_the_command() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli, settings
-from keda_gpu_scaler.cli.serve import Output, in_effect
+from keda_gpu_scaler.cli.serve import in_effect
 from tests.cli.test_serve import environment
 
 PREFIX = "KEDA_GPU_SCALER_"
@@ -103,7 +103,7 @@ def test_settings_that_are_printed_mean_the_same_as_a_file(
     variables = {f"{PREFIX}{name}": text for name, text in given.items()}
     chosen = settings.load({f"{PREFIX}PROMETHEUS_URL": "http://prometheus:9090", **variables})
     file = tmp_path_factory.mktemp("settings") / "config.yaml"
-    file.write_text(in_effect(chosen, Output.YAML))
+    file.write_text(in_effect(chosen, "yaml"))
     again = settings.load({f"{PREFIX}CONFIG": str(file)})
     assert again.model_dump(exclude={"config"}) == chosen.model_dump(exclude={"config"})
 
