@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import orjson
 import typer
 
 from keda_gpu_scaler import errors
@@ -190,13 +191,17 @@ async def _explain_file(options: Options, file: str) -> None:
 
 def _show(records: Sequence[Record], options: Options, behind: gates.Gates | None = None) -> None:
     """Write the records, or what they say to another question."""
-    is_json = options.output == "json"
+    answers = None
+    if options.why_not is not None:
+        answers = [why_not(record, options.why_not) for record in records]
     if options.drain:  # one pod has one cost: that of the first trigger
         first = {record.scaled_object: record for record in reversed(records)}
         for record in reversed(first.values()):
             typer.echo("\n".join(drain(record)))
-    elif options.why_not is not None:
-        answers = [why_not(record, options.why_not) for record in records]
-        explaining.write_why_not(answers, is_json=is_json)
+    elif options.output == "json":
+        values = {"triggers": records, "gates": behind} if answers is None else answers
+        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+    elif answers is None:
+        explaining.write(records, behind)
     else:
-        explaining.write(records, behind, is_json=is_json)
+        explaining.write_why_not(answers)

@@ -5,13 +5,11 @@ knowledge of JSON.
 """
 
 import datetime as dt
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -67,13 +65,8 @@ async def ask(
         raise errors.SourceMalformedError(message) from error
 
 
-def write(
-    records: Sequence[Record], behind: gates.Gates | None = None, *, is_json: bool = False
-) -> None:
+def write(records: Sequence[Record], behind: gates.Gates | None) -> None:
     """Write records, and the gates between them and the replicas, to the standard output."""
-    if is_json:
-        _write_json({"triggers": records, "gates": behind})
-        return
     console = _console()
     for number, record in enumerate(records):
         if number:
@@ -91,11 +84,8 @@ def write(
             _print_line(console, f"{gate.name}: {gate.reason}{shown_by}")
 
 
-def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
+def write_why_not(answers: Sequence[WhyNot]) -> None:
     """Write what would give another number of replicas to the standard output."""
-    if is_json:
-        _write_json(answers)
-        return
     console = _console()
     for number, answer in enumerate(answers):
         if number:
@@ -113,10 +103,6 @@ def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
             console.print("What would do:", style="bold")
         for way in answer.ways:
             console.print(f"- {way.text}")
-
-
-def _write_json(values: object) -> None:
-    sys.stdout.write(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def _console() -> Console:
