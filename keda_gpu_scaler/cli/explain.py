@@ -129,9 +129,9 @@ def _refuse_combinations(options: Options) -> None:
     if options.drain and options.output == "json":
         what = "--drain prints commands; the loads of pods are in the record"
         raise arguments.wrong("--output", what)
-    unfitting, why = _OF_A_RUNNING_SCALER, _FOR_A_RUNNING_SCALER
-    if options.file is None:
-        unfitting, why = _OF_A_FILE, _FOR_A_FILE
+    is_file = options.file is not None
+    unfitting = _OF_A_RUNNING_SCALER if is_file else _OF_A_FILE
+    why = _FOR_A_RUNNING_SCALER if is_file else _FOR_A_FILE
     for name in unfitting:
         if getattr(options, name) is not None:
             raise arguments.wrong(f"--{name.replace('_', '-')}", why)
