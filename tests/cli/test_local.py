@@ -146,6 +146,10 @@ async def test_a_running_scaler_on_the_same_source_has_the_same_record(
     ours = await explained("--prometheus-url", prometheus.url, "--output", "json")
     (running_one,) = json.loads(theirs.stdout)["triggers"]
     (local_one,) = json.loads(ours.stdout)["triggers"]
+    unknown = local_one["activation"][2]
+    assert (unknown["signal"], unknown["says"]) == ("alert", "not set")
+    assert unknown["reason"] == "which alerts fire is not known without a running scaler"
+    local_one["activation"][2] = running_one["activation"][2]
     assert still(local_one) == still(running_one)
     assert {pod["state"] for pod in local_one["pods"]} == {"measured", "starting"}
 
