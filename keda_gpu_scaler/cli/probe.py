@@ -25,7 +25,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
 PORT = 6000
 """Where a scaler listens unless its settings say otherwise."""
@@ -153,17 +154,13 @@ def address(text: str, *, tls: bool) -> str:
     return f"{match['host']}:{port}"
 
 
-def _reference(
-    scaled_object: ScaledObject, metadata: Mapping[str, str]
-) -> externalscaler_pb2.ScaledObjectRef:
-    return externalscaler_pb2.ScaledObjectRef(
+def _reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.ScaledObjectRef:
+    return pb.ScaledObjectRef(
         name=scaled_object.name, namespace=scaled_object.namespace, scalerMetadata=metadata
     )
 
 
-def _triggers_of(
-    file: str, wanted: ScaledObject | None
-) -> list[externalscaler_pb2.ScaledObjectRef]:
+def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     """Return the triggers of a file, as KEDA would send them."""
     try:
         texts = {file: check.read(file)}
@@ -230,7 +227,7 @@ class _Scaler:
         self._deadline = time.monotonic() + timeout_seconds
         self.is_good = True
 
-    def ask(self, triggers: Sequence[externalscaler_pb2.ScaledObjectRef], *, values: bool) -> None:
+    def ask(self, triggers: Sequence[pb.ScaledObjectRef], *, values: bool) -> None:
         """Say each answer as it comes, in KEDA's order, and what is wrong.
 
         A call that fails does not end the others, as it does not for KEDA; without health, or where
@@ -249,9 +246,7 @@ class _Scaler:
             before = f"{trigger.namespace}/{trigger.name}: " if len(triggers) > 1 else ""
             self._ask_about(trigger, before, values=values)
 
-    def _ask_about(
-        self, trigger: externalscaler_pb2.ScaledObjectRef, before: str, *, values: bool
-    ) -> None:
+    def _ask_about(self, trigger: pb.ScaledObjectRef, before: str, *, values: bool) -> None:
         name = f"{before}GetMetricSpec"
         answer = self._call(name, self._scaler.GetMetricSpec, trigger)
         if answer is None:
@@ -270,10 +265,8 @@ class _Scaler:
         if activity is not None:
             typer.echo(f"{before}IsActive: {str(activity.result).lower()}")
 
-    def _ask_value(
-        self, trigger: externalscaler_pb2.ScaledObjectRef, metric: str, name: str
-    ) -> None:
-        request = externalscaler_pb2.GetMetricsRequest(scaledObjectRef=trigger, metricName=metric)
+    def _ask_value(self, trigger: pb.ScaledObjectRef, metric: str, name: str) -> None:
+        request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=metric)
         answer = self._call(name, self._scaler.GetMetrics, request)
         if answer is None:
             return
