@@ -30,7 +30,6 @@ _FOR_A_RUNNING_SCALER = (
 )
 _OF_A_FILE = ("prometheus_url", "at")
 _FOR_A_FILE = "it is for --file: a running scaler has sources of its own, and decides now"
-_WRONG = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +176,7 @@ async def _explain_file(options: Options, file: str) -> None:
         triggers = local.given(texts, terms, settings.access, wanted)
         records = await local.records(triggers, settings, slow_seconds=options.timeout, at=at)
     except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
-        raise arguments.failure(error, _WRONG) from error
+        raise arguments.failure(error, status=2) from error
     for unknown in local.unknown_here(triggers, settings, is_past=is_past):
         typer.echo(f"not known here: {unknown}", err=True)
     _show(records, options)

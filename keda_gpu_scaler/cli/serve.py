@@ -22,7 +22,6 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
 
 Output = Literal["yaml", "json"]
-_WRONG_SETTINGS = 2
 _LAST_LINES_SECONDS = 2.0
 """For the last lines of the log, if its reader hangs. Kubernetes allows 30 s for everything, of
 which calls usually have 20 s and the last spans 2 s."""
@@ -79,7 +78,7 @@ def _load_settings() -> settings.Settings:
     try:
         return settings.load()
     except errors.SettingsError as error:
-        raise arguments.failure(error, _WRONG_SETTINGS) from error
+        raise arguments.failure(error, status=2) from error
 
 
 def in_effect(chosen: settings.Settings, output_format: Output) -> str:
