@@ -174,7 +174,11 @@ async def _explain_file(options: Options, file: str) -> None:
         settings = local.source_settings(options.prometheus_url, is_past=is_past)
         texts, terms = {file: check.read(file)}, Terms(options.namespace)
         triggers = local.given(texts, terms, settings.access, wanted)
-        records = await local.records(triggers, settings, slow_seconds=options.timeout, at=at)
+        specs = [given.spec for given in triggers]
+        async with local.open_evaluator(
+            specs, settings, slow_seconds=options.timeout, at=at
+        ) as evaluations:
+            records = await asyncio.gather(*(evaluations.record(*given) for given in triggers))
     except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
         raise arguments.failure(error, status=2) from error
     for unknown in local.unknown_here(triggers, settings, is_past=is_past):

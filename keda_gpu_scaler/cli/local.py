@@ -1,10 +1,9 @@
-"""Decides the triggers of a file without a running scaler, by its reader, sources and evaluator.
+"""What decides the triggers of files here: the settings, reader, sources and evaluator of a scaler.
 
 What a scaler knows only because it runs is not there: what it knew before an outage, the calls of
 the HPA, alerts. `unknown_here` says so; the decision is that of a scaler that has just started.
 """
 
-import asyncio
 import contextlib
 import datetime as dt
 import math
@@ -17,7 +16,6 @@ from keda_gpu_scaler import app, check, errors, settings, trigger
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from keda_gpu_scaler.settings.names import PREFIX
 from keda_gpu_scaler.spec import durations
@@ -119,27 +117,6 @@ def unknown_here(
             )
 
 
-async def records(
-    triggers: Sequence[Given],
-    chosen: Settings,
-    *,
-    slow_seconds: float = 10.0,
-    at: float | None = None,
-) -> list[Record]:
-    """Decide each trigger, and return the records in the same order.
-
-    A source that does not answer is no error: its trouble is in the record, with the answer of a
-    scaler that has just started. With `at`, in Unix seconds, it is decided by what the sources show
-    of that time.
-
-    Raises:
-        errors.SettingsError: there is no cluster to query, or a source has no past.
-    """
-    specs = [given.spec for given in triggers]
-    async with open_evaluator(specs, chosen, slow_seconds=slow_seconds, at=at) as evaluations:
-        return await asyncio.gather(*(evaluations.record(*given) for given in triggers))
-
-
 @contextlib.asynccontextmanager
 async def open_evaluator(
     specs: Iterable[TriggerSpec],
@@ -148,7 +125,15 @@ async def open_evaluator(
     slow_seconds: float,
     at: float | None = None,
 ) -> AsyncIterator[Evaluator]:
-    """Open the sources of some triggers, and no others, and yield what decides."""
+    """Open the sources of some triggers, and no others, and yield what decides.
+
+    A source that does not answer is no error: its trouble is in the record, with the answer of a
+    scaler that has just started. With `at`, in Unix seconds, it is decided by what the sources show
+    of that time.
+
+    Raises:
+        errors.SettingsError: there is no cluster to query, or a source has no past.
+    """
     used = {name: chosen.sources[name] for name in sorted({spec.source for spec in specs})}
     async with contextlib.AsyncExitStack() as stack:
         yield await app.start_evaluator(
