@@ -23,7 +23,7 @@ import grpc
 
 from benchmarks import snapshots, within, world
 from benchmarks.processes import ServerError
-from keda_gpu_scaler.cli import interpreter
+from keda_gpu_scaler.cli.serve import keep_modules, share_interpreter
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.telemetry import facts
@@ -84,14 +84,14 @@ class Fetches:
 async def serve(rounds: int) -> tuple[list[float], list[float]]:
     """Return the p99 of calls during fetches and without one, in seconds, for each round."""
     during, without = list[float](), list[float]()
-    interpreter.share()
+    share_interpreter()
     clock = Clock()
     prometheus, fetches = snapshots.Prometheus(snapshots.PODS, clock), Fetches(clock)
     async with (
         _served(prometheus, clock, fetches) as port,
         _caller(port) as caller,
     ):
-        interpreter.keep_modules()
+        keep_modules()
         await caller.ask(OBJECTS / POLLS_A_SECOND)
         for _ in range(rounds):
             prometheus.prepare(*clock.instants())

@@ -27,7 +27,7 @@ import httpx
 from benchmarks import processes, world
 from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
 from benchmarks.processes import ServerError
-from keda_gpu_scaler.cli import interpreter
+from keda_gpu_scaler.cli.serve import keep_modules, share_interpreter
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.promql_texts import ALIVE_LABEL, ON_TIME_LABEL
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
@@ -165,10 +165,10 @@ async def _in_a_process(what: str, count: int, module: str = "benchmarks.snapsho
 async def fetch(rounds: int) -> tuple[list[float], list[float], list[float], list[float]]:
     """Return for each round what a fetch costs and does to a timer, as `Snapshots` has it."""
     cpu, late, calm, held = list[float](), list[float](), list[float](), list[float]()
-    interpreter.share()
+    share_interpreter()
     prometheus = Prometheus(PODS)
     async with fetcher(prometheus) as fetched:
-        interpreter.keep_modules()
+        keep_modules()
         await fetched(AT)  # reads the last hour as well
         for number in range(1, rounds + 1):
             at = AT + number * STEP_SECONDS
@@ -210,8 +210,8 @@ async def remember(pods: int) -> tuple[int, int]:
     As many sources are asked as so many pods need.
     """
     importlib.import_module("keda_gpu_scaler.app")  # what a scaler has loaded
-    interpreter.share()
-    interpreter.keep_modules()
+    share_interpreter()
+    keep_modules()
     idle = _memory().resident_bytes
     count = math.ceil(pods / LARGEST_GPUS)
     kept = []

@@ -39,12 +39,7 @@ class SettingsError(ScalerError):
 
 
 class SpecError(ScalerError):
-    """A trigger is wrong; the message lists its mistakes, as many as KEDA's log has room for.
-
-    Args:
-        message: the mistakes below a heading.
-        mistakes: every one of them.
-    """
+    """A trigger is wrong; the message lists its mistakes, as many as KEDA's log has room for."""
 
     def __init__(self, message: str, mistakes: tuple[Mistake, ...] = ()) -> None:
         super().__init__(message)

@@ -1,24 +1,77 @@
 """The command line: one file per command, imported only when that command is run.
 
-Containers start `serve` often and wait for it each time, so it does not load what `demo` needs, and
-the list of commands loads none of them.
+Containers start `serve` often and wait for it each time, so it does not load what `demo` needs.
+`--help` of all commands and the completion of their names load none of them.
 """
 
+import dataclasses
+import functools
+import importlib
+import inspect
 import signal
 import types
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import __version__
-from keda_gpu_scaler.cli import commands
-from keda_gpu_scaler.cli.commands import COMMANDS
 
 __all__ = ["COMMANDS", "app", "main"]
 
+COMMANDS = {
+    "serve": "Answer KEDA over gRPC until a signal ends it.",
+    "observe": "Decide ScaledObjects of files, and scale nothing.",
+    "check": "Find what is wrong with ScaledObjects before they are applied.",
+    "probe": "Ask a scaler for a trigger's metrics and values, as KEDA does.",
+    "explain": "Show what is decided of a ScaledObject, and why.",
+    "simulate": "Show simulated GPUs as dcgm-exporter does, without a GPU.",
+    "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
+}
+"""What the list of commands says of each; 64 characters fit on a line of 80."""
+
+
+def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with a flag for each field, if it takes a dataclass of options."""
+    parameters = inspect.signature(command).parameters.values()
+    options: Any = next((parameter.annotation for parameter in parameters), None)
+    if not (isinstance(options, type) and dataclasses.is_dataclass(options)):
+        return command
+
+    @functools.wraps(command)
+    def called(**flags: object) -> None:
+        command(options(**flags))
+
+    called.__signature__ = inspect.signature(options)  # type: ignore[attr-defined] # for Typer
+    return called
+
+
+def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
+    """Return a command; its module and its function have the same name."""
+    module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name)(_with_flags(getattr(module, name)))
+    return typer.main.get_command(single)
+
+
+class _Group(TyperGroup):
+    """The names and summaries of the commands; the one that is meant is loaded."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - Typer's
+        super().__init__(**attributes)
+        self.commands = {
+            name: TyperCommand(name, short_help=text) for name, text in COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - private to Typer
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, None if command is None else _load(str(name)), rest
+
+
 # Typer's own tracebacks show the values of variables, and settings hold secrets.
 app = typer.Typer(
-    cls=commands.Group,
+    cls=_Group,
     context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -4,9 +4,8 @@ import difflib
 import os
 import sys
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -18,28 +17,22 @@ from keda_gpu_scaler.check import FINDINGS_LIMIT, Report, formats, rules
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.cli.mistakes import Mistakes
+from keda_gpu_scaler.cli import arguments
+from keda_gpu_scaler.cli.arguments import option
 
+Output = Literal["text", "json", "sarif"]
+FailOn = Literal["error", "warning", "note", "never"]
 _STANDARD_INPUT = "-"
 _SUFFIXES = (".yaml", ".yml")
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
-class Output(StrEnum):
-    """How findings are written."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-
-
-class FailOn(StrEnum):
-    """From which severity on the exit status is 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
-    NEVER = "never"
+def _read_rule(name: str) -> str:
+    if name not in rules.RULES:
+        near = difflib.get_close_matches(name, rules.RULES, n=1)
+        advice = f": did you mean {near[0]!r}?" if near else ""
+        raise typer.BadParameter(f"there is no rule {name!r}{advice}")
+    return name
 
 
 def check(  # noqa: PLR0913 - each argument is one flag of the command line
@@ -51,35 +44,30 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     ],
     *,
     output: Annotated[
-        Output,
-        typer.Option("--output", "-o", metavar="|".join(Output), help="How findings are written."),
-    ] = Output.TEXT,
+        Output, option("text|json|sarif", "How findings are written.", "--output", "-o")
+    ] = "text",
     fail_on: Annotated[
-        FailOn,
-        typer.Option(metavar="|".join(FailOn), help="Exit with 1 from this severity on."),
-    ] = FailOn.ERROR,
+        FailOn, option("error|warning|note|never", "Exit with 1 from this severity on.")
+    ] = "error",
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="A rule to leave out.")
+        list[str] | None, option("RULE", "A rule to leave out.", parser=_read_rule)
     ] = None,
     namespace: Annotated[
-        str, typer.Option(metavar="NAME", help="The namespace of objects that name none.")
+        str, option("NAME", "The namespace of objects that name none.")
     ] = "default",
     is_live: Annotated[
         bool,
         typer.Option("--live", help="Ask the source, and the cluster where the settings do."),
     ] = False,
     prometheus_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="With --live: the source, over that of the settings."),
+        str | None, option("URL", "With --live: the source, over that of the settings.")
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="With --live: how long to wait.")
-    ] = 10,
+    timeout: Annotated[float, option("SECONDS", "With --live: how long to wait.", min=0.1)] = 10,
     scaler: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="A scalerAddress of this scaler; without any, triggers are known by their keys.",
+        option(
+            "HOST:PORT",
+            "A scalerAddress of this scaler; without any, triggers are known by their keys.",
         ),
     ] = None,
 ) -> None:
@@ -92,31 +80,27 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when nothing is found that is as bad as --fail-on, 1 when something is, 2 when a
     file cannot be read or an argument is wrong.
     """
-    wrong = Mistakes()
-    for name in sorted(set(ignore or ()) - rules.RULES.keys()):
-        near = difflib.get_close_matches(name, rules.RULES, n=1)
-        advice = f": did you mean {near[0]!r}?" if near else ""
-        wrong.note("--ignore", f"there is no rule {name!r}{advice}")
     if prometheus_url is not None and not is_live:
-        wrong.note("--prometheus-url", "it is for --live")
+        raise arguments.wrong("--prometheus-url", "it is for --live")
     texts: dict[str, str] = {}
-    for file in files:
-        with wrong.of("FILE|DIR|-"):
+    try:
+        for file in files:
             texts |= _read_all(file)
-    wrong.raise_any()
+    except ValueError as error:
+        raise arguments.wrong("FILE|DIR|-", error) from error
     terms = Terms(namespace, frozenset(scaler or ()))
     seen = _live_findings(texts, terms, prometheus_url, timeout) if is_live else []
     report = core.check(texts, terms, ignore or (), seen)
     match output:
-        case Output.JSON:
+        case "json":
             typer.echo(formats.as_json(report))
-        case Output.SARIF:
+        case "sarif":
             typer.echo(formats.as_sarif(report))
         case _:
             _print_text(report)
     if not report.is_complete:
         typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
-    if fail_on is not FailOn.NEVER:
+    if fail_on != "never":
         least = Severity(fail_on).rank
         if any(finding.rule.severity.rank >= least for finding in report.findings):
             raise typer.Exit(1)
@@ -129,8 +113,8 @@ def _live_findings(
 
     try:
         return live.ask(texts, terms, local.source_settings(prometheus_url), timeout_seconds)
-    except (errors.SettingsError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="'--live'") from error
+    except errors.SettingsError as error:
+        raise arguments.wrong("--live", error) from error
 
 
 def _read_all(name: str) -> dict[str, str]:
@@ -157,21 +141,16 @@ def read(name: str) -> str:
 
     ValueError if it cannot be read, or is not in UTF-8.
     """
-    if name == _STANDARD_INPUT:
-        return _decoded(name, sys.stdin.buffer.read(BYTES_LIMIT + 1))
     try:
-        with Path(name).open("rb") as file:
-            return _decoded(name, file.read(BYTES_LIMIT + 1))
+        if name == _STANDARD_INPUT:
+            data = sys.stdin.buffer.read(BYTES_LIMIT + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(BYTES_LIMIT + 1)
+        # One that is larger than any is looked at may end within a character.
+        return data.decode("utf-8-sig", "strict" if len(data) <= BYTES_LIMIT else "replace")
     except OSError as error:
         raise ValueError(f"cannot read {name}: {error.strerror}") from error
-
-
-def _decoded(name: str, data: bytes) -> str:
-    """Return a text; one that is larger than any is read may end within a character."""
-    if len(data) > BYTES_LIMIT:
-        return data.decode("utf-8-sig", "replace")
-    try:
-        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
 

@@ -2,7 +2,7 @@
 
 It needs the verb `get` on `scaledobjects.keda.sh` and `horizontalpodautoscalers.autoscaling`, and,
 where that is given, on the workload's `scale`. Texts of the cluster are foreign: control characters
-stop here. Nothing in `serve` imports this.
+stop here.
 """
 
 import asyncio
@@ -21,51 +21,45 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import gates, objects
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.sources.kubernetes import api
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport import client
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _Kind = TypeVar("_Kind", objects.ScaledObject, objects.Hpa, objects.Scale)
 
 
-class ClusterError(Exception):
-    """What holds the replicas is not known; the message says why, for people."""
-
-
-class Access(NamedTuple):
-    """Which cluster to ask, and how long."""
-
-    kubeconfig: Path | None
-    """None: what the environment names, as for kubectl; in a pod, its service account."""
-    context: str | None
-    """None: the current one."""
-    timeout_seconds: float
-
-
-async def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gates.Gates:
+async def fetch_gates(
+    scaled_object: ScaledObject,
+    records: Sequence[Record],
+    kubeconfig: Path | None,
+    context: str | None,
+    timeout_seconds: float,
+) -> gates.Gates:
     """Return what stands between the values of a ScaledObject's triggers and the replicas.
 
-    `records` is empty if the scaler did not answer.
+    `records` is empty if the scaler did not answer. Without a kubeconfig the environment names the
+    cluster, as for kubectl, or in a pod its service account; without a context it is the current
+    one.
 
     Raises:
-        ClusterError: the cluster cannot be asked, or does not show the ScaledObject.
+        errors.SourceError: the cluster cannot be asked, or does not show the ScaledObject.
     """
     try:
-        if access.kubeconfig is None:
-            kubeconfig = lightkube.KubeConfig.from_env()
+        if kubeconfig is None:
+            contexts = lightkube.KubeConfig.from_env()
         else:
-            kubeconfig = lightkube.KubeConfig.from_file(access.kubeconfig)
+            contexts = lightkube.KubeConfig.from_file(kubeconfig)
         # Without a default, a missing context is an error and not None.
-        configuration = cast("SingleConfig", kubeconfig.get(access.context))
+        configuration = cast("SingleConfig", contexts.get(context))
         connection = api.Api(configuration=configuration)
     except Exception as error:  # lightkube raises the errors of several libraries
-        raise ClusterError(api.configuration_text(error)) from error
+        raise errors.SourceUnreachableError(api.configuration_text(error)) from error
     try:
-        async with asyncio.timeout(access.timeout_seconds):
-            fetched = await _fetch_all(connection, *scaled_object.split("/"))
+        async with asyncio.timeout(timeout_seconds):
+            fetched = await _fetch_all(connection, *scaled_object)
     except TimeoutError as error:
-        raise ClusterError(f"no answer within {access.timeout_seconds:g} s") from error
-    except errors.SourceError as error:
-        raise ClusterError(client.printable(str(error))) from error
+        message = f"no answer within {timeout_seconds:g} s"
+        raise errors.SourceTimeoutError(message) from error
     finally:
         await connection.close()
     activities = {record.active for record in records}

@@ -68,26 +68,20 @@ async def _play(show: Callable[[driver.Frame], None]) -> str:
     exporter = web.server(web.application(simulated, loop.time))
     port = await exporter.start()
     listening: asyncio.Future[app.Listening] = loop.create_future()
-    scaler = app.run(_settings(port), stop, listening.set_result)
-    parts: dict[str, asyncio.Task[BaseException | None]] = {
-        "the simulator": asyncio.create_task(exporter.ended()),
-        "the scaler": asyncio.create_task(scaler),
-    }
+    scaler = asyncio.create_task(app.run(_settings(port), stop, listening.set_result))
     playing = asyncio.create_task(_drive(simulated, listening, show))
     try:
-        await asyncio.wait({playing, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
-        for name, part in parts.items():
-            if part.done():
-                error = part.exception() or part.result()
-                cause = error and error.__cause__
-                suffix = f": {cause}" if cause else ""
-                raise scenario.DemoError(f"{name} ended early: {error}{suffix}")
+        await asyncio.wait({playing, scaler}, return_when=asyncio.FIRST_COMPLETED)
+        if scaler.done():
+            error = scaler.exception()
+            cause = f": {error.__cause__}" if error and error.__cause__ else ""
+            raise scenario.DemoError(f"the scaler ended early: {error}{cause}")
         return playing.result()
     finally:
         playing.cancel()
         stop.set()
         await exporter.stop()
-        await asyncio.gather(playing, *parts.values(), return_exceptions=True)
+        await asyncio.gather(playing, scaler, return_exceptions=True)
 
 
 async def _drive(

@@ -1,17 +1,15 @@
 """Asks a running scaler for the records of a ScaledObject, and writes records for people.
 
 A record is read into the same values that the scaler wrote it from, so that the text needs no
-knowledge of JSON. Nothing in `serve` imports this.
+knowledge of JSON.
 """
 
 import datetime as dt
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -33,58 +31,42 @@ WIDTH = 100
 """Columns of a text that is not shown in a terminal."""
 
 
-class ExplainError(Exception):
-    """There is no record; the message says why, for people."""
-
-
 @dataclass(frozen=True)
 class _Answer:
     triggers: list[Record]
 
 
 async def ask(
-    url: str, token_file: Path | None, ca_file: Path | None, timeout_seconds: float
+    url: str, token: str | None, ca_file: Path | None, timeout_seconds: float
 ) -> list[Record]:
     """Return the records of a ScaledObject's triggers, which a scaler has at a URL.
 
     Raises:
-        ExplainError: the scaler cannot be asked, or it knows no such ScaledObject.
+        errors.SourceError: the scaler cannot be asked, or it knows no such ScaledObject.
+        OSError: the file with the CA cannot be used.
     """
+    requests = client.of_one_server(
+        url, None if token is None else lambda: token, ca_file, timeout_seconds
+    )
     try:
-        token = _token(token_file)
-        requests = client.of_one_server(
-            url, None if token is None else lambda: token, ca_file, timeout_seconds
-        )
-        try:
-            answer = await requests.get(url)
-        finally:
-            await requests.close()
-    except (errors.SourceError, OSError, UnicodeError) as error:
-        raise ExplainError(str(error)) from error
+        answer = await requests.get(url)
+    finally:
+        await requests.close()
     if answer.status != client.OK:
         text = bytes(answer.body).decode(errors="replace")
         message = _STATUSES.get(answer.status) or f"HTTP {answer.status}: {client.printable(text)}"
         if answer.status == _NOT_FOUND:
             message = client.printable(text, _REASON_SHOWN)
-        raise ExplainError(message)
+        raise errors.SourceRefusedError(message)
     try:
         return msgspec.json.decode(answer.body, type=_Answer).triggers
     except msgspec.MsgspecError as error:
         message = f"no records, is that the HTTP port of a scaler of this version? ({error})"
-        raise ExplainError(message) from error
+        raise errors.SourceMalformedError(message) from error
 
 
-def _token(file: Path | None) -> str | None:
-    return None if file is None else file.read_text().strip()
-
-
-def write(
-    records: Sequence[Record], behind: gates.Gates | None = None, *, is_json: bool = False
-) -> None:
+def write(records: Sequence[Record], behind: gates.Gates | None) -> None:
     """Write records, and the gates between them and the replicas, to the standard output."""
-    if is_json:
-        _write_json({"triggers": records, "gates": behind})
-        return
     console = _console()
     for number, record in enumerate(records):
         if number:
@@ -95,20 +77,15 @@ def write(
             console.rule()
         replicas = gates.replicas_in_words(behind.replicas)
         console.print(f"From the value to {replicas}, by {behind.cluster}", style="bold")
-        # Whole lines, where a program or a search reads them.
-        whole = not console.is_terminal
         if not behind.gates:
-            console.print(behind.reason, soft_wrap=whole)
+            _print_line(console, behind.reason)
         for gate in behind.gates:
             shown_by = "" if gate.condition is None else f" ({gate.condition})"
-            console.print(f"{gate.name}: {gate.reason}{shown_by}", soft_wrap=whole)
+            _print_line(console, f"{gate.name}: {gate.reason}{shown_by}")
 
 
-def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
+def write_why_not(answers: Sequence[WhyNot]) -> None:
     """Write what would give another number of replicas to the standard output."""
-    if is_json:
-        _write_json(answers)
-        return
     console = _console()
     for number, answer in enumerate(answers):
         if number:
@@ -128,10 +105,6 @@ def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
             console.print(f"- {way.text}")
 
 
-def _write_json(values: object) -> None:
-    sys.stdout.write(orjson.dumps(values, option=orjson.OPT_INDENT_2).decode() + "\n")
-
-
 def _console() -> Console:
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
@@ -139,37 +112,54 @@ def _console() -> Console:
     return console
 
 
+def _print_line(console: Console, text: str, style: str | None = None) -> None:
+    """Write a whole line where a program or a search reads it, and a wrapped one for a person."""
+    console.print(text, style=style, soft_wrap=not console.is_terminal)
+
+
 def _write_record(console: Console, record: Record) -> None:
-    # Whole lines, where a program or a search reads them.
-    whole = not console.is_terminal
     active = {True: "active", False: "inactive", None: "activity unknown"}[record.active]
     style = {True: "bold green", False: "bold", None: "bold yellow"}[record.active]
     heading = f"{record.scaled_object}: {record.workload} is {record.state}, {active}"
-    console.print(heading, style=style, soft_wrap=whole)
-    console.print(record.reason, soft_wrap=whole)
+    _print_line(console, heading, style)
+    _print_line(console, record.reason)
     for warning in record.warnings:
-        console.print(f"warning: {warning}", soft_wrap=whole)
-    _table(console, "", (), _facts(record))
+        _print_line(console, f"warning: {warning}")
+    _print_table(console, "", (), _facts(record))
     if record.pods:
         title = f"Pods ({sum(count.pods for count in record.pod_counts)})"
-        _table(console, title, ("pod", "state", "load", "GPUs", "why"), _pods(record))
+        _print_table(console, title, ("pod", "state", "load", "GPUs", "why"), _pods(record))
     if record.pods_left_out:
         counts = ", ".join(f"{count.pods} {count.state}" for count in record.pod_counts)
         console.print(f"and {record.pods_left_out} more: {counts} in all")
-    _table(
-        console,
-        "What says active, in this order",
-        ("signal", "says", "value", "above", "why"),
-        _signals(record),
+    signals = (
+        (
+            signal.signal,
+            signal.says,
+            _number(signal.value),
+            _number(signal.threshold),
+            signal.reason,
+        )
+        for signal in record.activation
     )
-    _table(
-        console,
-        "What the HPA makes of it",
-        ("metric", "type", "value", "target", "replicas", "asks for", "why"),
-        _metrics(record),
+    title = "What says active, in this order"
+    _print_table(console, title, ("signal", "says", "value", "above", "why"), signals)
+    metrics = (
+        (
+            metric.name,
+            metric.metric_type,
+            _number(metric.value),
+            _number(metric.target),
+            str(metric.replicas),
+            _number(metric.desired),
+            metric.reason,
+        )
+        for metric in record.metrics
     )
+    columns = ("metric", "type", "value", "target", "replicas", "asks for", "why")
+    _print_table(console, "What the HPA makes of it", columns, metrics)
     settings = ((setting.key, setting.value, setting.origin) for setting in record.settings)
-    _table(console, "Trigger", (), settings)
+    _print_table(console, "Trigger", (), settings)
     for query in record.queries:
         console.print()
         console.print(f"PromQL: {query.name}", style="bold")
@@ -182,7 +172,11 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
     age = "no samples" if source.age_seconds is None else f"{source.age_seconds:.0f} s old"
     pods = "none" if source.evidence is None else f"from {source.evidence}"
     holds = "no value, which holds the replicas"
-    yield "decided as of", _time(record.at)
+    try:
+        decided_at = dt.datetime.fromtimestamp(record.at, dt.UTC).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):  # a server may answer any number
+        decided_at = f"{record.at:g} s since 1970"
+    yield "decided as of", decided_at
     yield "GetMetrics", holds if record.value is None else _number(record.value)
     yield "average", _number(record.average, record.unit)
     yield "replicas asked for", _number(record.recommended)
@@ -197,47 +191,20 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
         yield "known last", record.remembered
 
 
-def _time(seconds: float) -> str:
-    """Return a time in words; a server may answer any number."""
-    try:
-        return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(" ", "seconds")
-    except (ValueError, OverflowError, OSError):
-        return f"{seconds:g} s since 1970"
-
-
 def _pods(record: Record) -> Iterator[Sequence[str]]:
     for pod in record.pods:
         gpus = ["?" if gpu.value is None else f"{gpu.value:g}" for gpu in pod.gpus]
         if pod.gpus_left_out:
             gpus.append(f"and {pod.gpus_left_out} more")
-        shown = ", ".join(gpus) or "-"
-        yield pod.name, pod.state, _number(pod.load, record.unit), shown, pod.reason
-
-
-def _signals(record: Record) -> Iterator[Sequence[str]]:
-    for signal in record.activation:
-        value, threshold = _number(signal.value), _number(signal.threshold)
-        yield signal.signal, signal.says, value, threshold, signal.reason
-
-
-def _metrics(record: Record) -> Iterator[Sequence[str]]:
-    for metric in record.metrics:
-        yield (
-            metric.name,
-            metric.metric_type,
-            _number(metric.value),
-            _number(metric.target),
-            str(metric.replicas),
-            _number(metric.desired),
-            metric.reason,
-        )
+        gpu_values = ", ".join(gpus) or "-"
+        yield pod.name, pod.state, _number(pod.load, record.unit), gpu_values, pod.reason
 
 
 def _number(value: float | None, unit: str = "") -> str:
     return "-" if value is None else f"{value:g} {unit}".rstrip()
 
 
-def _table(
+def _print_table(
     console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> None:
     table = Table(*columns, box=None, show_header=bool(columns), pad_edge=False, header_style="dim")

@@ -7,14 +7,14 @@ few numbers say what the source has instead. Nothing is changed anywhere.
 
 import asyncio
 from collections.abc import Collection, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler import app, check
+from keda_gpu_scaler import check
 from keda_gpu_scaler.check import live
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms, Trigger
+from keda_gpu_scaler.cli import local
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.demand_cache import NOTHING
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -27,10 +27,6 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodPattern
-from keda_gpu_scaler.telemetry import facts
-
-TRIGGERS_LIMIT = 200
-"""Of one run: each costs a handful of queries."""
 
 
 def ask(
@@ -40,7 +36,6 @@ def ask(
 
     Raises:
         errors.SettingsError: there is no cluster to query.
-        ValueError: there are more triggers than are asked about.
     """
     findings: list[Finding] = []
     looks: list[_Look] = []
@@ -53,19 +48,13 @@ def ask(
         findings += check.refused(entry, only_here)
         if spec is not None:
             looks.append(_Look(entry, spec))
-    if len(looks) > TRIGGERS_LIMIT:
-        raise ValueError(f"{len(looks)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
 
 
 async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: float) -> list[Finding]:
-    used = {name: settings.sources[name] for name in sorted({look.spec.source for look in looks})}
-    settings = settings.model_copy(update={"sources": used})
     findings: list[Finding] = []
-    async with AsyncExitStack() as stack:
-        evaluations = await app.start_evaluator(
-            stack, settings, facts.ignore, slow_seconds=timeout_seconds
-        )
+    specs = [look.spec for look in looks]
+    async with local.open_evaluator(specs, settings, slow_seconds=timeout_seconds) as evaluations:
         records = await asyncio.gather(
             *(evaluations.record(look.scaled_object, look.spec) for look in looks)
         )

@@ -1,24 +1,21 @@
-"""Decides the triggers of a file without a running scaler, by its reader, sources and evaluator.
+"""What decides the triggers of files here: the settings, reader, sources and evaluator of a scaler.
 
 What a scaler knows only because it runs is not there: what it knew before an outage, the calls of
 the HPA, alerts. `unknown_here` says so; the decision is that of a scaler that has just started.
 """
 
-import asyncio
 import contextlib
 import datetime as dt
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keda_gpu_scaler import app, check, settings
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
-from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from keda_gpu_scaler.settings.names import PREFIX
 from keda_gpu_scaler.spec import durations
@@ -36,12 +33,7 @@ class Given(NamedTuple):
     spec: TriggerSpec
 
 
-def source_settings(
-    prometheus_url: str | None = None,
-    environ: Mapping[str, str] | None = None,
-    *,
-    is_past: bool = False,
-) -> Settings:
+def source_settings(prometheus_url: str | None = None, *, is_past: bool = False) -> Settings:
     """Return the settings of the sources, as `serve` reads them.
 
     `prometheus_url` takes the place of what the settings say of the URL of the source `default`.
@@ -50,10 +42,8 @@ def source_settings(
     Raises:
         errors.SettingsError: something is wrong; the message names every wrong setting.
     """
-    variables = dict(os.environ if environ is None else environ)
-    if prometheus_url is not None:
-        variables[f"{PREFIX}PROMETHEUS_URL"] = prometheus_url
-    chosen = settings.load(variables)
+    url = {} if prometheus_url is None else {f"{PREFIX}PROMETHEUS_URL": prometheus_url}
+    chosen = settings.load({**os.environ, **url})
     return chosen.model_copy(update={"kubernetes": False}) if is_past else chosen
 
 
@@ -121,14 +111,15 @@ def unknown_here(
             )
 
 
-async def records(
-    triggers: Sequence[Given],
+@contextlib.asynccontextmanager
+async def open_evaluator(
+    specs: Iterable[TriggerSpec],
     chosen: Settings,
     *,
-    slow_seconds: float = 10.0,
+    slow_seconds: float,
     at: float | None = None,
-) -> list[Record]:
-    """Decide each trigger, and return the records in the same order.
+) -> AsyncIterator[Evaluator]:
+    """Open the sources of some triggers, and no others, and yield what decides.
 
     A source that does not answer is no error: its trouble is in the record, with the answer of a
     scaler that has just started. With `at`, in Unix seconds, it is decided by what the sources show
@@ -137,23 +128,12 @@ async def records(
     Raises:
         errors.SettingsError: there is no cluster to query, or a source has no past.
     """
-    used = {
-        name: chosen.sources[name] for name in sorted({given.spec.source for given in triggers})
-    }
-    chosen = chosen.model_copy(update={"sources": used})
-    async with AsyncExitStack() as stack:
-        evaluations = await app.start_evaluator(
-            stack, chosen, facts.ignore, slow_seconds=slow_seconds, at=at
+    used = {name: chosen.sources[name] for name in sorted({spec.source for spec in specs})}
+    async with contextlib.AsyncExitStack() as stack:
+        yield await app.start_evaluator(
+            stack,
+            chosen.model_copy(update={"sources": used}),
+            facts.ignore,
+            slow_seconds=slow_seconds,
+            at=at,
         )
-        decided = await asyncio.gather(*(evaluations.record(*given) for given in triggers))
-    why = "which alerts fire is not known without a running scaler"
-    return [
-        replace(
-            record,
-            activation=tuple(
-                replace(signal, reason=why) if signal.signal == "alert" else signal
-                for signal in record.activation
-            ),
-        )
-        for record in decided
-    ]

@@ -6,9 +6,6 @@ from typing import Annotated
 import typer
 
 from keda_gpu_scaler.cli import serve
-from keda_gpu_scaler.cli.serve import unknown_option
-
-__all__ = ["observe", "unknown_option"]
 
 
 def observe(

@@ -1,16 +1,33 @@
-"""`keda-gpu-scaler probe`: ask a scaler what KEDA asks, and explain what is wrong."""
+"""`keda-gpu-scaler probe`: ask a scaler what KEDA asks, and explain what is wrong.
+
+The channel is in plaintext, with TLS, or with TLS and a client certificate. A failed call is
+explained in a sentence, followed by gRPC's own words. This is a gRPC client that knows nothing
+about the server's code.
+"""
 
 import os
 import re
+import ssl
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from keda_gpu_scaler.cli.mistakes import Mistakes
+from keda_gpu_scaler import check as core
+from keda_gpu_scaler.check.objects import Terms
+from keda_gpu_scaler.cli import arguments, check, files
+from keda_gpu_scaler.cli.arguments import Pair, file_option, option
+from keda_gpu_scaler.spec.spec import ScaledObject
 
-if TYPE_CHECKING:
-    from keda_gpu_scaler.cli.probing import Trigger
+# Without it, C-core writes messages of its own about handshakes. It is read when gRPC is loaded.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
 PORT = 6000
 """Where a scaler listens unless its settings say otherwise."""
@@ -20,8 +37,29 @@ _TARGET = re.compile(
     re.IGNORECASE,
 )
 _LAST_PORT = 65535
-_SCALED_OBJECT = "default/probe"
-_SAMPLE = ("workload=probe", "threshold=70")
+_SCALED_OBJECT = ScaledObject("default", "probe")
+_SAMPLE = {"workload": "probe", "threshold": "70"}
+MEANINGS = {
+    "errors resolving": "the name cannot be resolved",
+    "resolution failed": "the name cannot be resolved",
+    "Connection refused": "nothing listens there",
+    "WRONG_VERSION_NUMBER": "the server speaks no TLS: leave --ca-file out",
+    "unable to get local issuer certificate": "the server's certificate is of no CA in --ca-file",
+    "self-signed certificate": "the server's certificate is of no CA in --ca-file",
+    "certificate has expired": "the server's certificate has expired",
+    "Hostname Verification Check failed": (
+        "the server's certificate is for another name: --server-name says which to expect"
+    ),
+    "Failed parsing HTTP/2": "the server speaks no gRPC: is that its HTTP port?",
+}
+"""Explanations, by a part of gRPC's message about a connection that failed."""
+CLOSED_TLS = (
+    "the server closed the connection: where it asks for client certificates, --cert-file and "
+    "--key-file have to be of a CA that it trusts"
+)
+CLOSED_PLAINTEXT = "the server closed the connection: where it speaks TLS, give --ca-file"
+TOO_LATE = "no answer in time: --timeout says how long to wait"
+_CLOSED = ("Socket closed", "Connection reset", "Broken pipe")
 
 
 def probe(  # noqa: PLR0913 - each argument is one flag of the command line
@@ -33,24 +71,23 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     ],
     *,
     file: Annotated[
-        str | None,
-        typer.Option(
-            "--file", "-f", metavar="FILE|-", help="Ask about the triggers of its ScaledObjects."
-        ),
+        str | None, option("FILE|-", "Ask about the triggers of its ScaledObjects.", "--file", "-f")
     ] = None,
     scaled_object: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMESPACE/NAME",
-            help="Whose trigger to ask about; with --file, all in it unless one is named.",
+        ScaledObject | None,
+        option(
+            "NAMESPACE/NAME",
+            "Whose trigger to ask about; with --file, all in it unless one is named.",
+            parser=arguments.read_scaled_object,
         ),
     ] = None,
     metadata: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="A key of the trigger to ask about; may be repeated. Without it and --file, a "
-            "sample is asked about, and no value of it.",
+        list[Pair] | None,
+        option(
+            "KEY=VALUE",
+            "A key of the trigger to ask about; may be repeated. Without it and --file, a sample "
+            "is asked about, and no value of it.",
+            parser=arguments.read_pair,
         ),
     ] = None,
     spec_only: Annotated[
@@ -59,37 +96,14 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
             "--spec-only", help="Do not ask for values: no source and no workload is needed."
         ),
     ] = False,
-    ca_file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, metavar="FILE", help="Speak TLS; the server's CA, in PEM."
-        ),
-    ] = None,
-    cert_file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
-            help="With --ca-file: a certificate to show.",
-        ),
-    ] = None,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, metavar="FILE", help="With --cert-file: its private key."
-        ),
-    ] = None,
+    ca_file: Annotated[Path | None, file_option("Speak TLS; the server's CA, in PEM.")] = None,
+    cert_file: Annotated[Path | None, file_option("With --ca-file: a certificate to show.")] = None,
+    key_file: Annotated[Path | None, file_option("With --cert-file: its private key.")] = None,
     server_name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --ca-file: the name in the server's certificate, if not HOST.",
-        ),
+        option("NAME", "With --ca-file: the name in the server's certificate, if not HOST."),
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for everything.")
-    ] = 5,
+    timeout: Annotated[float, option("SECONDS", "How long to wait for everything.", min=0.1)] = 5,
 ) -> None:
     """Ask a scaler for its health and for what KEDA asks about a trigger.
 
@@ -100,46 +114,28 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when everything is answered well, 1 when something is not, 2 for a wrong argument
     or file.
     """
-    # Silences C-core's own messages about handshakes; it reads this variable when it is loaded.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from keda_gpu_scaler.cli import probing  # noqa: PLC0415 - as just said
-
-    wrong = Mistakes()
-    with wrong.of("HOST[:PORT]"):
-        target = address(target, tls=ca_file is not None)
-    triggers: list[Trigger] = []
-    with wrong.of("--file"):
-        triggers = [] if file is None else _triggers_of(file, scaled_object)
-    with wrong.of("--scaled-object"):
-        namespace, name = _split(scaled_object or _SCALED_OBJECT, "/", "NAMESPACE/NAME")
-    with wrong.of("--metadata"):
-        keys = dict(_split(pair, "=", "KEY=VALUE") for pair in metadata or _SAMPLE)
     if file is not None and metadata:
-        wrong.note("--metadata", "it does not go with --file, which has the keys")
+        raise arguments.wrong("--metadata", "it does not go with --file, which has the keys")
     if (cert_file is None) != (key_file is None):
-        wrong.note("--cert-file, --key-file", "they go together")
+        raise arguments.wrong("--cert-file, --key-file", "they go together")
     for flag, value in {"--cert-file": cert_file, "--server-name": server_name}.items():
         if ca_file is None and value is not None:
-            wrong.note(flag, "it goes only with --ca-file")
-    wrong.raise_any()
-    with wrong.of("--ca-file" if cert_file is None else "--cert-file"):
-        channel = probing.open_channel(target, ca_file, cert_file, key_file, server_name)
-    wrong.raise_any()
+            raise arguments.wrong(flag, "it goes only with --ca-file")
+    target = address(target, tls=ca_file is not None)
+    if file is None:
+        keys = dict(metadata) if metadata else _SAMPLE
+        triggers = [_reference(scaled_object or _SCALED_OBJECT, keys)]
+    else:
+        triggers = _triggers_of(file, scaled_object)
+    try:
+        channel = _open_channel(target, ca_file, cert_file, key_file, server_name)
+    except ValueError as error:
+        raise arguments.wrong("--ca-file, --cert-file, --key-file", error) from error
 
-    is_sample = file is None and not metadata
-    is_good = True
     with channel:
-        scaler = probing.Scaler(channel, timeout, tls=ca_file is not None)
-        for line in scaler.answers(
-            triggers or [probing.Trigger(namespace, name, keys)],
-            values=not spec_only and not is_sample,
-        ):
-            if isinstance(line, probing.ProbeError):
-                is_good = False
-                typer.echo(f"keda-gpu-scaler: {target}: {line}", err=True)
-            else:
-                typer.echo(line)
-    if not is_good:
+        scaler = _Scaler(target, channel, timeout, tls=ca_file is not None)
+        scaler.ask(triggers, values=not spec_only and (file is not None or bool(metadata)))
+    if not scaler.is_good:
         raise typer.Exit(1)
 
 
@@ -147,33 +143,171 @@ def address(text: str, *, tls: bool) -> str:
     """Return where to connect to, as gRPC wants it: with a port, and without a URL's scheme."""
     match = _TARGET.fullmatch(text)
     if match is None:
-        raise ValueError(
-            f"{text!r} is not HOST or HOST:PORT, such as keda-gpu-scaler.keda.svc:{PORT}"
-        )
+        what = f"{text!r} is not HOST or HOST:PORT, such as keda-gpu-scaler.keda.svc:{PORT}"
+        raise arguments.wrong("HOST[:PORT]", what)
     if match["scheme"] and bool(match["tls"]) is not tls:
         fix = "plaintext: leave --ca-file out" if tls else "TLS: give --ca-file, the server's CA"
-        raise ValueError(f"{text!r} means {fix}, or write no scheme")
+        raise arguments.wrong("HOST[:PORT]", f"{text!r} means {fix}, or write no scheme")
     port = int(match["port"] or PORT)
     if port > _LAST_PORT:  # which gRPC would take modulo 65536
-        raise ValueError(f"{text!r} has a port that is not below {_LAST_PORT + 1}")
+        what = f"{text!r} has a port that is not below {_LAST_PORT + 1}"
+        raise arguments.wrong("HOST[:PORT]", what)
     return f"{match['host']}:{port}"
 
 
-def _split(text: str, separator: str, form: str) -> tuple[str, str]:
-    first, separated, second = text.partition(separator)
-    if not first or not separated or (separator == "/" and not second):
-        raise ValueError(f"{text!r} is not {form}")
-    return first, second
+def _reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.ScaledObjectRef:
+    return pb.ScaledObjectRef(
+        name=scaled_object.name, namespace=scaled_object.namespace, scalerMetadata=metadata
+    )
 
 
-def _triggers_of(file: str, wanted: str | None) -> "list[Trigger]":
+def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     """Return the triggers of a file, as KEDA would send them."""
-    from keda_gpu_scaler import check as core  # noqa: PLC0415 - likewise
-    from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
-    from keda_gpu_scaler.cli import check, files, probing  # noqa: PLC0415 - likewise
+    try:
+        texts = {file: check.read(file)}
+        chosen = files.chosen(texts, Terms("default"), None if wanted is None else str(wanted))
+        ours = [trigger for manifest in chosen.objects for trigger in manifest.ours]
+        unknown = [finding for trigger in ours for finding in core.from_env(trigger)]
+        files.require(chosen, ours, [*chosen.refused, *unknown])
+    except ValueError as error:
+        raise arguments.wrong("--file", error) from error
+    return [_reference(trigger.of.scaled_object, trigger.metadata) for trigger in ours]
 
-    chosen = files.chosen({file: check.read(file)}, Terms("default"), wanted)
-    ours = [trigger for manifest in chosen.objects for trigger in manifest.ours]
-    unknown = [finding for trigger in ours for finding in core.from_env(trigger)]
-    files.require(chosen, ours, [*chosen.refused, *unknown])
-    return [probing.Trigger(*trigger.of.scaled_object, trigger.metadata) for trigger in ours]
+
+def _open_channel(
+    target: str,
+    ca_file: Path | None,
+    cert_file: Path | None,
+    key_file: Path | None,
+    server_name: str | None,
+) -> grpc.Channel:
+    """Return a channel; it connects at the first call, by the proxy of the environment.
+
+    Raises:
+        ValueError: a file does not hold a certificate or key as expected. gRPC would only say that
+            a handshaker could not be made.
+    """
+    if ca_file is None:
+        return grpc.insecure_channel(target)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(ca_file)
+    except ssl.SSLError as error:
+        raise ValueError(f"{ca_file} holds no certificate in PEM") from error
+    pair: tuple[bytes, bytes] | tuple[()] = ()
+    if cert_file is not None and key_file is not None:
+        try:
+            # With an empty password, OpenSSL does not ask for one.
+            context.load_cert_chain(cert_file, key_file, password="")
+        except ssl.SSLError as error:
+            pair_names = f"{cert_file} and {key_file}"
+            what = f"{pair_names} are no certificate in PEM with its key, without a password"
+            raise ValueError(what) from error
+        pair = key_file.read_bytes(), cert_file.read_bytes()
+    options = [("grpc.ssl_target_name_override", server_name)] if server_name else []
+    credentials = grpc.ssl_channel_credentials(ca_file.read_bytes(), *pair)
+    return grpc.secure_channel(target, credentials, options)
+
+
+class _Scaler:
+    """Calls one scaler as KEDA does, and says what it answers."""
+
+    def __init__(
+        self, target: str, channel: grpc.Channel, timeout_seconds: float, *, tls: bool
+    ) -> None:
+        """Take a channel, which stays open; the time is for all calls together and the connection.
+
+        What a closed connection means depends on TLS.
+        """
+        self._target, self._tls = target, tls
+        self._health = health_pb2_grpc.HealthStub(channel)
+        self._scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        self._deadline = time.monotonic() + timeout_seconds
+        self.is_good = True
+
+    def ask(self, triggers: Sequence[pb.ScaledObjectRef], *, values: bool) -> None:
+        """Say each answer as it comes, in KEDA's order, and what is wrong.
+
+        A call that fails does not end the others, as it does not for KEDA; without health, or where
+        a trigger is refused, there are none. Without values, GetMetrics and IsActive are not called
+        and no source is queried: a scaler answers the rest while its Prometheus is down.
+        """
+        answer = self._call("health", self._health.Check, health_pb2.HealthCheckRequest())
+        if answer is None:
+            return
+        health = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+        if answer.status != health_pb2.HealthCheckResponse.SERVING:
+            self._fail(f"health: {health}: it answers, and takes no calls now")
+            return
+        typer.echo(f"health: {health}")
+        for trigger in triggers:
+            before = f"{trigger.namespace}/{trigger.name}: " if len(triggers) > 1 else ""
+            self._ask_about(trigger, before, values=values)
+
+    def _ask_about(self, trigger: pb.ScaledObjectRef, before: str, *, values: bool) -> None:
+        name = f"{before}GetMetricSpec"
+        answer = self._call(name, self._scaler.GetMetricSpec, trigger)
+        if answer is None:
+            return
+        if not answer.metricSpecs:
+            self._fail(f"{name}: no metric, so that the HPA has nothing to scale on")
+            return
+        for spec in answer.metricSpecs:
+            target = _float_first(spec.targetSizeFloat, spec.targetSize)
+            typer.echo(f"{name}: {spec.metricName} with target {target:.12g}")
+        if not values:
+            return
+        for spec in answer.metricSpecs:
+            self._ask_value(trigger, spec.metricName, f"{before}GetMetrics: {spec.metricName}")
+        activity = self._call(f"{before}IsActive", self._scaler.IsActive, trigger)
+        if activity is not None:
+            typer.echo(f"{before}IsActive: {str(activity.result).lower()}")
+
+    def _ask_value(self, trigger: pb.ScaledObjectRef, metric: str, name: str) -> None:
+        request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=metric)
+        answer = self._call(name, self._scaler.GetMetrics, request)
+        if answer is None:
+            return
+        if answer.metricValues:
+            value = answer.metricValues[0]
+            number = _float_first(value.metricValueFloat, value.metricValue)
+            typer.echo(f"{name} is {number:.12g}")
+        else:
+            typer.echo(f"{name} has no value, so the HPA holds the replicas")
+
+    def _call(self, name: str, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated code has no types
+        """Return the answer to a call, which has no deadline that the scaler would see; None: none.
+
+        KEDA's polls have none, and the HPA's calls have one: a scaler that sees a deadline takes
+        the workload for one about which the HPA asks.
+        """
+        future = method.future(request)
+        try:
+            return future.result(timeout=max(0.0, self._deadline - time.monotonic()))
+        except grpc.FutureTimeoutError:
+            future.cancel()
+            self._fail(f"{name}: {TOO_LATE}")
+        except grpc.RpcError as error:
+            self._fail(f"{name}: {_failure_text(error, tls=self._tls)}")
+        return None
+
+    def _fail(self, what: str) -> None:
+        self.is_good = False
+        typer.echo(f"keda-gpu-scaler: {self._target}: {what}", err=True)
+
+
+def _failure_text(error: grpc.RpcError, *, tls: bool) -> str:
+    """Return the sentence for a call that failed; gRPC's words are in parentheses."""
+    code, details = error.code(), error.details() or "no reason given"
+    words = f"{code.name}: {details}"
+    if code is not grpc.StatusCode.UNAVAILABLE:
+        return words
+    meaning = next((MEANINGS[part] for part in MEANINGS if part in details), None)
+    if meaning is None and any(part in details for part in _CLOSED):
+        meaning = CLOSED_TLS if tls else CLOSED_PLAINTEXT
+    return words if meaning is None else f"{meaning} ({words})"
+
+
+def _float_first(exact: float, whole: int) -> float:
+    """Read a number as KEDA does: the float wins when it is above 0."""
+    return exact if exact > 0 else whole

@@ -1,52 +1,38 @@
 """`keda-gpu-scaler serve`: the scaler itself, for KEDA to call."""
 
 import asyncio
-import difflib
+import gc
 import os
 import signal
+import sys
 import traceback
 import types
-from collections.abc import Callable
-from enum import StrEnum
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
+import orjson
 import typer
+from pydantic import BaseModel
 
 from keda_gpu_scaler import app, errors, settings
-from keda_gpu_scaler.cli import interpreter
-from keda_gpu_scaler.settings.names import PREFIX
+from keda_gpu_scaler.cli import arguments
+from keda_gpu_scaler.settings.names import GROUPS
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
 
-_WRONG_SETTINGS = 2
-_FAILED = 1
+Output = Literal["yaml", "json"]
 _LAST_LINES_SECONDS = 2.0
 """For the last lines of the log, if its reader hangs. Kubernetes allows 30 s for everything, of
 which calls usually have 20 s and the last spans 2 s."""
-_OPTIONS = ("check_config", "print_config", "output", "help")
-
-
-class Output(StrEnum):
-    """How settings are written."""
-
-    YAML = "yaml"
-    JSON = "json"
-
-
-def unknown_option(option: str) -> str | None:
-    """Return what to do in the place of an option; None: another option was meant."""
-    name = option.lstrip("-").replace("-", "_").lower()
-    keys = {row.key: row.variable for row in settings.describe()}
-    key = next(iter(difflib.get_close_matches(name, [*keys, *_OPTIONS], n=1)), "")
-    if key in _OPTIONS:
-        return None
-    if key not in keys:
-        return f"Settings are no options: they are {PREFIX}… variables."
-    if key == "config":
-        return f"Settings are no options: set {keys[key]} to the path of the file."
-    return (
-        f"Settings are no options: set {keys[key]}, or {key} in the file that {PREFIX}CONFIG names."
-    )
+_SWITCH_SECONDS = 0.0001
+"""A call needs the interpreter several times, and each time waits for a thread that computes. The
+default of 5 ms makes tens of milliseconds of a call."""
+_COLLECTIONS = (1_000, 2_000, 20)
+"""With the defaults, each snapshot of thousands of pods makes Python look for garbage in everything
+that there is, twice, and for a tenth of a second. Young garbage is still looked for often, and in
+little at a time. What is older is looked at after a few million objects, and all that there is
+after tens of millions: pods and samples are no garbage of this kind, whatever becomes of them."""
 
 
 def serve(
@@ -60,11 +46,11 @@ def serve(
     ] = False,
     output_format: Annotated[
         Output | None,
-        typer.Option(
+        arguments.option(
+            "yaml|json",
+            "With --print-config: how to write them, by default yaml.",
             "--output",
             "-o",
-            metavar="|".join(Output),
-            help="With --print-config: how to write them, by default yaml.",
         ),
     ] = None,
 ) -> None:
@@ -79,16 +65,52 @@ def serve(
     component fails, 2 for a wrong setting, before a port opens.
     """
     if output_format is not None and not print_config:
-        raise typer.BadParameter("it goes only with --print-config", param_hint="'--output'")
+        raise arguments.wrong("--output", "it goes only with --print-config")
     if print_config:
-        from keda_gpu_scaler.cli import effective  # noqa: PLC0415 - for this flag only
-
-        as_text = effective.as_json if output_format is Output.JSON else effective.as_yaml
-        typer.echo(as_text(effective.as_file(_settings())), nl=False)
+        typer.echo(in_effect(_load_settings(), output_format or "yaml"), nl=False)
     elif check_config:
-        typer.echo(f"the settings are valid; sources: {', '.join(_settings().sources)}")
+        typer.echo(f"the settings are valid; sources: {', '.join(_load_settings().sources)}")
     else:
         start()
+
+
+def _load_settings() -> settings.Settings:
+    try:
+        return settings.load()
+    except errors.SettingsError as error:
+        raise arguments.failure(error, status=2) from error
+
+
+def in_effect(chosen: settings.Settings, output_format: Output) -> str:
+    """Return settings as JSON, or as the file of settings, with asterisks for secrets."""
+    entries = dict(_entries(chosen))
+    del entries["config"]  # what it says is among the others
+    entries["sources"] = {name: dict(_entries(source)) for name, source in chosen.sources.items()}
+    if output_format == "json":
+        return orjson.dumps(entries, option=orjson.OPT_INDENT_2).decode() + "\n"
+    import yaml  # noqa: PLC0415 - for this flag only
+
+    text: str = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
+    """Yield each setting of a model with its value as one writes it; an empty one is not set."""
+    # A secret is dumped as asterisks, and a URL without its query.
+    dumped = model.model_dump(mode="json")
+    for field, described in type(model).model_fields.items():
+        name = str(described.validation_alias)
+        if name in GROUPS:
+            if name == "webhook":
+                inner = getattr(model, field)
+                yield from ((f"{name}_{key}", value) for key, value in _entries(inner))
+        else:
+            value = dumped[field]
+            if value is None:
+                value = ""
+            elif field.endswith("_seconds"):
+                value = durations.text(value)
+            yield name, value
 
 
 def start(observed: Path | None = None) -> None:
@@ -99,15 +121,15 @@ def start(observed: Path | None = None) -> None:
     observe, it decides those without KEDA, and does not answer KEDA.
     """
     logs.free_error_output()
-    chosen = _settings()
+    chosen = _load_settings()
     log = logs.configure(chosen.log_level, chosen.log_format)
-    interpreter.share()
-    status = _FAILED
+    share_interpreter()
+    status = 1
     try:
         asyncio.Runner().run(_serve(chosen, observed, log.dropped))
         status = 0
     except errors.SettingsError as error:
-        _end(error, _FAILED)
+        arguments.failure(error)
     except Exception:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
     finally:
@@ -115,16 +137,20 @@ def start(observed: Path | None = None) -> None:
         os._exit(status)
 
 
-def _settings() -> settings.Settings:
-    try:
-        return settings.load()
-    except errors.SettingsError as error:
-        raise _end(error, _WRONG_SETTINGS) from error
+def share_interpreter() -> None:
+    """Let threads give up the interpreter soon, and let collections of garbage be few.
+
+    What a thread does not give up, the event loop waits for while the thread works on a snapshot of
+    many pods, and so do all calls: the interpreter itself, and the whole of a collection.
+    """
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*_COLLECTIONS)
 
 
-def _end(error: Exception, status: int) -> typer.Exit:
-    typer.echo(f"keda-gpu-scaler: {error}", err=True)
-    return typer.Exit(status)
+def keep_modules() -> None:
+    """Leave what exists now, which are mostly modules, out of all later collections."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _serve(
@@ -135,9 +161,7 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(number, _stop, stop)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop.set)
-    await app.run(
-        chosen, stop, lambda _: interpreter.keep_modules(), lines_dropped, observed=observed
-    )
+    await app.run(chosen, stop, lambda _: keep_modules(), lines_dropped, observed=observed)
 
 
 def _stop(stop: asyncio.Event) -> None:

@@ -10,39 +10,36 @@ from typing import Annotated
 import typer
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.cli.mistakes import Mistakes
+from keda_gpu_scaler.cli import arguments
+from keda_gpu_scaler.cli.arguments import Pair, option
 from keda_gpu_scaler.settings import Address
 from keda_gpu_scaler.settings.values import address as parse_address
-from keda_gpu_scaler.simulator import changes, web
-from keda_gpu_scaler.simulator.cluster import Cluster, MadeUp
+from keda_gpu_scaler.simulator import web
+from keda_gpu_scaler.simulator.cluster import Cluster, MadeUp, read_workload
 
 
 def simulate(
     *,
     address: Annotated[
-        str,
-        typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one."),
+        str, option("HOST:PORT", "Where to listen; port 0 takes a free one.")
     ] = "127.0.0.1:9400",
     workload: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="WORKLOAD",
-            help="namespace/name=replicas:load[:gpus]; load in percent of one GPU.",
-        ),
+        option("WORKLOAD", "namespace/name=replicas:load[:gpus]; load in percent of one GPU."),
     ] = None,
     kubernetes: Annotated[
         bool,
         typer.Option("--kubernetes", help="Show the pods of a real cluster, not made-up ones."),
     ] = False,
     namespace: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="With --kubernetes: only pods of this namespace."),
+        str | None, option("NAME", "With --kubernetes: only pods of this namespace.")
     ] = None,
     node_selector: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="With --kubernetes: only nodes with this label.",
+        list[Pair] | None,
+        option(
+            "KEY=VALUE",
+            "With --kubernetes: only nodes with this label.",
+            parser=arguments.read_pair,
         ),
     ] = None,
 ) -> None:
@@ -57,36 +54,26 @@ def simulate(
     Exit status: 0 after a signal, 1 if there is no cluster to follow or the port cannot be bound, 2
     for a wrong argument.
     """
-    wrong = Mistakes()
     if kubernetes and workload:
-        wrong.note("--workload", "it does not go with --kubernetes")
-    for option, value in (("--namespace", namespace), ("--node-selector", node_selector)):
+        raise arguments.wrong("--workload", "it does not go with --kubernetes")
+    for name, value in (("--namespace", namespace), ("--node-selector", node_selector)):
         if value and not kubernetes:
-            wrong.note(option, "it goes only with --kubernetes")
-    labels: dict[str, str] = {}
-    with wrong.of("--node-selector"):
-        for text in node_selector or []:
-            key, equals, value = text.partition("=")
-            if not key or not equals:
-                raise ValueError(f"{text!r} is not KEY=VALUE")
-            labels[key] = value
+            raise arguments.wrong(name, "it goes only with --kubernetes")
     shown = Cluster() if kubernetes else MadeUp()
-    for text in workload or []:
-        with wrong.of("--workload"):
-            shown.put(*changes.from_text(text), time.monotonic())
-    where = Address("", 0)
-    with wrong.of("--address"):
-        try:
-            where = parse_address(address)
-        except ValueError as error:
-            raise ValueError(f"{address!r} is not {error}") from error
-    wrong.raise_any()
-    following = (namespace, labels) if kubernetes else None
+    try:
+        for text in workload or ():
+            shown.put(*read_workload(text), time.monotonic())
+    except ValueError as error:
+        raise arguments.wrong("--workload", error) from error
+    try:
+        where = parse_address(address)
+    except ValueError as error:
+        raise arguments.wrong("--address", f"{address!r} is not {error}") from error
+    following = (namespace, dict(node_selector or ())) if kubernetes else None
     try:
         asyncio.run(_run(shown, where, following))
     except errors.SettingsError as error:
-        typer.echo(f"keda-gpu-scaler: {error}", err=True)
-        raise typer.Exit(1) from error
+        raise arguments.failure(error) from error
 
 
 async def _run(

@@ -302,7 +302,8 @@ def _by_alert(answered: Answered) -> Activation:
         return Activation("alert", Says.ACTIVE, f"alert {answered.alert} fires")
     if answered.takes_alerts:
         return Activation("alert", Says.IDLE, "no alert fires for it")
-    return Activation("alert", Says.NOT_SET, "the scaler receives no alerts")
+    reason = "which alerts fire is not known without a running scaler"
+    return Activation("alert", Says.NOT_SET, reason)
 
 
 def _by_demand(answered: Answered) -> Activation:

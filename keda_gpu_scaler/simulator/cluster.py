@@ -1,11 +1,13 @@
 """The simulated GPUs: which pod holds which of them, and how busy each is.
 
 Pure: nodes, pods and the time are arguments. A pod holds its GPUs from the first list that contains
-it to the last one, and a GPU stays as long as its node.
+it to the last one, and a GPU stays as long as its node. A requested change is checked before
+anything is changed: a mistake is a ValueError that names the field and what was expected.
 """
 
 import hashlib
 import itertools
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +16,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import pydantic
+
+from keda_gpu_scaler.spec.workload import is_name, is_namespace
 
 _NODE = "gpu-node-0"
 """The node of made-up pods. It has a GPU without a pod, as an exporter always shows one."""
@@ -26,6 +30,10 @@ MODEL = "NVIDIA H100 80GB HBM3"
 MEMORY_MIB = 81559
 """The framebuffer memory of a GPU."""
 _MEMORY_IN_USE = 0.6
+_WORKLOAD = re.compile(
+    r"(?P<namespace>[^/=]+)/(?P<name>[^/=]+)"
+    r"=(?P<replicas>\d+):(?P<load>\d+(\.\d+)?)(:(?P<gpus>\d+))?"
+)
 
 
 class Key(NamedTuple):
@@ -33,6 +41,15 @@ class Key(NamedTuple):
 
     namespace: str
     name: str
+
+    @classmethod
+    def checked(cls, namespace: str, name: str) -> "Key":
+        """Return the key; ValueError for a name that Kubernetes would not accept."""
+        if not is_namespace(namespace):
+            raise ValueError(f"namespace {namespace!r} is no Kubernetes namespace name")
+        if not is_name(name):
+            raise ValueError(f"name {name!r} is no Kubernetes object name")
+        return cls(namespace, name)
 
 
 class Wanted(pydantic.BaseModel):
@@ -161,6 +178,18 @@ class Cluster:
         """Return what is wanted of a workload, whether or not it exists."""
         return self.wanted.get(key, Wanted())
 
+    def changed(self, key: Key, body: bytes) -> Wanted:
+        """Read what is wanted of a workload out of JSON; fields that it leaves out stay."""
+        try:
+            requested = Wanted.model_validate_json(body)
+        except pydantic.ValidationError as error:
+            raise ValueError(_sentence(error)) from error
+        if unchangeable := sorted(requested.model_fields_set - self.changeable):
+            changeable = ", ".join(sorted(self.changeable))
+            what = f"not up to the simulator here; only {changeable} can change"
+            raise ValueError(f"{', '.join(unchangeable)}: {what}")
+        return self.wanted_of(key).model_copy(update=requested.model_dump(exclude_unset=True))
+
     def put(self, key: Key, wanted: Wanted, now: float) -> None:
         """Offer load to a workload, whether or not it has pods."""
         del now
@@ -242,3 +271,26 @@ def _pod_name(key: Key, gpus: int, serial: int) -> str:
     drawn = serial * 7_654_321
     suffix = (_ALPHABET[drawn // 27**place % 27] for place in range(_RANDOM_LENGTH))
     return base[:_BASE_LENGTH] + "".join(suffix)
+
+
+def read_workload(text: str) -> tuple[Key, Wanted]:
+    """Read `namespace/name=replicas:load[:gpus]`."""
+    parts = _WORKLOAD.fullmatch(text)
+    if parts is None:
+        raise ValueError(f"{text!r} is not namespace/name=replicas:load[:gpus]")
+    fields = {
+        "replicas": int(parts["replicas"]),
+        "load": float(parts["load"]),
+        "gpus_per_pod": int(parts["gpus"] or 1),
+    }
+    try:
+        return Key.checked(parts["namespace"], parts["name"]), Wanted.model_validate(fields)
+    except pydantic.ValidationError as error:
+        raise ValueError(_sentence(error)) from error
+
+
+def _sentence(error: pydantic.ValidationError) -> str:
+    mistakes = (
+        f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()
+    )
+    return "; ".join(mistake.removeprefix(": ") for mistake in mistakes)

@@ -137,9 +137,8 @@ def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
     try:
         # The service account or KUBECONFIG, and nothing else from the environment: no proxy.
         return lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
-    except KeyError as error:
-        message = f"no cluster to follow: the kubeconfig has no {error}"
-        raise errors.SettingsError(message) from error
     except Exception as error:  # lightkube raises the errors of several libraries
-        message = f"no cluster to follow: {client.error_text(error)}"
-        raise errors.SettingsError(message) from error
+        what = client.error_text(error)
+        if isinstance(error, KeyError):
+            what = f"the kubeconfig has no {error}"
+        raise errors.SettingsError(f"no cluster to follow: {what}") from error

@@ -4,7 +4,6 @@ It translates between HTTP and the cluster and decides nothing. Time comes from 
 """
 
 from collections.abc import Callable
-from typing import cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -12,13 +11,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keda_gpu_scaler.simulator import changes, exposition
+from keda_gpu_scaler.simulator import exposition
 from keda_gpu_scaler.simulator.cluster import Cluster, Key
 from keda_gpu_scaler.transport.server import Bounds, HttpServer
 
 _BOUNDS = Bounds(shutdown_seconds=2)
-_MAX_BODY_BYTES = 16 * 1024
-_TOO_LARGE, _UNPROCESSABLE = 413, 422
+_UNPROCESSABLE = 422
 
 
 def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer:
@@ -35,13 +33,12 @@ def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
         Route("/workloads", api.workloads),
         Route("/workloads/{namespace}/{name}", api.put, methods=["PUT"]),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _refusal})
+    return Starlette(routes=routes)
 
 
 class _Api:
     def __init__(self, cluster: Cluster, clock: Callable[[], float]) -> None:
-        self._cluster = cluster
-        self._clock = clock
+        self._cluster, self._clock = cluster, clock
 
     async def metrics(self, _request: Request) -> Response:
         """Show all exporters and the router."""
@@ -59,8 +56,8 @@ class _Api:
     async def put(self, request: Request) -> Response:
         """Create a workload, or change the given fields of one."""
         try:
-            key = changes.key(request.path_params)
-            wanted = changes.from_json(await _read_body(request), self._cluster, key)
+            key = Key.checked(**request.path_params)
+            wanted = self._cluster.changed(key, await request.body())
         except ValueError as error:
             raise HTTPException(_UNPROCESSABLE, str(error)) from error
         self._cluster.put(key, wanted, self._clock())
@@ -88,18 +85,3 @@ class _Api:
 
 def _page(text: bytes) -> Response:
     return Response(text, media_type=exposition.CONTENT_TYPE)
-
-
-async def _refusal(_request: Request, error: Exception) -> Response:
-    refusal = cast("HTTPException", error)  # Starlette calls it for no other class
-    return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
-
-
-async def _read_body(request: Request) -> bytes:
-    """Read the body, up to its limit."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_BODY_BYTES:
-            raise HTTPException(_TOO_LARGE, f"the body has more than {_MAX_BODY_BYTES} bytes")
-    return bytes(body)

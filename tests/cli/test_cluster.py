@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.cli import cluster
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.processes import free_port
 from tests.support.snapshots import NOW, bert, snapshot
 from tests.support.triggers import BERT, spec
@@ -123,12 +125,15 @@ def records(*loads: float | None) -> list[Record]:
     return found
 
 
-def asked(access: cluster.Access, *loads: float | None) -> Any:  # noqa: ANN401 - gates
-    return asyncio.run(cluster.found(access, "ml/settling", records(*loads)))
+def asked(
+    path: Path | None, *loads: float | None, context: str | None = None, timeout: float = 30
+) -> Any:  # noqa: ANN401 - gates
+    named = ScaledObject("ml", "settling")
+    return asyncio.run(cluster.fetch_gates(named, records(*loads), path, context, timeout))
 
 
 def found(path: Path, *loads: float | None, timeout: float = 30) -> Any:  # noqa: ANN401 - gates
-    return asked(cluster.Access(path, None, timeout), *(loads or (90,)))
+    return asked(path, *(loads or (90,)), timeout=timeout)
 
 
 def first(shown: Any) -> str | None:  # noqa: ANN401 - gates
@@ -153,8 +158,7 @@ def test_the_activity_is_that_of_all_triggers(tmp_path: Path) -> None:
         assert first(found(path, 0)) == "activation"
         assert first(found(path, 0, None)) == "activation"
         assert first(found(path, 0, 90)) is None
-        access = cluster.Access(path, None, 30)
-        assert first(asked(access)) == "activation"
+        assert first(asked(path)) == "activation"
 
 
 def test_what_is_asked_for_is_the_most_of_all_triggers(tmp_path: Path) -> None:
@@ -233,7 +237,7 @@ def test_what_cannot_be_read_is_said(
         del kubernetes.answers[path]
     else:
         kubernetes.answers[path] = answer
-    with kubernetes.serving(tmp_path) as way, pytest.raises(cluster.ClusterError) as caught:
+    with kubernetes.serving(tmp_path) as way, pytest.raises(errors.SourceError) as caught:
         found(way)
     assert said in str(caught.value)
     assert "\x1b" not in str(caught.value)
@@ -242,7 +246,7 @@ def test_what_cannot_be_read_is_said(
 def test_a_name_that_would_lead_elsewhere_is_refused(tmp_path: Path) -> None:
     kubernetes = Kubernetes.of("settling")
     kubernetes.change(SCALED_OBJECT, status={"hpaName": "../../../secrets/all"})
-    with kubernetes.serving(tmp_path) as path, pytest.raises(cluster.ClusterError) as caught:
+    with kubernetes.serving(tmp_path) as path, pytest.raises(errors.SourceError) as caught:
         found(path)
     assert "'../../../secrets/all' is no name in Kubernetes" in str(caught.value)
     assert len(kubernetes.asked) == 1
@@ -264,25 +268,24 @@ def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
     kubernetes.hangs = True
     with (
         kubernetes.serving(tmp_path) as path,
-        pytest.raises(cluster.ClusterError, match=r"^no answer within 0\.2 s$"),
+        pytest.raises(errors.SourceError, match=r"^no answer within 0\.2 s$"),
     ):
         found(path, timeout=0.2)
 
 
 def test_where_nothing_listens_that_is_said(tmp_path: Path) -> None:
-    with pytest.raises(cluster.ClusterError, match="cannot get scaledobjects"):
+    with pytest.raises(errors.SourceError, match="cannot get scaledobjects"):
         found(kubeconfig(tmp_path, free_port()))
 
 
 @pytest.mark.parametrize("context", [None, "other"])
 def test_a_context_is_chosen_by_its_name(context: str | None, tmp_path: Path) -> None:
     with Kubernetes.of("settling").serving(tmp_path) as path:
-        access = cluster.Access(path, context, 30)
         if context is None:
-            assert asked(access, 90).cluster == "staging"
+            assert asked(path, 90).cluster == "staging"
         else:
-            with pytest.raises(cluster.ClusterError, match="Context 'other' not found"):
-                asked(access, 90)
+            with pytest.raises(errors.SourceError, match="Context 'other' not found"):
+                asked(path, 90, context=context)
 
 
 def test_without_a_kubeconfig_the_environment_says_where(
@@ -290,12 +293,11 @@ def test_without_a_kubeconfig_the_environment_says_where(
 ) -> None:
     with Kubernetes.of("settling").serving(tmp_path) as path:
         monkeypatch.setenv("KUBECONFIG", str(path))
-        access = cluster.Access(None, None, 30)
-        assert first(asked(access, 90)) == "stabilization"
+        assert first(asked(None, 90)) == "stabilization"
 
 
 def test_a_kubeconfig_without_a_way_is_said_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("clusters: []\ncontexts: []\n")
-    with pytest.raises(cluster.ClusterError, match="No current context"):
+    with pytest.raises(errors.SourceError, match="No current context"):
         found(path)

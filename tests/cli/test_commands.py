@@ -1,14 +1,11 @@
 """The command line as a whole."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import __version__, cli
@@ -47,12 +44,9 @@ def test_an_unknown_command_is_refused_and_the_one_that_was_meant_is_named(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--versoin"], "No such option: --versoin. Did you mean '--version'?"),
-        (["check", "-", "--fial-on=note"], "No such option: --fial-on. Did you mean '--fail-on'?"),
-        (["probe", "a", "--cert"], "Did you mean '--cert-file'?"),
+        (["--versoin"], "No such option: --versoin (Possible options: --version)"),
+        (["serve", "--print-confg"], "(Possible options: --print-config)"),
         (["demo", "--qqq"], "Error: No such option: --qqq\n"),
-        (["demo", "-q"], "Error: No such option: -q\n"),
-        (["probe", "a", "--timeout"], "Error: Option '--timeout' requires an argument.\n"),
     ],
 )
 def test_an_unknown_option_is_refused_and_the_one_that_was_meant_is_named(
@@ -65,24 +59,10 @@ def test_an_unknown_option_is_refused_and_the_one_that_was_meant_is_named(
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_every_command_explains_itself_in_words_for_people(name: str, flag: str) -> None:
+def test_every_command_explains_itself(name: str, flag: str) -> None:
     result = CliRunner().invoke(cli.app, [name, flag])
     assert result.exit_code == 0
     assert f"{name} [OPTIONS]" in result.output
-    assert re.search(r"<[a-z]|\{[A-Z]", result.output) is None
-    options = result.output.partition("Options:\n")[2]
-    assert re.search(r"^  (?:-\w, )?--[a-z-]+ (?:str|int|float|file|path)\b", options) is None
-
-
-def test_what_is_optional_or_may_be_repeated_shows_in_the_usage() -> None:
-    usages = {
-        name: CliRunner().invoke(cli.app, [name, "-h"]).output.splitlines()[0]
-        for name in cli.COMMANDS
-    }
-    assert usages["check"].endswith("check [OPTIONS] FILE|DIR|-...")
-    assert usages["probe"].endswith("probe [OPTIONS] HOST[:PORT]")
-    assert usages["explain"].endswith("explain [OPTIONS] [NAMESPACE/NAME]")
-    assert usages["serve"].endswith("serve [OPTIONS]")
 
 
 LOADED = """
@@ -171,14 +151,6 @@ def test_the_completion_can_be_installed(tmp_path: Path) -> None:
     assert "bash completion installed in" in done.stdout
     (file,) = (tmp_path / ".bash_completions").iterdir()
     assert "complete -o default -F _keda_gpu_scaler_completion keda-gpu-scaler" in file.read_text()
-
-
-def test_the_options_of_a_command_can_be_read_before_it_is_loaded() -> None:
-    found = typer.main.get_command(cli.app)
-    assert isinstance(found, TyperGroup)
-    probe = found.commands["probe"]
-    assert "--spec-only" in {name for one in probe.params for name in one.opts}
-    assert not hasattr(probe, "flags")
 
 
 def test_the_module_is_the_command() -> None:

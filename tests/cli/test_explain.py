@@ -198,13 +198,6 @@ def test_what_cannot_be_asked_is_a_wrong_argument(arguments: Sequence[str]) -> N
     assert result.exit_code == 2
 
 
-def test_the_option_that_was_removed_names_what_has_the_history_now() -> None:
-    result = explaining("ml/bert", "--history")
-    assert result.exit_code == 2
-    assert "/api/v1/triggers/NAMESPACE/NAME/history" in result.stderr
-    assert "Did you mean '--drain'?" in explaining("ml/bert", "--drian").stderr
-
-
 @contextmanager
 def answering(status: int, body: bytes) -> Iterator[str]:
     """Serve one answer to every request."""

@@ -245,12 +245,3 @@ def test_a_source_is_refused_without_live() -> None:
 
 async def test_a_wrong_setting_is_a_wrong_argument() -> None:
     assert (await checked(HERE, "--prometheus-url", "nowhere")).exit_code == 2
-
-
-async def test_the_triggers_of_one_run_are_bounded(empty: HttpServer) -> None:
-    given = "---\n".join(
-        HERE.replace("name: bert", f"name: bert-{number}") for number in range(201)
-    )
-    result = await checked(given, "--prometheus-url", empty.url)
-    assert result.exit_code == 2
-    assert "--live asks about 200 at most" in result.stderr

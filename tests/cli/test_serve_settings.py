@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli, settings
-from keda_gpu_scaler.cli import effective
+from keda_gpu_scaler.cli.serve import in_effect
 from tests.cli.test_serve import environment
 
 PREFIX = "KEDA_GPU_SCALER_"
@@ -103,7 +103,7 @@ def test_settings_that_are_printed_mean_the_same_as_a_file(
     variables = {f"{PREFIX}{name}": text for name, text in given.items()}
     chosen = settings.load({f"{PREFIX}PROMETHEUS_URL": "http://prometheus:9090", **variables})
     file = tmp_path_factory.mktemp("settings") / "config.yaml"
-    file.write_text(effective.as_yaml(effective.as_file(chosen)))
+    file.write_text(in_effect(chosen, "yaml"))
     again = settings.load({f"{PREFIX}CONFIG": str(file)})
     assert again.model_dump(exclude={"config"}) == chosen.model_dump(exclude={"config"})
 
@@ -128,38 +128,6 @@ def test_the_output_has_a_form_only_where_something_is_printed() -> None:
     result = served("--output", "json")
     assert result.exit_code == 2
     assert "Invalid value for '--output': it goes only with --print-config" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "variable"),
-    [
-        ("--prometheus-url=http://a", "PROMETHEUS_URL"),
-        ("--prometheus_url", "PROMETHEUS_URL"),
-        ("--prometheus-urls", "PROMETHEUS_URL"),
-        ("--log-level", "LOG_LEVEL"),
-        ("--grpc-cert-fil", "GRPC_CERT_FILE"),
-    ],
-)
-def test_an_option_for_a_setting_leads_to_its_variable(option: str, variable: str) -> None:
-    result = served(option, "x")
-    assert result.exit_code == 2
-    said = f"Settings are no options: set {PREFIX}{variable}, or {variable.lower()} in the file"
-    assert said in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        ("--config", f"set {PREFIX}CONFIG to the path of the file."),
-        ("--port", f"Settings are no options: they are {PREFIX}… variables."),
-        ("-p", f"Settings are no options: they are {PREFIX}… variables."),
-        ("--check-confg", "Did you mean '--check-config'?"),
-    ],
-)
-def test_other_unknown_options_are_explained(option: str, said: str) -> None:
-    result = served(option)
-    assert result.exit_code == 2
-    assert said in result.stderr
 
 
 def test_the_file_of_settings_is_printed_with_the_environment_above_it(tmp_path: Path) -> None:

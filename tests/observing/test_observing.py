@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from keda_gpu_scaler.observing import Observing
-from keda_gpu_scaler.observing.observing import BYTES_LIMIT, FILES_LIMIT, Contents, contents
+from keda_gpu_scaler.observing import BYTES_LIMIT, Contents, Observing, contents
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.telemetry import facts
 from tests.observing.test_manifests import written
@@ -151,13 +150,3 @@ def test_what_is_no_readable_text_is_refused_and_hides_no_other_file(tmp_path: P
 def test_a_folder_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (refused,) = contents(tmp_path / "none").refused
     assert refused.why == "the folder cannot be read: No such file or directory"
-
-
-def test_files_are_bounded_in_number(tmp_path: Path) -> None:
-    for number in range(FILES_LIMIT + 5):
-        (tmp_path / f"{number:03}.yaml").write_text("a: 1")
-    found = contents(tmp_path)
-    assert len(found.texts) == FILES_LIMIT
-    assert [(one.file, one.why) for one in found.refused] == [
-        ("200.yaml", "there are more than 200 files")
-    ]

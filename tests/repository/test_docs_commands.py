@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.cli.probing import CLOSED_PLAINTEXT, CLOSED_TLS, MEANINGS, TOO_LATE
+from keda_gpu_scaler.cli.probe import CLOSED_PLAINTEXT, CLOSED_TLS, MEANINGS, TOO_LATE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")

@@ -54,12 +54,6 @@ def test_a_goal_that_is_left_again_must_be_met_anew() -> None:
     assert progress.index == 0
 
 
-def test_the_last_phase_ends_the_scenario() -> None:
-    progress = scenario.Progress(PHASES, index=1, entered_at=10)
-    assert not progress.advance(10, 0)
-    assert progress.advance(12, 0)
-
-
 def test_a_goal_that_is_not_met_in_time_fails_in_words() -> None:
     progress = scenario.Progress(PHASES)
     progress.advance(10, 1)
@@ -74,20 +68,13 @@ def test_all_phases_together_end_in_time() -> None:
 
 
 def test_every_time_is_thirty_times_faster_than_kedas_default() -> None:
-    keda, hpa = scenario.keda(), scenario.hpa()
+    scaled = driver.Scaled(scenario.OURS)
+    keda, hpa = scaled.keda, scaled.hpa
     slow_keda, slow_hpa = rules.Keda(), rules.Hpa()
     assert scenario.POLL_TICKS * scenario.SYNC_SECONDS * scenario.SPEED == 30
     assert keda.cooldown_seconds * scenario.SPEED == slow_keda.cooldown_seconds
     assert scenario.SYNC_SECONDS * scenario.SPEED == 15
     assert hpa.stabilization_seconds * scenario.SPEED == slow_hpa.stabilization_seconds
-
-
-def test_the_summary_names_what_was_seen_and_what_was_expected() -> None:
-    assert scenario.summary(7, 2, 60) == (
-        "From 0 to 7 replicas and back to 0 in 60 s, which stand for 30 minutes in a cluster. "
-        "Expected at the peak: 430 % / 70 % = 7 replicas. On the same load the usual recipe, "
-        "avg() with AverageValue, never asked for more than 2."
-    )
 
 
 # Frames

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from keda_gpu_scaler.simulator import changes, cluster, exposition, web
+from keda_gpu_scaler.simulator import cluster, exposition, web
 
 KEY = cluster.Key("team-a", "bert")
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
@@ -95,7 +95,7 @@ def test_the_router_shows_its_load_at_zero_replicas_too() -> None:
     ],
 )
 def test_a_workload_text_is_read(text: str, expected: tuple[int, float, int]) -> None:
-    key, found = changes.from_text(text)
+    key, found = cluster.read_workload(text)
     assert key == KEY
     assert (found.replicas, found.load, found.gpus_per_pod) == expected
 
@@ -115,7 +115,7 @@ def test_a_workload_text_is_read(text: str, expected: tuple[int, float, int]) ->
 )
 def test_a_wrong_workload_text_is_refused_in_words(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        changes.from_text(text)
+        cluster.read_workload(text)
 
 
 # HTTP
@@ -195,7 +195,7 @@ async def test_a_wrong_body_is_refused_in_words_and_changes_nothing(
         response = await simulator.client.put("/workloads/team-a/bert", content=body)
         with subtests.test(repr(body)):
             assert response.status_code == status
-            assert message in response.json()["error"]
+            assert message in response.text
             assert (await simulator.client.get("/workloads")).json() == {"workloads": []}
 
 
@@ -212,10 +212,4 @@ async def test_a_wrong_request_is_refused_in_words(
     for method, path, status, message in WRONG_REQUESTS:
         response = await simulator.client.request(method, path, content=b"{}")
         with subtests.test(f"{method} {path}"):
-            assert (response.status_code, response.json()["error"]) == (status, message)
-
-
-async def test_a_large_body_is_refused_before_it_is_read(simulator: Simulator) -> None:
-    response = await simulator.client.put("/workloads/team-a/bert", content=b" " * 20_000)
-    assert response.status_code == 413
-    assert response.json()["error"] == "the body has more than 16384 bytes"
+            assert (response.status_code, response.text) == (status, message)

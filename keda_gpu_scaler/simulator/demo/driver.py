@@ -9,13 +9,15 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import mean
 
 import grpc
 import httpx
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.simulator import cluster
 from keda_gpu_scaler.simulator.demo import scenario
 
@@ -49,7 +51,7 @@ class Scaler:
         """Call the scaler through this channel; read its HTTP port through this client."""
         self._stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
         self._client = client
-        self._trigger = externalscaler_pb2.ScaledObjectRef(
+        self._trigger = pb.ScaledObjectRef(
             name=scenario.SCALED_OBJECT.name,
             namespace=scenario.SCALED_OBJECT.namespace,
             scalerMetadata=scenario.TRIGGER,
@@ -67,10 +69,8 @@ class Scaler:
             return Answer(state=state, reason=f"{error.code().name}: {error.details()}")
         return Answer(tuple(metrics), active.result, *await self._decision())
 
-    async def _metric(self, spec: externalscaler_pb2.MetricSpec) -> rules.Metric:
-        request = externalscaler_pb2.GetMetricsRequest(
-            scaledObjectRef=self._trigger, metricName=spec.metricName
-        )
+    async def _metric(self, spec: pb.MetricSpec) -> rules.Metric:
+        request = pb.GetMetricsRequest(scaledObjectRef=self._trigger, metricName=spec.metricName)
         answer = await self._stub.GetMetrics(request)
         values = [
             _number(value.metricValueFloat, value.metricValue) for value in answer.metricValues
@@ -115,8 +115,14 @@ class Scaled:
     """One workload under its KEDA and its HPA, and what it was at each tick."""
 
     key: cluster.Key
-    keda: rules.Keda = field(default_factory=scenario.keda)
-    hpa: rules.Hpa = field(default_factory=scenario.hpa)
+    keda: rules.Keda = field(
+        default_factory=partial(rules.Keda, cooldown_seconds=scenario.COOLDOWN_SECONDS)
+    )
+    hpa: rules.Hpa = field(
+        default_factory=partial(
+            rules.Hpa, maximum=20, stabilization_seconds=scenario.STABILIZATION_SECONDS
+        )
+    )
     replicas: int = 0
     past: list[Side] = field(default_factory=list)
     _sentence: str = ""

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.simulator.cluster import Key
 from keda_gpu_scaler.spec.spec import ScaledObject
 
@@ -100,16 +99,6 @@ class Progress:
                 f"{phase.goal} replicas; after {phase.limit_seconds:g} s there are {replicas}"
             )
         return False
-
-
-def hpa() -> rules.Hpa:
-    """Return the HPA of the demo's ScaledObject, at the demo's speed."""
-    return rules.Hpa(maximum=20, stabilization_seconds=STABILIZATION_SECONDS)
-
-
-def keda() -> rules.Keda:
-    """Return KEDA's loop for the demo's ScaledObject, at the demo's speed."""
-    return rules.Keda(cooldown_seconds=COOLDOWN_SECONDS)
 
 
 def summary(peak: int, usual_peak: int, seconds: float) -> str:

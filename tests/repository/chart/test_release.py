@@ -91,7 +91,7 @@ def test_commands_are_the_scaler_s(case: str) -> None:
 def _command(name: str) -> TyperCommand:
     group = typer.main.get_command(cli.app)
     assert isinstance(group, TyperGroup)
-    found = group.get_command(typer.Context(group), name)
+    _, found, _ = group.resolve_command(typer.Context(group), [name])
     assert isinstance(found, TyperCommand)
     return found
 

@@ -1,0 +1,51 @@
+"""Arguments that several commands have, and the ends of a command that cannot do what they ask."""
+
+from typing import Any, NamedTuple
+
+import typer
+
+from keda_gpu_scaler.spec.spec import ScaledObject
+
+
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:  # noqa: ANN401 - Typer's
+    """Return an option with a value: how help shows the value, and what it is for."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def file_option(text: str) -> Any:  # noqa: ANN401 - Typer's
+    """Return an option for a file that exists."""
+    return option("FILE", text, exists=True, dir_okay=False)
+
+
+class Pair(NamedTuple):
+    """A key with its value."""
+
+    key: str
+    value: str
+
+
+def read_scaled_object(text: str) -> ScaledObject:
+    """Read NAMESPACE/NAME."""
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise typer.BadParameter(f"{text!r} is not NAMESPACE/NAME")
+    return ScaledObject(namespace, name)
+
+
+def read_pair(text: str) -> Pair:
+    """Read KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE")
+    return Pair(key, value)
+
+
+def wrong(name: str, what: object) -> typer.BadParameter:
+    """Return what ends a command with 2: the option or argument of this name is wrong."""
+    return typer.BadParameter(str(what), param_hint=f"'{name}'")
+
+
+def failure(message: object, status: int = 1) -> typer.Exit:
+    """Say on the standard error output what failed, and return what ends the command."""
+    typer.echo(f"keda-gpu-scaler: {message}", err=True)
+    return typer.Exit(status)
