@@ -56,7 +56,7 @@ async def ask(
             url, None if token is None else lambda: token, ca_file, timeout_seconds
         )
         try:
-            answer = await requests.get(url)
+            answer = await requests.fetch(url)
         finally:
             await requests.close()
     except (errors.SourceError, OSError, UnicodeError) as error:

@@ -81,7 +81,7 @@ def load(
             for detail in error.errors(include_url=False)
             if detail["type"] != "default_factory_not_called"
         ]
-    mistakes += proxies.mistakes(environ)
+    mistakes += proxies.mistakes()
     if settings is not None and not mistakes:
         return settings
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
