@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel
 
 from keda_gpu_scaler.settings import Settings
-from keda_gpu_scaler.settings.names import GROUPS
+from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec import durations
 
 
@@ -41,14 +41,11 @@ def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
     dumped = model.model_dump(mode="json")
     for field, described in type(model).model_fields.items():
         name = str(described.validation_alias)
-        if name in GROUPS:
-            if name == "webhook":
-                inner = getattr(model, field)
-                yield from ((f"{name}_{key}", value) for key, value in _entries(inner))
-        else:
-            value = dumped[field]
-            if value is None:
-                value = ""
-            elif field.endswith("_seconds"):
-                value = durations.text(value)
-            yield name, value
+        if name in KINDS:
+            continue
+        value = dumped[field]
+        if value is None:
+            value = ""
+        elif field.endswith("_seconds"):
+            value = durations.text(value)
+        yield name, value
