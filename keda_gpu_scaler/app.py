@@ -25,7 +25,7 @@ from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator import evaluator
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
-from keda_gpu_scaler.settings import Settings, TlsFiles
+from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
@@ -112,26 +112,30 @@ async def run(
                 **_start_traces(stack, settings),
             }
         )
-        grpc_certificate = _certificate("grpc", settings.grpc_tls, telemetry, observe)
-        http_certificate = _certificate("http", settings.http_tls, telemetry, observe)
-        alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
-        webhook = settings.webhook
-        replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
+        grpc_files = settings.grpc_cert_file, settings.grpc_key_file, settings.grpc_client_ca_file
+        grpc_certificate = _certificate("grpc", grpc_files, telemetry, observe)
+        http_files = settings.http_cert_file, settings.http_key_file, None
+        http_certificate = _certificate("http", http_files, telemetry, observe)
+        alerts = Alerts(settings.webhook_lifetime_seconds, time.time, observe)
+        webhook_token = settings.webhook_secret
+        replicas = Replicas(settings.webhook_peers, webhook_token, ca_file=settings.webhook_ca_file)
         stack.push_async_callback(replicas.close)
         evaluations = await start_evaluator(
             stack, settings, observe, alerts=alerts, is_observing=observed is not None
         )
         peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
-        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
-        ready, namespace_tokens = asyncio.Event(), settings.http_namespace_secrets
+        hook = None
+        if webhook_token is not None:
+            hook = web.Webhook(alerts, webhook_token, peers.broadcast, observe)
+        ready = asyncio.Event()
         pages = web.create_app(
             telemetry.registry,
             ready.is_set,
-            hook if webhook.is_on else None,
+            hook,
             settings.http_secret,
             web.Shown(evaluations, history),
-            allowed=None if namespace_tokens is None else namespace_tokens.allowed,
+            allowed=settings.http_namespaces,
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
         await peers.start()
@@ -144,7 +148,14 @@ async def run(
         ready.set()
         stack.callback(ready.clear)
         listening = Listening(grpc_port, http_port)
-        logger.info("serve.listening", **listening._asdict(), **settings.protection)
+        logger.info(
+            "serve.listening",
+            **listening._asdict(),
+            grpc_tls=grpc_certificate is not None,
+            grpc_client_ca=settings.grpc_client_ca_file is not None,
+            http_tls=http_certificate is not None,
+            http_token=settings.http_secret is not None,
+        )
         on_listening(listening)
         await supervise(stop, parts)
         logger.info("serve.stopping")
@@ -153,16 +164,17 @@ async def run(
 
 def _certificate(
     server: "Server",
-    files: TlsFiles | None,
+    files: tuple[Path | None, Path | None, Path | None],
     telemetry: metrics.Telemetry,
     observe: facts.Observer,
 ) -> "CertificateFiles | None":
     """Follow the certificate files of a port, and show their expiry; None: no TLS."""
-    if files is None:
+    cert, key, client_ca = files
+    if cert is None:
         return None
     from keda_gpu_scaler.service import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
-    certificate = certificates.CertificateFiles(server, *files, observe)
+    certificate = certificates.CertificateFiles(server, cert, key, client_ca, observe)
     telemetry.follow_certificate(server, certificate.expiries)
     return certificate
 

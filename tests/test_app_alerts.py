@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings, WebhookSettings
+from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
 from tests.cli.test_serve import serving
 from tests.support.alert_messages import alert, group, of_dashboard
 from tests.support.processes import free_port
@@ -27,13 +27,11 @@ def settings(port: int = 0, *peers: int) -> Settings:
     source = ScrapeSettings(
         targets=(DEAD_TARGET,), interval_seconds=RARELY_SECONDS, timeout_seconds=1
     )
-    webhook = WebhookSettings(
-        token=SecretStr(TOKEN), peers=tuple(f"http://127.0.0.1:{each}" for each in peers)
-    )
     return Settings(
         grpc_address=LOCAL,
         http_address=Address("127.0.0.1", port),
-        webhook=webhook,
+        webhook_token=SecretStr(TOKEN),
+        webhook_peers=tuple(f"http://127.0.0.1:{each}" for each in peers),
         sources={"default": source},
     )
 
@@ -104,7 +102,7 @@ async def test_a_replica_that_takes_over_knows_what_fires_before_it_is_ready() -
 
 
 async def test_without_a_token_there_is_no_webhook() -> None:
-    chosen = settings().model_copy(update={"webhook": WebhookSettings()})
+    chosen = settings().model_copy(update={"webhook_token": None})
     async with running(chosen) as scaler:
         _, http_port = await scaler.ports()
         assert await sent(http_port, group(alert())) == 404

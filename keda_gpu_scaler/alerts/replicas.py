@@ -134,8 +134,7 @@ class Peers:
         async with self._sending:
             batch, self._unsent = self._unsent, []
             if batch and self._replicas.targets:
-                replies = await self._replicas.ask(LONGEST_BYTES, written_records(batch))
-                self._report(replies.troubles)
+                self._report(await self._replicas.ask(LONGEST_BYTES, written_records(batch)))
 
     async def _exchange_repeatedly(self) -> None:
         while True:
@@ -148,15 +147,19 @@ class Peers:
             return
         self._replicas.trust_anew()
         replies = await self._replicas.ask(LONGEST_BYTES)
-        troubles = dict(replies.troubles)
-        for peer, body in replies.bodies.items():
-            try:
-                self._alerts.merge(read_records(body))
-            except errors.RequestError as error:
-                troubles[peer] = f"an answer of another kind: {error}"
-        self._report(troubles)
+        for peer, reply in replies.items():
+            if not isinstance(reply, str):
+                try:
+                    self._alerts.merge(read_records(reply))
+                except errors.RequestError as error:
+                    replies[peer] = f"an answer of another kind: {error}"
+        self._report(replies)
 
-    def _report(self, troubles: Mapping[str, str | None]) -> None:
+    def _report(self, replies: Mapping[str, bytes | bytearray | str]) -> None:
+        """State which replicas were lost and found; a reply that is text is the reason for it."""
+        troubles = {
+            peer: reply if isinstance(reply, str) else None for peer, reply in replies.items()
+        }
         # A name that is found again counts as back. An address that a name no longer has is not
         # reported.
         resolved_names = dict.fromkeys(set(self._replicas.targets) & self._troubles.keys())

@@ -49,7 +49,7 @@ async def ask(
         url, None if token is None else lambda: token, ca_file, timeout_seconds
     )
     try:
-        answer = await requests.get(url)
+        answer = await requests.fetch(url)
     finally:
         await requests.close()
     if answer.status != client.OK:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from keda_gpu_scaler import app, errors, settings
 from keda_gpu_scaler.cli import arguments
-from keda_gpu_scaler.settings.names import GROUPS
+from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
 
@@ -100,17 +100,14 @@ def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
     dumped = model.model_dump(mode="json")
     for field, described in type(model).model_fields.items():
         name = str(described.validation_alias)
-        if name in GROUPS:
-            if name == "webhook":
-                inner = getattr(model, field)
-                yield from ((f"{name}_{key}", value) for key, value in _entries(inner))
-        else:
-            value = dumped[field]
-            if value is None:
-                value = ""
-            elif field.endswith("_seconds"):
-                value = durations.text(value)
-            yield name, value
+        if name in KINDS:
+            continue
+        value = dumped[field]
+        if value is None:
+            value = ""
+        elif field.endswith("_seconds"):
+            value = durations.text(value)
+        yield name, value
 
 
 def start(observed: Path | None = None) -> None:

@@ -12,15 +12,7 @@ from pathlib import Path
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.certificates import (
-    Certificate,
-    PemFile,
-    Server,
-    judge,
-    named,
-    read_pem,
-    require_served,
-)
+from keda_gpu_scaler.transport.certificates import Certificate, PemFile, Server, judge, read_pem
 
 
 class CertificateFiles:
@@ -51,9 +43,11 @@ class CertificateFiles:
         self._lock = threading.Lock()
         self._files = self._read()
         try:
-            self._certificate = self._parse(self._files)
+            self._certificate = judge(server, *self._files)
         except ValueError as error:
-            raise errors.SettingsError(f"no certificate to serve with: {error}") from error
+            setting = f"KEDA_GPU_SCALER_{server.upper()}_CERT_FILE"
+            message = f"{setting}: no certificate to serve with: {error}"
+            raise errors.SettingsError(message) from error
         self._observe(facts.CertificateLoaded(server, self._certificate.expires_at))
 
     def current(self) -> Certificate:
@@ -63,7 +57,7 @@ class CertificateFiles:
             if files != self._files:
                 self._files = files
                 try:
-                    self._certificate = self._parse(files)
+                    self._certificate = judge(self._server, *files)
                 except ValueError as error:
                     self._observe(facts.CertificateRefused(self._server, str(error)))
                 else:
@@ -86,8 +80,3 @@ class CertificateFiles:
     def _read(self) -> tuple[PemFile, ...]:
         return tuple(read_pem(path) for path in self._paths)
 
-    def _parse(self, files: tuple[PemFile, ...]) -> Certificate:
-        certificate = judge(*files)
-        with named(files[0]):
-            require_served(self._server, certificate)
-        return certificate

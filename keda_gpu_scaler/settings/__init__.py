@@ -3,7 +3,6 @@
     values   types: durations, sizes, addresses, files, URLs, targets, headers, tokens
     tokens   tokens in files, read again whenever they are needed
     sources  the settings of each kind of source
-    ports    the addresses and certificates of the ports, the webhook and the other replicas
     process  all settings together: `Settings`
     names    the names of settings, as rows for the documentation, and the removed ones
     loading  environment and file → `Settings`, or one message that names every mistake
@@ -13,7 +12,6 @@ A trigger never contains any of these settings, and nothing here opens a connect
 
 from keda_gpu_scaler.settings.loading import load
 from keda_gpu_scaler.settings.names import Row, describe
-from keda_gpu_scaler.settings.ports import TlsFiles, WebhookSettings
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import (
     ApiSettings,
@@ -34,8 +32,6 @@ __all__ = [
     "Row",
     "ScrapeSettings",
     "Settings",
-    "TlsFiles",
-    "WebhookSettings",
     "describe",
     "load",
 ]

@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings.names import GROUPS, PREFIX, REMOVED, describe, rows
+from keda_gpu_scaler.settings.names import PREFIX, REMOVED, describe
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.transport import proxies
@@ -35,9 +35,7 @@ _SECRETS = ("token", "password", "headers")
 _SHOWN_CHARACTERS = 100
 
 
-def load(
-    environ: Mapping[str, str] | None = None, removed: Mapping[str, str] = REMOVED
-) -> Settings:
+def load(environ: Mapping[str, str] | None = None) -> Settings:
     """Return the process settings; the environment wins over the file, setting by setting.
 
     An empty value counts as not set: charts write one for each value that was not filled in. The
@@ -64,11 +62,11 @@ def load(
         values[key], places[key] = value, variable
     known_keys = {row.key for row in describe()}
     mistakes += [
-        _unknown_setting(place, key, known_keys, removed.get(key))
+        _unknown_setting(place, key, known_keys)
         for key, place in places.items()
         if key not in known_keys
     ]
-    # Puts the values of a group, such as prometheus_url, into a mapping of their own.
+    # Puts the values of a kind of source, such as prometheus_url, into a mapping of their own.
     grouped = EnvSettingsSource(Settings)
     grouped.env_vars = {key: value for key, value in values.items() if key in known_keys}
     settings = None
@@ -77,11 +75,11 @@ def load(
     except ValidationError as error:
         # A default that depends on another setting fails together with it.
         mistakes += [
-            _mistake(detail, places, path, removed)
+            _mistake(detail, places, path)
             for detail in error.errors(include_url=False)
             if detail["type"] != "default_factory_not_called"
         ]
-    mistakes += proxies.mistakes(environ)
+    mistakes += proxies.mistakes()
     if settings is not None and not mistakes:
         return settings
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
@@ -96,7 +94,8 @@ def _read(path: Path) -> dict[str, Any]:
 
     try:
         # This loader makes nothing but text, lists and mappings.
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader) or {}
+        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        content = _without_empty(loaded or {})
     except OSError as error:
         raise ValueError(f"a YAML file that this process can read ({error.strerror})") from error
     except (ValueError, yaml.YAMLError, RecursionError) as error:
@@ -106,48 +105,41 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"YAML text in UTF-8{where}") from None
     if not isinstance(content, dict) or "config" in content:
         raise ValueError("a YAML mapping of names to values, without the name of another file")
-    sources = _without_empty(content.get("sources"))
-    if isinstance(sources, dict):
-        content["sources"] = {name: _without_empty(section) for name, section in sources.items()}
-    return {key: value for key, value in content.items() if value != ""}
+    return content
 
 
-def _without_empty(section: object) -> object:
-    if not isinstance(section, dict):
-        return section
-    return {key: value for key, value in section.items() if value != ""}
+def _without_empty(content: object) -> object:
+    if not isinstance(content, dict):
+        return content
+    return {key: _without_empty(value) for key, value in content.items() if value != ""}
 
 
-def _mistake(
-    detail: ErrorDetails, places: Mapping[str, str], file: str, removed: Mapping[str, str]
-) -> str:
+def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
     first, *inner = map(str, detail["loc"])
-    if first != "sources":
-        key = f"{first}_{inner[0]}" if first in GROUPS else first
+    if first == "sources":
+        # After a source's name, pydantic puts its kind; all below the key is part of its value.
+        name, kind, key = (*inner, "", "", "")[:3]
+        place = ".".join(part for part in (first, name, key) if part)
+        place += f" in {file}" if file else ""
+        if detail["type"] == "extra_forbidden":
+            known_keys = {row.key for row in describe(KINDS[kind])}
+            return _unknown_setting(place, key, known_keys, f"{kind}_")
+    else:
+        key = f"{first}_{inner[0]}" if first in KINDS else first
         place = places.get(key, PREFIX + key.upper())
-        return f"{place}{_shown(key, detail['input'])}; {_expected(detail)}"
-    # After the name of a source, pydantic puts its kind; all below the key is part of its value.
-    name, kind, key = (*inner, "", "", "")[:3]
-    place = ".".join(part for part in (first, name, key) if part) + (f" in {file}" if file else "")
-    if detail["type"] == "extra_forbidden":
-        known_keys = {row.key for row in rows(KINDS[kind])}
-        return _unknown_setting(place, key, known_keys, removed.get(f"{kind}_{key}"))
-    return f"{place}{_shown(key, detail['input']) if key else ''}; {_expected(detail)}"
-
-
-def _expected(detail: ErrorDetails) -> str:
     match detail["type"]:
         case "missing":
-            return "it has to be set"
+            expected = "it has to be set"
         case "union_tag_invalid" | "union_tag_not_found" | "model_attributes_type":
-            return f"expected a mapping with the type {' or '.join(KINDS)}"
+            expected = f"expected a mapping with the type {' or '.join(KINDS)}"
         case _:
-            return re.sub("^(Value error,|Input should be)", "expected", detail["msg"])
+            expected = re.sub("^(Value error,|Input should be)", "expected", detail["msg"])
+    return f"{place}{_shown(key, detail['input'])}; {expected}"
 
 
-def _unknown_setting(place: str, key: str, known_keys: Collection[str], instead: str | None) -> str:
-    if instead is not None:
-        return f"{place}: removed; {instead}"
+def _unknown_setting(place: str, key: str, known_keys: Collection[str], group: str = "") -> str:
+    if group + key in REMOVED:
+        return f"{place}: removed; {REMOVED[group + key]}"
     nearest = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.8)
     if not nearest:
         return f"{place}: unknown setting"
@@ -156,8 +148,8 @@ def _unknown_setting(place: str, key: str, known_keys: Collection[str], instead:
 
 
 def _shown(key: str, value: object) -> str:
-    """Return the value of a setting as a mistake in it may show it."""
-    if not isinstance(value, str):
+    """Return the value of a setting as a mistake in it may show it; without a key, nothing."""
+    if not key or not isinstance(value, str):
         return ""
     if key.endswith(_SECRETS):
         return ": a value that is not shown"

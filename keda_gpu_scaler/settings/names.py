@@ -4,19 +4,18 @@ The file uses the names of the environment, in lower case and without the prefix
 define named sources.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from keda_gpu_scaler.settings import ports, process, sources, values
+from keda_gpu_scaler.settings import process, values
+from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.trigger import access
 
 PREFIX = "KEDA_GPU_SCALER_"
-GROUPS: Mapping[str, type[BaseModel]] = {**sources.KINDS, "webhook": ports.WebhookSettings}
-"""Groups of settings: their names begin with the same word, which is a field of the model."""
 REMOVED: Mapping[str, str] = {
     "observe": (
         "observing is a command of its own: run `keda-gpu-scaler observe FOLDER` beside the scaler"
@@ -34,20 +33,17 @@ class Row(NamedTuple):
     meaning: str
 
 
-def describe() -> list[Row]:
-    """Return every setting that has its own name, in the order of the models."""
-    return list(rows(process.Settings))
-
-
-def rows(model: type[BaseModel], start: str = "") -> Iterator[Row]:
-    """Yield every setting of a model that has its own name, with `start` in front of the name."""
+def describe(model: type[BaseModel] = process.Settings, start: str = "") -> list[Row]:
+    """Return every setting of a model that has its own name, with `start` in front of the name."""
+    rows: list[Row] = []
     for field in model.model_fields.values():
         name = str(field.validation_alias)
-        if name in GROUPS:
-            yield from rows(GROUPS[name], f"{name}_")
+        if name in KINDS:
+            rows += describe(KINDS[name], f"{name}_")
         elif name not in ("type", "sources"):
             key, meaning = start + name, " ".join((field.description or "").split())
-            yield Row(PREFIX + key.upper(), key, _default(name, field), meaning)
+            rows.append(Row(PREFIX + key.upper(), key, _default(name, field), meaning))
+    return rows
 
 
 def _default(name: str, field: FieldInfo) -> str:

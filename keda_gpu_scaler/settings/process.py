@@ -1,17 +1,17 @@
 """All process settings in one frozen value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import sources as kinds
-from keda_gpu_scaler.settings import values
-from keda_gpu_scaler.settings.ports import PortSettings, WebhookSettings
+from keda_gpu_scaler.settings import tokens, values
 from keda_gpu_scaler.settings.sources import CONFIG
+from keda_gpu_scaler.settings.values import key_of, needs, without
 from keda_gpu_scaler.spec.demand import Pace
 from keda_gpu_scaler.telemetry.logs import LogFormat, LogLevel
 from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
@@ -19,7 +19,7 @@ from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
 _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 
-class Settings(PortSettings, BaseSettings):
+class Settings(BaseSettings):
     """The operator's settings, checked.
 
     An instance made directly holds the given values; `load` reads the environment and the file.
@@ -29,6 +29,32 @@ class Settings(PortSettings, BaseSettings):
         **CONFIG, enable_decoding=False, env_nested_delimiter="_", env_nested_max_split=1
     )
 
+    grpc_address: values.ListenAddress = values.Address("", 6000)
+    """Where KEDA finds the scaler; port 0 takes a free one."""
+    grpc_cert_file: values.CertificateFile | None = None
+    """PEM file with the certificate of the gRPC port, its own first, then those that lead to its
+    CA; without one the port has no TLS. Read again when it changes, as are its key and the CAs."""
+    grpc_key_file: Annotated[Path | None, needs("grpc_cert_file"), key_of("grpc_cert_file")] = None
+    """PEM file with its key, unless the certificate's file holds it."""
+    grpc_client_ca_file: Annotated[values.CertificateFile | None, needs("grpc_cert_file")] = None
+    """PEM file with CAs: clients of the gRPC port have to show a certificate of one of them."""
+    http_address: values.ListenAddress = values.Address("", 8080)
+    """Where /metrics, /healthz, /readyz, /webhook and /alerts are."""
+    http_cert_file: values.CertificateFile | None = None
+    """PEM file with the certificate of the HTTP port, which then accepts only HTTPS; read again
+    when it changes, as is its key."""
+    http_key_file: Annotated[Path | None, needs("http_cert_file"), key_of("http_cert_file")] = None
+    """PEM file with its key, unless the certificate's file holds it."""
+    http_token: values.Token | None = None
+    """Token that every page needs but /healthz, /readyz and those of the webhook, which has its
+    own; without one, each client that reaches the port may read."""
+    http_token_file: Annotated[tokens.TokenFile | None, without("http_token")] = None
+    """File with the token; read again when it changes."""
+    http_namespace_tokens: Annotated[
+        DirectoryPath | None, needs("http_token_file", "http_token")
+    ] = None
+    """Folder with tokens that show only one namespace: each file is named after the namespace and
+    holds its token; read again when they change. It goes with a token for everything else."""
     config: Path | None = None
     """YAML file with more settings, such as several named sources."""
     log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO
@@ -65,14 +91,42 @@ class Settings(PortSettings, BaseSettings):
     other_namespaces: values.Namespaces = NO_NAMESPACE
     """Whose pods ScaledObjects of other namespaces may measure: namespaces separated by commas, or
     * for all; by default none."""
-    webhook: WebhookSettings = WebhookSettings()
-    """Who may say that alerts fire."""
+    webhook_token: values.Token | None = None
+    """Token that senders of alerts show to /webhook; without one there is no webhook."""
+    webhook_token_file: Annotated[tokens.TokenFile | None, without("webhook_token")] = None
+    """File with the token; read again when it changes."""
+    webhook_lifetime_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 18_000.0
+    """How long an alert fires that is not sent again; keep it above the sender's repeat interval,
+    by default 4h in Alertmanager and Grafana."""
+    webhook_peers: Annotated[values.Peers, needs("webhook_token", "webhook_token_file")] = ()
+    """The other replicas of the scaler, separated by commas: http://host:port, or
+    dns+http://name:port for every address of a headless Service; https and dns+https for those
+    whose HTTP port has a certificate."""
+    webhook_ca_file: values.CertificateFile | None = None
+    """PEM file with the CAs of those certificates instead of the system's; read again when it
+    changes."""
     # The short names that define the source `default`; read it from `sources`.
     prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
     scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)
     influxdb: kinds.InfluxdbSettings | None = Field(default=None, exclude=True, repr=False)
     sources: Mapping[values.SourceName, kinds.Source] = {}
     """Where samples come from, by name; triggers use `default` unless they say more."""
+
+    @property
+    def http_secret(self) -> Callable[[], str] | None:
+        """A function that returns the current token of the HTTP port; None: no token."""
+        return tokens.of(self.http_token, self.http_token_file, "the HTTP port's token file")
+
+    @property
+    def http_namespaces(self) -> Callable[[bytes], frozenset[str]] | None:
+        """A function that returns the namespaces that a token shows; None: no token shows some."""
+        folder = self.http_namespace_tokens
+        return None if folder is None else tokens.OfNamespaces(folder).allowed
+
+    @property
+    def webhook_secret(self) -> Callable[[], str] | None:
+        """A function that returns the webhook's current token; None: there is no webhook."""
+        return tokens.of(self.webhook_token, self.webhook_token_file, "the webhook's token file")
 
     @property
     def access(self) -> Access:

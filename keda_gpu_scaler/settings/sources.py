@@ -4,7 +4,6 @@ Field names include the unit; operators write the short name (`step`, `timeout`)
 shown: they are SecretStr, and so is the content of every header, since a header may hold one.
 """
 
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,8 +12,8 @@ from pydantic import AfterValidator, AliasGenerator, BaseModel, Field, Validatio
 from pydantic_settings import SettingsConfigDict
 
 from keda_gpu_scaler.query.influxql import METRIC, Schema
-from keda_gpu_scaler.settings import values
-from keda_gpu_scaler.settings.values import needs, without
+from keda_gpu_scaler.settings import tokens, values
+from keda_gpu_scaler.settings.values import key_of, needs, without
 from keda_gpu_scaler.transport.client import LIMIT_BYTES
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE
 
@@ -28,26 +27,6 @@ CONFIG = SettingsConfigDict(
     use_attribute_docstrings=True,
 )
 _MIB = 2**20
-
-
-def _check_authorities(file: Path | None) -> Path | None:
-    if file is not None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
-        except ssl.SSLError as error:
-            raise ValueError("a PEM file with certificates") from error
-    return file
-
-
-def _check_client_key(key: Path | None, info: ValidationInfo) -> Path | None:
-    cert = info.data.get("cert_file")
-    if cert is not None:
-        try:
-            # Without a password OpenSSL would ask for one at the terminal.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, lambda: "")
-        except ssl.SSLError as error:
-            raise ValueError(f"the unencrypted key of the PEM certificate in {cert}") from error
-    return key
 
 
 class ApiSettings(BaseModel):
@@ -68,7 +47,7 @@ class ApiSettings(BaseModel):
     """An answer larger than this is refused; reading one may take ten times as much memory."""
     bearer_token: values.Token | None = None
     """Token to authenticate with."""
-    bearer_token_file: Annotated[values.ReadableFile | None, without("bearer_token")] = None
+    bearer_token_file: Annotated[tokens.TokenFile | None, without("bearer_token")] = None
     """File with the token; read again when it changes."""
     username: Annotated[
         Annotated[str, Field(pattern="^[^:]*$")] | None,
@@ -77,13 +56,11 @@ class ApiSettings(BaseModel):
     """User for basic authentication."""
     password: Annotated[values.Secret | None, needs("username")] = None
     """Password for basic authentication."""
-    ca_file: Annotated[values.ReadableFile | None, AfterValidator(_check_authorities)] = None
+    ca_file: values.CertificateFile | None = None
     """PEM file with the CAs to trust instead of the system's."""
-    cert_file: values.ReadableFile | None = None
+    cert_file: values.CertificateFile | None = None
     """PEM file with the client certificate for mTLS."""
-    key_file: Annotated[
-        values.ReadableFile | None, needs("cert_file"), AfterValidator(_check_client_key)
-    ] = None
+    key_file: Annotated[Path | None, needs("cert_file"), key_of("cert_file")] = None
     """PEM file with its key, unless the certificate's file holds it."""
     headers: values.Headers = {}
     """Headers of each request, such as a tenant: name=value,name=value or JSON."""
@@ -128,9 +105,6 @@ def _check_scrape_timeout(timeout: float, info: ValidationInfo) -> float:
     return timeout
 
 
-ScrapeTimeout = Annotated[values.PositiveSeconds, AfterValidator(_check_scrape_timeout)]
-
-
 class ScrapeSettings(BaseModel):
     """Exporters asked directly, without a Prometheus."""
 
@@ -144,7 +118,9 @@ class ScrapeSettings(BaseModel):
     """How often each exporter is asked."""
     collection_seconds: values.Seconds = 30.0
     """How often exporters read their GPUs, as dcgm-exporter's `-c` says; a scrape can be as old."""
-    timeout_seconds: ScrapeTimeout = Field(default_factory=lambda data: data["interval_seconds"])
+    timeout_seconds: Annotated[values.PositiveSeconds, AfterValidator(_check_scrape_timeout)] = (
+        Field(default_factory=lambda data: data["interval_seconds"])
+    )
     """Longest time for one scrape, at most the interval; by default the interval."""
     max_response_bytes: values.Bytes = 16 * _MIB
     """An exporter's answer larger than this is refused."""

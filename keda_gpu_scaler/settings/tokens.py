@@ -16,10 +16,6 @@ from keda_gpu_scaler.spec import workload
 
 LOOK_SECONDS = 1.0
 """How soon a token that was changed counts. A client may send wrong tokens at any rate."""
-NAMESPACES_LIMIT = 1000
-"""To read their tokens takes a few hundredths of a second."""
-LARGEST_BYTES = 4096
-"""Of one token's file."""
 _TOKEN = TypeAdapter[SecretStr](values.Token)
 
 
@@ -29,12 +25,11 @@ def of(token: SecretStr | None, path: Path | None, name: str) -> Callable[[], st
     `name` is what messages call the file.
     """
     if path is not None:
-        return lambda: held_by(path, name)
+        return lambda: _held_by(path, name)
     return None if token is None else token.get_secret_value
 
 
-def held_by(path: Path, name: str) -> str:
-    """Return the token that a file holds now, or raise SettingsError, which calls it `name`."""
+def _held_by(path: Path, name: str) -> str:
     try:
         text = path.read_text(encoding="utf-8").strip()
         return _TOKEN.validate_python(text).get_secret_value()
@@ -48,13 +43,13 @@ def held_by(path: Path, name: str) -> str:
 
 def _check_holds_token(path: Path) -> Path:
     try:
-        held_by(path, "it")
+        _held_by(path, "it")
     except errors.SettingsError as error:
-        raise ValueError("a file that holds one token of visible ASCII") from error
+        raise ValueError(f"a file with a token, but {error}") from error
     return path
 
 
-TokenFile = Annotated[values.ReadableFile, AfterValidator(_check_holds_token)]
+TokenFile = Annotated[Path, AfterValidator(_check_holds_token)]
 
 
 class OfNamespaces:
@@ -83,12 +78,10 @@ class OfNamespaces:
 
     def _read(self) -> Iterator[tuple[str, bytes]]:
         try:
-            names = sorted(path.name for path in self._path.iterdir())
+            files = list(self._path.iterdir())
         except OSError:
             return
-        namespaces = [name for name in names if workload.is_namespace(name)]
-        for namespace in namespaces[:NAMESPACES_LIMIT]:
-            file = self._path / namespace
-            with contextlib.suppress(OSError, errors.SettingsError):
-                if file.is_file() and file.stat().st_size <= LARGEST_BYTES:
-                    yield namespace, held_by(file, namespace).encode()
+        for file in files:
+            with contextlib.suppress(errors.SettingsError):
+                if workload.is_namespace(file.name):
+                    yield file.name, _held_by(file, file.name).encode()

@@ -8,6 +8,7 @@ import importlib
 import json
 import math
 import re
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -52,6 +53,24 @@ def without(*others: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def key_of(setting: str) -> AfterValidator:
+    """Refuse a key that is not the one of the certificate in a setting that is read before it."""
+
+    def check(key: Path | None, info: ValidationInfo) -> Path | None:
+        cert = info.data.get(setting)
+        if cert is not None:
+            try:
+                # Without a password OpenSSL would ask for one at the terminal.
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, lambda: "")
+            except OSError as error:  # ssl.SSLError is one, often without a reason
+                why = getattr(error, "reason", error.strerror) or "no key in PEM"
+                expected = f"the unencrypted key of the PEM certificate in {cert} ({why})"
+                raise ValueError(expected) from error
+        return key
+
+    return AfterValidator(check)
+
+
 def _needs_module(module: str, expected: str) -> AfterValidator:
     """Refuse a setting that is on while the extra with this module is not installed."""
 
@@ -71,10 +90,6 @@ def _split(value: object) -> object:
     if not isinstance(value, str):
         return value
     return [item.strip() for item in value.split(",") if item.strip()]
-
-
-def _unique(items: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(items))
 
 
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:]+)\]|([0-9A-Za-z._-]*)):([0-9]{1,5})")
@@ -203,19 +218,12 @@ def _read_byte_count(value: object) -> int:
     return int(match[1]) * _BYTES_PER_UNIT[match[2] or ""]
 
 
-def _check_readable(path: Path) -> Path:
+def _check_certificates(path: Path) -> Path:
     try:
-        path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"a file this process can read ({error.strerror})") from error
-    return path
-
-
-def _check_listable(path: Path) -> Path:
-    try:
-        next(path.iterdir(), None)
-    except OSError as error:
-        raise ValueError(f"a folder this process can list ({error.strerror})") from error
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except OSError as error:  # ssl.SSLError is one, often without a reason
+        why = getattr(error, "reason", error.strerror) or "no certificate in PEM"
+        raise ValueError(f"a PEM file with certificates ({why})") from error
     return path
 
 
@@ -255,14 +263,9 @@ Target = Annotated[
         "fragment",
         path="/metrics",
     ),
+    PlainSerializer(_without_query),
 ]
-Targets = Annotated[
-    tuple[Target, ...],
-    BeforeValidator(_split),
-    AfterValidator(_unique),
-    Field(min_length=1),
-    PlainSerializer(lambda targets: [_without_query(target) for target in targets]),
-]
+Targets = Annotated[tuple[Target, ...], BeforeValidator(_split), Field(min_length=1)]
 Peer = Annotated[
     str,
     _url_check(
@@ -271,7 +274,7 @@ Peer = Annotated[
         *("path", "query", "fragment"),
     ),
 ]
-Peers = Annotated[tuple[Peer, ...], BeforeValidator(_split), AfterValidator(_unique)]
+Peers = Annotated[tuple[Peer, ...], BeforeValidator(_split)]
 
 Secret = Annotated[SecretStr, _secret_check(".*", "any text")]
 Token = Annotated[SecretStr, _secret_check(r"[\x21-\x7e]+", "a token of visible ASCII characters")]
@@ -304,8 +307,7 @@ Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
 Bytes = Annotated[int, BeforeValidator(_read_byte_count), Field(ge=1)]
 Count = Annotated[int, Field(ge=1)]
-ReadableFile = Annotated[Path, AfterValidator(_check_readable)]
-ReadableFolder = Annotated[Path, AfterValidator(_check_listable)]
+CertificateFile = Annotated[Path, AfterValidator(_check_certificates)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(_read_namespaces), PlainSerializer(str)]
 ObjectName = Annotated[str, AfterValidator(_check_object_name)]
 Names = Annotated[

@@ -11,10 +11,10 @@ from keda_gpu_scaler.transport.client import Bearer, Client
 
 def credentials(settings: ApiSettings) -> httpx.Auth | None:
     """Return the credentials for an HTTP API; None: it needs none."""
-    if (path := settings.bearer_token_file) is not None:
-        return Bearer(lambda: tokens.held_by(path, f"the bearer token file {path}"))
-    if (fixed := settings.bearer_token) is not None:
-        return Bearer(fixed.get_secret_value)
+    file = settings.bearer_token_file
+    token = tokens.of(settings.bearer_token, file, f"the bearer token file {file}")
+    if token is not None:
+        return Bearer(token)
     if settings.username is not None:
         password = settings.password.get_secret_value() if settings.password is not None else ""
         return httpx.BasicAuth(settings.username, password)

@@ -1,7 +1,6 @@
 """PEM files → a certificate that can be served, or the reason why not. Only this knows X.509.
 
-Each reason says what was expected, so that it fits after "expected" and after "is not". No reason
-shows the content of a file.
+No reason shows the content of a file.
 
 A valid certificate may still be refused: OpenSSL requires a certain strength of every signature and
 key of the chain; gRPC's BoringSSL supports fewer kinds of keys and checks the key usage. These
@@ -10,6 +9,7 @@ whether they accept it.
 """
 
 import contextlib
+import functools
 import os
 import secrets
 import ssl
@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
+Server = Literal["grpc", "http"]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Certificate:
-    """A checked certificate: it can be parsed, and the key belongs to it."""
+    """The certificate that a server shows, with its key and the CAs of its clients."""
 
     chain: bytes
     """PEM: the server's own certificate first, then those that lead to its CA."""
@@ -40,12 +41,13 @@ class Certificate:
     """Unix seconds at which the first of the clients' CAs expires. The server does not know which
     CAs clients use, so the first one counts; a CA that is not needed can be removed."""
 
+    @functools.cached_property
     def context(self) -> ssl.SSLContext:
-        """Return the context with which an HTTP server shows it, over TLS 1.2 or newer."""
+        """The context with which an HTTP server shows it, over TLS 1.2 or newer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
         with _in_memory(self.chain) as chain, _in_memory(self.key) as key:
-            context.load_cert_chain(chain, key)
+            # Without a password OpenSSL would ask for one at the terminal.
+            context.load_cert_chain(chain, key, lambda: "")
         return context
 
 
@@ -75,23 +77,51 @@ def read_pem(path: Path) -> PemFile:
         return PemFile(path, b"", error.strerror or str(error))
 
 
-def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Certificate:
-    """Return the certificate in these files, checked, or raise ValueError with the file's name."""
-    with named(cert):
-        certificates = chain(cert)
-    with named(key):
-        key_content = private_key(key, certificates[0])
-    authorities = []
-    if client_ca is not None:
-        with named(client_ca):
-            authorities = chain(client_ca)
-    return Certificate(
+def judge(
+    server: Server, cert: PemFile, key: PemFile, client_ca: PemFile | None = None
+) -> Certificate:
+    """Return the certificate in these files, or raise ValueError: why the server cannot show it."""
+    certificates = _certificates(cert)
+    authorities = [] if client_ca is None else _certificates(client_ca)
+    certificate = Certificate(
         chain=_pem(certificates),
-        key=key_content,
+        key=_content(key),
         client_ca=_pem(authorities) or None,
         expires_at=_first_end(certificates),
         client_ca_expires_at=_first_end(authorities) if authorities else None,
     )
+    try:
+        _ = certificate.context
+    except OSError as error:  # ssl.SSLError is one, often without a reason
+        why = getattr(error, "reason", error.strerror) or "no unencrypted key in PEM"
+        message = f"{cert.path} is not a certificate that OpenSSL takes with the key in {key.path}"
+        raise ValueError(f"{message} ({why})") from None
+    if server == "grpc" and not _is_taken_by_grpc(certificate):
+        expected = "such as RSA of 2048 bits or ECDSA on P-256"
+        message = f"a certificate that gRPC's library takes with its key, {expected}"
+        raise ValueError(f"{cert.path} is not {message}")
+    return certificate
+
+
+def _certificates(file: PemFile) -> list[x509.Certificate]:
+    """Return the certificates in a file, or raise ValueError: none, or not all are whole."""
+    content = _content(file)
+    try:
+        certificates = x509.load_pem_x509_certificates(content)
+    except (ValueError, x509.InvalidVersion):
+        raise ValueError(f"{file.path} is not a PEM file with certificates") from None
+    # The parser skips what it cannot read, such as a certificate that is cut off. Each one has a
+    # first and a last line.
+    if content.count(b"CERTIFICATE-----") != 2 * len(certificates):
+        message = f"{file.path} is not a PEM file with certificates, each of them whole"
+        raise ValueError(message)
+    return certificates
+
+
+def _content(file: PemFile) -> bytes:
+    if file.problem:
+        raise ValueError(f"{file.path} is not a file this process can read ({file.problem})")
+    return file.content
 
 
 def _first_end(certificates: list[x509.Certificate]) -> float:
@@ -104,65 +134,7 @@ def _pem(certificates: list[x509.Certificate]) -> bytes:
     )
 
 
-@contextlib.contextmanager
-def named(file: PemFile) -> Iterator[None]:
-    """Add the name of the file to the reason why it cannot be used."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{file.path} is not {error}") from None
-
-
-def chain(file: PemFile) -> list[x509.Certificate]:
-    """Return the certificates in a file, or raise ValueError: none, or not all are whole."""
-    content = _content(file)
-    try:
-        certificates = x509.load_pem_x509_certificates(content)
-    except (ValueError, x509.InvalidVersion):
-        raise ValueError("a PEM file with certificates") from None
-    # The parser skips what it cannot read, such as a certificate that is cut off. Each one has a
-    # first and a last line.
-    if content.count(b"CERTIFICATE-----") != 2 * len(certificates):
-        raise ValueError("a PEM file with certificates, each of them whole")
-    return certificates
-
-
-def private_key(file: PemFile, certificate: x509.Certificate) -> bytes:
-    """Return the content of a file with the key of a certificate, or raise ValueError."""
-    content = _content(file)
-    try:
-        key = serialization.load_pem_private_key(content, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        # Not chained: causes may show the content of the file.
-        raise ValueError("a PEM file with an unencrypted private key") from None
-    # The certificate may have a kind of key that no server supports.
-    with contextlib.suppress(ValueError, UnsupportedAlgorithm):
-        if key.public_key() == certificate.public_key():
-            return content
-    raise ValueError("the key of the first certificate in the certificate's file")
-
-
-def _content(file: PemFile) -> bytes:
-    if file.problem:
-        raise ValueError(f"a file this process can read ({file.problem})")
-    return file.content
-
-
-Server = Literal["grpc", "http"]
-
-
-def require_served(server: Server, certificate: Certificate) -> None:
-    """Raise ValueError if this server cannot show a certificate, or OpenSSL finds it too weak."""
-    try:
-        certificate.context()
-    except OSError as error:  # ssl.SSLError is one
-        why = getattr(error, "reason", None) or error.strerror
-        raise ValueError(f"a certificate that OpenSSL takes with its key ({why})") from None
-    if server == "grpc":
-        _try_grpc(certificate)
-
-
-def _try_grpc(certificate: Certificate) -> None:
+def _is_taken_by_grpc(certificate: Certificate) -> bool:
     """Open a port as the server would, on a random abstract socket; this takes 2 ms.
 
     The library writes the reason to its own log. It closes the port of a server only if that was
@@ -180,8 +152,7 @@ def _try_grpc(certificate: Certificate) -> None:
         server.add_secure_port(f"unix-abstract:{secrets.token_hex(16)}", credentials)
         server.start()
     except RuntimeError:
-        expected = "such as RSA of 2048 bits or ECDSA on P-256"
-        message = f"a certificate that gRPC's library takes with its key, {expected}"
-        raise ValueError(message) from None
+        return False
     finally:
         server.stop(None).wait()
+    return True

@@ -6,7 +6,6 @@ of servers and libraries are made safe for logs and answers.
 
 import asyncio
 import contextlib
-import os
 import ssl
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -127,55 +126,37 @@ class Client:
             for lock in held_locks:
                 lock.release()
 
-    async def get(
+    async def fetch(
         self,
         url: str,
+        body: Mapping[str, str] | bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
         server_name: str | None = None,
         limit_bytes: int | None = None,
     ) -> Answer:
-        """Get `url`, or raise SourceError if there is no whole answer.
+        """Get `url`, or post a form or a text, which can be too long for a URL.
 
         Args:
             url: the whole URL.
+            body: what to post; None: get.
+            headers: additional headers.
             server_name: the name that the server's certificate has to be for; None: the URL's.
             limit_bytes: limit of this answer, below that of all.
-        """
-        return await self._request("GET", url, server_name, limit_bytes)
 
-    async def post(
-        self,
-        url: str,
-        body: Mapping[str, str] | bytes,
-        headers: Mapping[str, str] | None = None,
-        server_name: str | None = None,
-        limit_bytes: int | None = None,
-    ) -> Answer:
-        """Send a form or a text, which can be too long for a URL, with additional headers.
-
-        The other arguments, and the errors, are those of `get`.
+        Raises:
+            errors.SourceError: there is no whole answer.
         """
         content: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
-        return await self._request(
-            "POST", url, server_name, limit_bytes, headers=headers, **content
-        )
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._client.aclose()
-
-    async def _request(
-        self,
-        method: str,
-        url: str,
-        server_name: str | None,
-        limit_bytes: int | None,
-        **httpx_arguments: Any,  # noqa: ANN401 - httpx's
-    ) -> Answer:
         extensions = {} if server_name is None else {"sni_hostname": server_name}
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 request = self._client.build_request(
-                    method, url, extensions=extensions, **httpx_arguments
+                    "GET" if body is None else "POST",
+                    url,
+                    headers=headers,
+                    extensions=extensions,
+                    **content,
                 )
                 request.headers["Accept-Encoding"] = "gzip"
                 return await self._send(request, limit_bytes or self._max_response_bytes)
@@ -196,6 +177,10 @@ class Client:
             raise errors.SourceUnreachableError(f"no usable URL: {error_text(error)}") from error
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             raise errors.SourceUnreachableError(error_text(error)) from error
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
 
     async def _send(self, request: httpx.Request, limit_bytes: int) -> Answer:
         response = await self._client.send(request, stream=True)
@@ -227,18 +212,14 @@ class Client:
 def of_one_server(
     url: str, token: Callable[[], str] | None, ca_file: Path | None, timeout_seconds: float
 ) -> Client:
-    """Return a client for people's requests to one server; the environment's proxies are used.
+    """Return a client for people's requests to the server of a URL, by the environment's proxies.
 
-    Args:
-        url: any URL of the server.
-        token: returns the bearer token to send; None: none.
-        ca_file: PEM file with the CAs to trust instead of the system's; None: the system's.
-        timeout_seconds: limit of a request.
+    Without a `ca_file` the system's CAs are trusted.
 
     Raises:
         errors.SourceUnreachableError: the environment names a proxy that no request can go through.
     """
-    if mistakes := proxies.mistakes(os.environ):
+    if mistakes := proxies.mistakes():
         raise errors.SourceUnreachableError("; ".join(mistakes))
     return Client(
         timeout_seconds=timeout_seconds,

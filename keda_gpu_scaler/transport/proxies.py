@@ -1,4 +1,4 @@
-"""The HTTP proxies that the environment names.
+"""The HTTP proxies that the environment names, read as Python's own urllib reads them.
 
 httpx can read these variables, but it ends the process with an error over some values and spares no
 networks. So its clients are made without the environment, and their proxy comes from here.
@@ -6,27 +6,25 @@ networks. So its clients are made without the environment, and their proxy comes
 
 import ipaddress
 import os
-from collections.abc import Mapping
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
 
 import httpx
 
-_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-_SCHEMES = ("http", "https")
 
-
-def mistakes(environ: Mapping[str, str]) -> list[str]:
+def mistakes() -> list[str]:
     """Return a sentence for each variable that names a proxy that no request can go through.
 
     Of the proxy only the scheme is shown, and nothing before an `@`: it may be a password.
     """
-    variables = _variables(environ)
-    if "*" in _exceptions(variables):
+    proxies = getproxies_environment()
+    if proxies.get("no") == "*":
         return []
     sentences = []
-    for variable, (name, value) in variables.items():
-        url = _with_scheme(value)
-        if variable != "no_proxy" and not _is_proxy(url):
+    for kind in ("all", "http", "https"):
+        if kind in proxies and not _is_proxy(url := _with_scheme(proxies[kind])):
+            variable = f"{kind}_proxy"
+            name = variable if variable in os.environ else variable.upper()
             scheme = url.partition("://")[0].rpartition("@")[2]
             sentences.append(
                 f"{name}: {scheme}://…; expected an HTTP proxy such as http://proxy:3128, "
@@ -37,41 +35,26 @@ def mistakes(environ: Mapping[str, str]) -> list[str]:
 
 def of(url: str) -> str | None:
     """Return the proxy for requests to a URL; None: there is none for it."""
-    variables = _variables(os.environ)
+    proxies = getproxies_environment()
     try:
         target = urlsplit(url)
     except ValueError:  # the request fails and says why
         return None
-    if any(_is_exception(target, entry) for entry in _exceptions(variables)):
+    proxy = proxies.get(target.scheme) or proxies.get("all")
+    networks = proxies.get("no", "").split(",")
+    if proxy is None or any(_is_in(target.hostname or "", network) for network in networks):
         return None
-    _, proxy = variables.get(f"{target.scheme}_proxy") or variables.get("all_proxy") or ("", "")
-    return _with_scheme(proxy) if proxy else None
+    if proxy_bypass(target.netloc.rpartition("@")[2], proxies):
+        return None
+    return _with_scheme(proxy)
 
 
-def _variables(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return name and value of each variable that counts: one in lower case wins, even if empty."""
-    variables: dict[str, tuple[str, str]] = {}
-    for name, value in sorted(environ.items(), key=lambda item: item[0].endswith("_proxy")):
-        if name.lower() in _VARIABLES and (value or name.endswith("_proxy")):
-            variables[name.lower()] = name, value
-    return {variable: (name, value) for variable, (name, value) in variables.items() if value}
-
-
-def _exceptions(variables: Mapping[str, tuple[str, str]]) -> list[str]:
-    """Return the hosts and networks in NO_PROXY."""
-    _, entries = variables.get("no_proxy", ("", ""))
-    return [entry.strip() for entry in entries.split(",")]
-
-
-def _is_exception(target: SplitResult, entry: str) -> bool:
-    host, host_and_port = target.hostname or "", target.netloc.rpartition("@")[2].lower()
+def _is_in(host: str, network: str) -> bool:
     try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
+        parsed_network = ipaddress.ip_network(network.strip().strip("[]"), strict=False)
+        return ipaddress.ip_address(host) in parsed_network
     except ValueError:  # one of the two is a name
-        name = entry.lower().lstrip(".")
-        if name in ("", "*"):
-            return name == "*"
-        return f".{host}".endswith(f".{name}") or f".{host_and_port}".endswith(f".{name}")
+        return False
 
 
 def _with_scheme(text: str) -> str:
@@ -83,4 +66,4 @@ def _is_proxy(text: str) -> bool:
         url = httpx.URL(text)
     except httpx.InvalidURL:
         return False
-    return url.scheme in _SCHEMES and bool(url.host)
+    return url.scheme in ("http", "https") and bool(url.host)

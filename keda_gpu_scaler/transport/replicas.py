@@ -7,9 +7,8 @@ address is its own: it can ask itself.
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx
 
@@ -25,21 +24,13 @@ an alert is waiting."""
 _STATUSES = {401: "it has another token", 404: "it has no webhook"}
 
 
-class Replies(NamedTuple):
-    """What all replicas answered, by their URLs."""
-
-    bodies: Mapping[str, bytes | bytearray]
-    troubles: Mapping[str, str | None]
-    """Why a replica could not be reached, or a name has none; None: it was reached."""
-
-
 class Replicas:
     """The other replicas of the scaler, as far as the operator named them."""
 
     def __init__(
         self,
         targets: Sequence[str],
-        token: Callable[[], str],
+        token: Callable[[], str] | None,
         *,
         ca_file: Path | None = None,
         look_up: resolver.LookUp = resolver.look_up,
@@ -48,7 +39,8 @@ class Replicas:
 
         Args:
             targets: the addresses, as the operator wrote them; empty: there is only this replica.
-            token: returns the current token, or raises SettingsError.
+            token: returns the current token, or raises SettingsError; None: none is needed, since
+                there are no targets.
             ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
             look_up: finds the addresses of one name.
         """
@@ -62,7 +54,9 @@ class Replicas:
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )
         self._client = Client(
-            timeout_seconds=REQUEST_SECONDS, auth=Bearer(token), verify=self._trust
+            timeout_seconds=REQUEST_SECONDS,
+            auth=None if token is None else Bearer(token),
+            verify=self._trust,
         )
 
     def trust_anew(self) -> None:
@@ -74,30 +68,28 @@ class Replicas:
             with contextlib.suppress(OSError):  # it may be half written; it is read again later
                 self._trust.load_verify_locations(self._ca_file)
 
-    async def ask(self, limit_bytes: int, body: bytes | None = None) -> Replies:
+    async def ask(
+        self, limit_bytes: int, body: bytes | None = None
+    ) -> dict[str, bytes | bytearray | str]:
         """Send all replicas the same request at the same time: post JSON, or get what they have.
 
-        `limit_bytes` is the limit of each answer.
+        Return the answer of each one by its URL, or the reason why it could not be reached, or why
+        a target has no URL. `limit_bytes` is the limit of each answer.
         """
         lookups = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
-        troubles, names = dict[str, str | None](), dict[str, str]()
+        reasons, names = dict[str, str](), dict[str, str]()
         for target, result in zip(self.targets, await asyncio.gather(*lookups), strict=True):
-            urls = result
-            if isinstance(urls, str):
-                troubles[target] = urls
-                urls = self._resolver.last_known(target)
+            addresses = result
+            if isinstance(addresses, str):
+                reasons[target] = addresses
+                addresses = self._resolver.last_known(target)
             # Certificates are for the name, not for its addresses.
             name = httpx.URL(target.removeprefix(resolver.DNS_PREFIX)).host
-            names |= dict.fromkeys(urls, name)
-        replicas = sorted(names)
-        requests = (self._request(url, names[url], limit_bytes, body) for url in replicas)
-        bodies = dict[str, bytes | bytearray]()
-        for url, reply in zip(replicas, await asyncio.gather(*requests), strict=True):
-            if isinstance(reply, str):
-                troubles[url] = reply
-            else:
-                troubles[url], bodies[url] = None, reply
-        return Replies(bodies, troubles)
+            names |= dict.fromkeys(addresses, name)
+        urls = sorted(names)
+        requests = (self._request(url, names[url], limit_bytes, body) for url in urls)
+        answers = await asyncio.gather(*requests)
+        return {**reasons, **dict(zip(urls, answers, strict=True))}
 
     async def close(self) -> None:
         """Close every connection."""
@@ -107,14 +99,15 @@ class Replicas:
     async def _request(
         self, replica_url: str, server_name: str, limit_bytes: int, body: bytes | None
     ) -> bytes | bytearray | str:
-        """Return what a replica answers, or why it could not be reached."""
         url = replica_url + _PATH
         try:
-            if body is None:
-                answer = await self._client.get(url, server_name, limit_bytes)
-            else:
-                headers = {"content-type": "application/json"}
-                answer = await self._client.post(url, body, headers, server_name, limit_bytes)
+            answer = await self._client.fetch(
+                url,
+                body,
+                {} if body is None else {"content-type": "application/json"},
+                server_name=server_name,
+                limit_bytes=limit_bytes,
+            )
         except errors.SourceError as error:
             return str(error)
         if httpx.codes.is_success(answer.status):

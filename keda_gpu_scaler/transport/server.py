@@ -6,11 +6,10 @@ those of the kubelet's probes among them. Here the connections that wait longest
 
 import asyncio
 import contextlib
-import functools
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -36,20 +35,26 @@ class Bounds(NamedTuple):
     """Answers take milliseconds; after this time only clients are left that do not read."""
 
 
-class Server(uvicorn.Server):
-    """Uvicorn without its own signal handlers, and with limits on connections.
-
-    `certificate` returns the current certificate and is called at each handshake; None: no TLS.
-    """
+class HttpServer(uvicorn.Server):
+    """An HTTP server that starts once and stops once."""
 
     def __init__(
         self,
         app: Starlette,
-        bounds: Bounds,
+        host: str,
+        port: int,
         certificate: "Callable[[], Certificate] | None" = None,
+        bounds: Bounds = Bounds(),  # noqa: B008 - an immutable value
     ) -> None:
+        """Prepare the server; `start` begins to listen.
+
+        An empty host is every address of this machine, and port 0 takes a free one. `certificate`
+        returns the current certificate and is called at each handshake; None: no TLS.
+        """
         config = uvicorn.Config(
             app,
+            host,
+            port,
             http="h11",
             ws="none",
             lifespan="off",
@@ -64,6 +69,32 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._bounds = bounds
         self._since: dict[tuple[H11Protocol, RequestResponseCycle | None], float] = {}
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Listen and serve; return the port, or raise SettingsError if it cannot listen."""
+        host, port = self.config.host, self.config.port
+        try:
+            listener = _listening_socket(host, port)
+        except OSError as error:
+            where = f"port {port} of {host or 'any address'}"
+            reason = error.strerror or error
+            raise errors.SettingsError(f"cannot listen on {where}: {reason}") from error
+        self._serving = asyncio.create_task(self.serve([listener]), name="http")
+        self._serving.add_done_callback(lambda _: listener.close())
+        return int(listener.getsockname()[1])
+
+    async def ended(self) -> BaseException | None:
+        """Wait until the server has ended; return the error that ended it, if any."""
+        if self._serving is None:
+            return None
+        await asyncio.wait({self._serving})
+        return None if self._serving.cancelled() else self._serving.exception()
+
+    async def stop(self) -> None:
+        """Take no more connections and finish the answers in progress."""
+        self.should_exit = True
+        await self.ended()
 
     async def on_tick(self, counter: int) -> bool:
         """Cut connections that wait too long, and those that are too many.
@@ -92,86 +123,13 @@ class Server(uvicorn.Server):
 def _tls_context(certificate: "Callable[[], Certificate]") -> ssl.SSLContext:
     """Return a context that shows the current certificate in each handshake."""
 
-    @functools.lru_cache(maxsize=1)
-    def context_of(current: "Certificate") -> ssl.SSLContext:
-        return current.context()
-
     def show(client: ssl.SSLObject, _server_name: str | None, _context: ssl.SSLContext) -> None:
-        client.context = context_of(certificate())
+        client.context = certificate().context
 
-    context = certificate().context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # OpenSSL calls it for clients that send no name as well.
     context.sni_callback = show
     return context
-
-
-class HttpServer:
-    """An HTTP server that starts once and stops once."""
-
-    def __init__(
-        self,
-        app: Starlette,
-        host: str,
-        port: int,
-        certificate: "Callable[[], Certificate] | None" = None,
-        bounds: Bounds = Bounds(),  # noqa: B008 - an immutable value
-    ) -> None:
-        """Prepare the server; `start` begins to listen.
-
-        An empty host is every address of this machine, and port 0 takes a free one. With a
-        `certificate`, as in `Server`, the port speaks TLS only.
-        """
-        self._server = Server(app, bounds, certificate)
-        self._host, self._port = host, port
-        self._listener: socket.socket | None = None
-        self._serving: asyncio.Task[None] | None = None
-
-    async def start(self) -> int:
-        """Listen and serve; return the port, or raise SettingsError if it cannot listen."""
-        try:
-            self._listener = _Listener(fileno=_listening_socket(self._host, self._port).detach())
-        except OSError as error:
-            where = f"port {self._port} of {self._host or 'any address'}"
-            reason = error.strerror or error
-            raise errors.SettingsError(f"cannot listen on {where}: {reason}") from error
-        port = int(self._listener.getsockname()[1])
-        self._serving = asyncio.create_task(self._server.serve([self._listener]), name="http")
-        return port
-
-    async def ended(self) -> BaseException | None:
-        """Wait until the server has ended; return the error that ended it, if any."""
-        if self._serving is None:
-            return None
-        await asyncio.wait({self._serving})
-        return None if self._serving.cancelled() else self._serving.exception()
-
-    async def stop(self) -> None:
-        """Take no more connections and finish the answers in progress."""
-        self._server.should_exit = True
-        await self.ended()
-        if self._listener is not None:
-            self._listener.close()
-
-
-class _Listener(socket.socket):
-    """A listening socket that fails once at a time when no file descriptor is left.
-
-    After a failure asyncio goes on to accept, up to 2,048 times at once; for each failure it writes
-    a line and sets a timer to try again. Within seconds it would do nothing else.
-    """
-
-    _has_failed = False
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection; after a failure, say first that there is none."""
-        if self._has_failed:
-            self._has_failed = False
-            raise BlockingIOError
-        try:
-            return super().accept()
-        except OSError as error:
-            self._has_failed = not isinstance(error, BlockingIOError)
-            raise
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:

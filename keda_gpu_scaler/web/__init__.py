@@ -59,11 +59,8 @@ def create_app(  # noqa: PLR0913 - the composition root's values
     if shown is not None:
         guarded = [*guarded, *triggers.routes(shown), *status.routes(shown)]
     if token is not None:
-        for_namespaces = None
-        if allowed is not None:
-            confined_app = Starlette(routes=_confined_routes(guarded))
-            for_namespaces = authentication.Confined(allowed, confined_app)
-        guard = authentication.Guard(Starlette(routes=guarded), token, for_namespaces)
+        confined_app = Starlette(routes=_confined_routes(guarded))
+        guard = authentication.Guard(Starlette(routes=guarded), token, allowed, confined_app)
         guarded = [Mount("/", guard)]
     return Starlette(routes=[*open_routes, *guarded])
 

@@ -6,9 +6,11 @@ The same message twice changes nothing. So all usable alerts of a message are ta
 names the others. Alerts from another replica are not passed on.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -23,6 +25,8 @@ from keda_gpu_scaler.transport import authentication
 
 _METHODS = ["POST", "PUT"]
 """Grafana can be configured to use either."""
+READ_AT_ONCE = 16
+"""How many bodies are read at a time; others wait for their turn."""
 TOKEN = "the webhook's token"  # noqa: S105 - what it is called
 OFF = (
     "there is no webhook: set KEDA_GPU_SCALER_WEBHOOK_TOKEN or KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE "
@@ -40,8 +44,10 @@ class Webhook:
     broadcast: Callable[[Sequence[AlertRecord]], Awaitable[None]]
     """Tells the other replicas, within a time limit, and never fails."""
     observe: facts.Observer
-    bodies: authentication.Bodies = field(default_factory=authentication.Bodies)
-    """Reads the bodies of all requests."""
+    body_seconds: float = authentication.BODY_SECONDS
+    """The longest time for the body of a request."""
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
+    """Held while a body is in memory: what it says takes several times as much."""
 
 
 def routes(hook: Webhook | None) -> list[Route]:
@@ -53,9 +59,8 @@ def routes(hook: Webhook | None) -> list[Route]:
         # The result is a fact in every case.
         try:
             authentication.admit(request, hook.token, TOKEN)
-            async with hook.bodies.read(request) as body:
-                notification = _parse(authentication.decoded(body), request)
-                status, text = await _store(hook, notification)
+            notification = await _read(hook, request)
+            status, text = await _store(hook, notification)
         except HTTPException as error:
             hook.observe(facts.Notified("unknown", error.status_code, error.detail))
             raise
@@ -66,12 +71,17 @@ def routes(hook: Webhook | None) -> list[Route]:
     return [Route(path, receive, methods=_METHODS) for path in paths]
 
 
-def _parse(payload: object, request: Request) -> Notification:
+async def _read(hook: Webhook, request: Request) -> Notification:
     path = request.path_params
-    try:
-        return read_notification(payload, scaled_object(**path) if path else None)
-    except errors.RequestError as error:
-        raise HTTPException(400, str(error)) from error
+    async with hook.reading:
+        body = await authentication.read_body(request, seconds=hook.body_seconds)
+        try:
+            payload = orjson.loads(body)
+            return read_notification(payload, scaled_object(**path) if path else None)
+        except orjson.JSONDecodeError as error:
+            raise HTTPException(400, f"expected a body of JSON: {error}") from error
+        except errors.RequestError as error:
+            raise HTTPException(400, str(error)) from error
 
 
 async def _store(hook: Webhook, notification: Notification) -> tuple[int, str]:
@@ -109,7 +119,8 @@ def replica_routes(hook: Webhook | None) -> list[Route]:
 
     async def learn(request: Request) -> Response:
         admitted = _admitted(hook, request)
-        async with admitted.bodies.read(request, BROADCAST_BYTES) as body:
+        async with admitted.reading:
+            body = await authentication.read_body(request, BROADCAST_BYTES, admitted.body_seconds)
             try:
                 admitted.alerts.merge(read_records(body))
             except errors.RequestError as error:

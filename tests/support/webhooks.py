@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport import authentication
 from tests.support.clocks import Clock
 
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
@@ -61,7 +60,7 @@ async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
             hook.secret,
             hook.broadcast,
             hook.seen.append,
-            authentication.Bodies(hook.body_seconds),
+            hook.body_seconds,
         )
     app = web.create_app(CollectorRegistry(), lambda: True, stands_on)
     server = web.HttpServer(app, "127.0.0.1", 0)

@@ -3,14 +3,14 @@
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import httpx
 import pytest
 
-from keda_gpu_scaler.alerts import AlertRecord
+from keda_gpu_scaler.web.webhook import READ_AT_ONCE
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.webhooks import TOKEN, Hook, serving
 
@@ -89,29 +89,22 @@ async def test_a_body_may_have_a_mebibyte() -> None:
     assert larger.text.startswith(f"expected at most {MIB} bytes")
 
 
-async def test_bodies_that_are_not_answered_yet_are_bounded_together() -> None:
-    class Waiting(Hook):
-        """Its other replicas answer once they are let go."""
-
-        go = asyncio.Event()
-
-        async def broadcast(self, records: Sequence[AlertRecord]) -> None:
-            await self.go.wait()
-            await super().broadcast(records)
-
-    hook = Waiting()
-    large = group(alert(annotations={"summary": "x" * (MIB - 2000)}))
-    async with serving(hook) as client:
-        open_requests = [
-            asyncio.create_task(client.post("/webhook", json=large)) for _ in range(17)
+async def test_bodies_are_read_a_few_at_a_time_and_others_wait_for_their_turn() -> None:
+    async with serving(Hook()) as client, contextlib.AsyncExitStack() as stack:
+        slow = [
+            await stack.enter_async_context(sending(client, "content-length: 1"))
+            for _ in range(READ_AT_ONCE)
         ]
-        (refused,), waiting = await asyncio.wait(open_requests, return_when="FIRST_COMPLETED")
-        hook.go.set()
-        answers = await asyncio.gather(*waiting)
-        later = await client.post("/webhook", json=large)
-    assert (await refused).status_code == 503
-    assert (await refused).text == "too many requests at once: send it again later"
-    assert [answer.status_code for answer in [*answers, later]] == [200] * 17
+        waiting = asyncio.create_task(client.post("/webhook", json=group(alert())))
+        for _, writer in slow:
+            await writer.drain()
+        while not waiting.done():
+            reader, writer = slow.pop()
+            assert (await client.get("/healthz")).status_code == 200
+            writer.write(b"{")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+            await asyncio.wait({waiting}, timeout=0.1)
+        assert (await waiting).status_code == 200
 
 
 @asynccontextmanager

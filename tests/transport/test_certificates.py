@@ -16,7 +16,6 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.certificates import Server, judge, read_pem
-from keda_gpu_scaler.transport.certificates import chain as certificates_in
 from tests.support.certificates import (
     DAY,
     HOST,
@@ -34,6 +33,9 @@ from tests.support.processes import until
 
 AUTHORITY = trustme.CA()
 FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
+
+
+OPENSSL = "a certificate that OpenSSL takes with the key in {} ({})"
 
 
 class Followed:
@@ -109,7 +111,7 @@ def test_a_pair_that_is_half_written_changes_nothing_and_is_reported_once(
     (refused,) = followed.stated[1:]
     assert refused == facts.CertificateRefused(
         "grpc",
-        f"{followed.pair.key} is not the key of the first certificate in the certificate's file",
+        f"{followed.pair.cert} is not {OPENSSL.format(followed.pair.key, 'KEY_VALUES_MISMATCH')}",
     )
     followed.pair.key.write_bytes(key_of(SECOND))
     assert followed.shown() == chain(SECOND)
@@ -129,7 +131,6 @@ def test_files_that_return_as_they_were_are_reported_as_loaded_again(followed: F
     ]
 
 
-OPENSSL = "a certificate that OpenSSL takes with its key ({})"
 GRPC = (
     "a certificate that gRPC's library takes with its key, such as RSA of 2048 bits or "
     "ECDSA on P-256"
@@ -141,9 +142,9 @@ ED448 = ed448.Ed448PrivateKey.generate()
 @pytest.mark.parametrize(
     ("server", "made", "reason"),
     [
-        ("http", under_a_weak_ca(), OPENSSL.format("CA_KEY_TOO_SMALL")),
-        ("grpc", under_a_weak_ca(), OPENSSL.format("CA_KEY_TOO_SMALL")),
-        ("grpc", (self_signed(WEAK), pem(WEAK)), OPENSSL.format("EE_KEY_TOO_SMALL")),
+        ("http", under_a_weak_ca(), OPENSSL.format("{key}", "CA_KEY_TOO_SMALL")),
+        ("grpc", under_a_weak_ca(), OPENSSL.format("{key}", "CA_KEY_TOO_SMALL")),
+        ("grpc", (self_signed(WEAK), pem(WEAK)), OPENSSL.format("{key}", "EE_KEY_TOO_SMALL")),
         ("grpc", for_agreement_only(), GRPC),
         ("grpc", (self_signed(ED448), pem(ED448)), GRPC),
     ],
@@ -154,7 +155,7 @@ def test_a_certificate_that_a_library_refuses_is_not_shown(
     stated: list[facts.Fact] = []
     pair = write(tmp_path, FIRST)
     files = CertificateFiles(server, *pair, None, stated.append)
-    before = files.current()
+    before, reason = files.current(), reason.format(key=pair.key)
     for path, content in zip(pair, made, strict=True):
         path.write_bytes(content)
     assert files.current() is before
@@ -199,10 +200,9 @@ def test_a_bundle_that_is_cut_off_within_a_certificate_changes_nothing(
     ],
     ids=["text around it", "a key beside it", "the old name"],
 )
-def test_a_bundle_may_hold_other_things(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "ca.crt"
-    file.write_bytes(content)
-    assert len(certificates_in(read_pem(file))) == 2
+def test_a_bundle_may_hold_other_things(followed: Followed, content: bytes) -> None:
+    followed.ca.write_bytes(content)
+    assert followed.files.current().client_ca == BUNDLE
 
 
 @pytest.mark.parametrize(
@@ -213,11 +213,14 @@ def test_a_bundle_may_hold_other_things(tmp_path: Path, content: bytes) -> None:
     ],
     ids=["of another kind", "without an end"],
 )
-def test_a_certificate_that_would_be_left_out_is_refused(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "ca.crt"
-    file.write_bytes(content)
-    with pytest.raises(ValueError, match="a PEM file with certificates"):
-        certificates_in(read_pem(file))
+def test_a_certificate_that_would_be_left_out_is_refused(
+    followed: Followed, content: bytes
+) -> None:
+    followed.ca.write_bytes(content)
+    assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes()
+    (refused,) = followed.stated[1:]
+    assert isinstance(refused, facts.CertificateRefused)
+    assert f"{followed.ca} is not a PEM file with certificates" in refused.reason
 
 
 @given(cut=st.data())
@@ -233,7 +236,7 @@ def test_no_part_of_new_files_is_ever_shown(
             cut.draw(names).write_bytes(b"")
         shown = followed.files.current()
         assert shown.chain in (chain(FIRST), chain(SECOND))
-        shown.context()  # OpenSSL refuses a key that is not the certificate's
+        _ = shown.context  # OpenSSL refuses a key that is not the certificate's
 
 
 def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> None:
@@ -243,7 +246,7 @@ def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> N
     file = tmp_path / "tls.crt"
     file.write_bytes(chain(own) + chain(between))
     pair = write(tmp_path, own, "own")
-    assert judge(read_pem(file), read_pem(pair.key)).expires_at == soon.timestamp()
+    assert judge("http", read_pem(file), read_pem(pair.key)).expires_at == soon.timestamp()
 
 
 @pytest.mark.parametrize("server", ["grpc", "http"])
@@ -284,13 +287,13 @@ ELLIPTIC, UNKNOWN = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a86
         ("tls.crt", chain(FIRST)[:-40], "a PEM file with certificates"),
         ("tls.crt", odd(VERSION_3, VERSION_6), "a PEM file with certificates"),
         ("ca.crt", b"none", "a PEM file with certificates"),
-        ("tls.key", chain(FIRST), "a PEM file with an unencrypted private key"),
+        ("tls.key", chain(FIRST), OPENSSL.format("{key}", "no unencrypted key in PEM")),
         (
             "tls.key",
             pem(ed25519.Ed25519PrivateKey.generate(), b"secret"),
-            "a PEM file with an unencrypted private key",
+            OPENSSL.format("{key}", "no unencrypted key in PEM"),
         ),
-        ("tls.key", key_of(SECOND), "the key of the first certificate in the certificate's file"),
+        ("tls.key", key_of(SECOND), OPENSSL.format("{key}", "KEY_VALUES_MISMATCH")),
     ],
 )
 def test_without_a_certificate_there_is_no_start(
@@ -302,8 +305,11 @@ def test_without_a_certificate_there_is_no_start(
     (tmp_path / file).write_bytes(content)
     with pytest.raises(errors.SettingsError) as caught:
         CertificateFiles("grpc", *pair, authorities, facts.ignore)
-    reason = f"{tmp_path / file} is not {expected}"
-    assert str(caught.value) == f"no certificate to serve with: {reason}"
+    wrong = authorities if file == authorities.name else pair.cert
+    assert str(caught.value) == (
+        "KEDA_GPU_SCALER_GRPC_CERT_FILE: no certificate to serve with: "
+        f"{wrong} is not {expected.format(key=pair.key)}"
+    )
 
 
 DER = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
@@ -323,7 +329,9 @@ def test_no_damage_in_a_file_keeps_a_certificate_from_its_server(
 def test_a_certificate_of_an_unknown_kind_has_no_key(tmp_path: Path) -> None:
     pair = write(tmp_path, FIRST)
     pair.cert.write_bytes(odd(ELLIPTIC, UNKNOWN))
-    with pytest.raises(errors.SettingsError, match=r"tls.key is not the key of the first cert"):
+    with pytest.raises(
+        errors.SettingsError, match=r"a certificate that OpenSSL takes with the key"
+    ):
         CertificateFiles("grpc", *pair, None, facts.ignore)
 
 
@@ -368,5 +376,5 @@ async def test_no_file_stays_open_after_a_rotation(followed: Followed, tmp_path:
 
 
 def test_the_context_of_an_http_server_takes_tls_1_2_and_newer(followed: Followed) -> None:
-    context = followed.files.current().context()
+    context = followed.files.current().context
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2

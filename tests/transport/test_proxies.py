@@ -2,7 +2,8 @@
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -18,14 +19,27 @@ TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Made once: it takes longer than all else here."""
 
 
-def proxy_of(monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], url: str) -> str | None:
-    """Return the proxy of a URL in an environment without other proxies."""
+@contextmanager
+def environment(monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str]) -> Iterator[None]:
+    """Have these variables in the environment, without other proxies."""
     with monkeypatch.context() as changed:
         for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
             changed.delenv(name)
         for name, value in environ.items():
             changed.setenv(name, value)
+        yield
+
+
+def proxy_of(monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], url: str) -> str | None:
+    """Return the proxy of a URL in an environment without other proxies."""
+    with environment(monkeypatch, environ):
         return proxies.of(url)
+
+
+def mistakes(monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str]) -> list[str]:
+    """Return the mistakes in an environment without other proxies."""
+    with environment(monkeypatch, environ):
+        return proxies.mistakes()
 
 
 @pytest.mark.parametrize(
@@ -51,7 +65,6 @@ def test_the_scheme_of_a_url_decides_its_proxy(
     ("entries", "host", "is_spared"),
     [
         ("*", "a", True),
-        ("b, *", "a", True),
         ("", "a", False),
         ("b", "a", False),
         ("A.svc", "a.svc", True),
@@ -95,7 +108,7 @@ def test_no_proxy_spares_names_addresses_and_networks(
             ["ALL_PROXY: socks://…", "http_proxy: ftp://…"],
             id="two",
         ),
-        pytest.param({"ALL_PROXY": "socks://proxy:1080", "NO_PROXY": "a,*"}, [], id="none used"),
+        pytest.param({"ALL_PROXY": "socks://proxy:1080", "NO_PROXY": "*"}, [], id="none used"),
         pytest.param(
             {"HTTP_PROXY": "socks://a", "http_proxy": "http://a"}, [], id="lower case wins"
         ),
@@ -103,10 +116,10 @@ def test_no_proxy_spares_names_addresses_and_networks(
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(
-    environ: Mapping[str, str], named: list[str]
+    monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], named: list[str]
 ) -> None:
-    mistakes = proxies.mistakes(environ)
-    assert [mistake.partition(";")[0] for mistake in mistakes] == named
+    shown = mistakes(monkeypatch, environ)
+    assert [mistake.partition(";")[0] for mistake in shown] == named
 
 
 @pytest.mark.parametrize(
@@ -118,8 +131,8 @@ def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(
         f"{SECRET}@socks://proxy",
     ],
 )
-def test_the_password_of_a_proxy_is_not_shown(value: str) -> None:
-    (shown,) = proxies.mistakes({"HTTP_PROXY": value})
+def test_the_password_of_a_proxy_is_not_shown(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    (shown,) = mistakes(monkeypatch, {"HTTP_PROXY": value})
     assert SECRET not in shown
 
 
@@ -146,4 +159,4 @@ def test_whatever_httpx_cannot_use_is_a_mistake(
     try:
         httpx.AsyncClient(verify=TRUST, proxy=proxy, trust_env=False)
     except (ValueError, ImportError, httpx.InvalidURL):
-        assert proxies.mistakes(environ)
+        assert mistakes(monkeypatch, environ)

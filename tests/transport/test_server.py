@@ -5,12 +5,10 @@ import contextlib
 import itertools
 import socket
 import ssl
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-import httpx
 import pytest
 import trustme
 from starlette.applications import Starlette
@@ -288,48 +286,3 @@ async def test_silent_connections_with_tls_are_cut_as_well() -> None:
         connected(port, rotating.trusting()) as (reader, _),
     ):
         assert await ended(reader)
-
-
-# Without file descriptors
-
-
-WITHOUT_DESCRIPTORS = """
-import asyncio, logging, os, resource, sys
-from starlette.applications import Starlette
-from keda_gpu_scaler import web
-
-async def serve():
-    server = web.HttpServer(Starlette(), "127.0.0.1", 0)
-    port = await server.start()
-    taken = len(os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 1, taken + 1))
-    print(port, flush=True)
-    await server.ended()
-
-logging.basicConfig(format="%(name)s", stream=sys.stdout)
-asyncio.run(serve())
-"""
-"""Serves with two file descriptors left (one was open to count them), and prints whose lines."""
-
-
-@pytest.mark.slow
-async def test_without_file_descriptors_there_is_one_line_for_each_time_it_tries_again() -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", WITHOUT_DESCRIPTORS, stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(HANG_SECONDS):
-        try:
-            port = int(await process.stdout.readline())
-            async with contextlib.AsyncExitStack() as stack:
-                for _ in range(5):
-                    await stack.enter_async_context(connected(port))
-                assert await process.stdout.readline() == b"asyncio\n"
-            async with httpx.AsyncClient(trust_env=False, timeout=HANG_SECONDS) as client:
-                assert (await client.get(f"http://127.0.0.1:{port}")).status_code == 404
-        finally:
-            process.kill()
-        written = (await process.stdout.read()).splitlines()
-        await process.wait()
-    # It tries again after a second.
-    assert written.count(b"asyncio") < HANG_SECONDS

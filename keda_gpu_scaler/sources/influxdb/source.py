@@ -55,7 +55,7 @@ class _Endpoint:
         if self.settings.retention_policy is not None:
             form["rp"] = self.settings.retention_policy
         url = f"{self.settings.url}/query?{urlencode(form)}"
-        return await self.client.get(url, limit_bytes=self.limit_bytes)
+        return await self.client.fetch(url, limit_bytes=self.limit_bytes)
 
 
 class InfluxdbSource:

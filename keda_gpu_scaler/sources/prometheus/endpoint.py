@@ -72,7 +72,7 @@ class Endpoint:
                 url = f"{url}?{urlencode({parameter: self.namespace})}"
             if (header := self.settings.namespace_header) is not None:
                 headers[header] = self.namespace
-        return await self.client.post(url, form, headers, limit_bytes=self.limit_bytes)
+        return await self.client.fetch(url, form, headers, limit_bytes=self.limit_bytes)
 
 
 class RowQueryClient(QueryClient):

@@ -70,11 +70,11 @@ class Exporter:
         """
         was_connected, self._is_connected = self._is_connected, False
         try:
-            answer = await self._client.get(self._url)
+            answer = await self._client.fetch(self._url)
         except errors.SourceUnreachableError:
             if not was_connected:
                 raise
-            answer = await self._client.get(self._url)
+            answer = await self._client.fetch(self._url)
         self._is_connected = True
         return answer
 

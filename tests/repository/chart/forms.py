@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from annotated_types import Ge
@@ -63,6 +64,8 @@ def of(field: FieldInfo, *, required: bool = False) -> Part:
         required: it has to be set, so that an empty text is not let through.
     """
     marks = list(_marks(field))
+    if _is_path(field.annotation):
+        return {"type": "string"}
     if choices := [one for part in _parts(field.annotation) for one in _choices(part)]:
         return {"enum": choices}
     form = next((form for mark, form in _FORMS if mark in marks), None) or next(
@@ -101,6 +104,10 @@ def _parts(annotation: object) -> tuple[object, ...]:
     return (
         typing.get_args(annotation) if origin in {typing.Union, types.UnionType} else (annotation,)
     )
+
+
+def _is_path(annotation: object) -> bool:
+    return annotation is Path or any(map(_is_path, typing.get_args(annotation)))
 
 
 def _choices(part: object) -> Iterator[str]:
@@ -194,7 +201,6 @@ _FORMS: list[tuple[object, Part]] = [
                 "maximum": _LARGEST_WHOLE,
             },
         ),
-        (values.ReadableFile, {"type": "string"}),
     )
     for mark in typing.get_args(kind)[1:]
     if hasattr(mark, "func")

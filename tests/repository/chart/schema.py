@@ -57,17 +57,17 @@ def _forget_names(part: Part) -> None:
 
 
 def fields(model: type[BaseModel], start: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Yield every setting of a model by its name in the file, in the order of `names.rows`."""
+    """Yield every setting of a model by its name in the file, in the order of `names.describe`."""
     for field in model.model_fields.values():
         name = str(field.validation_alias)
-        if name in names.GROUPS:
-            yield from fields(names.GROUPS[name], f"{name}_")
+        if name in sources.KINDS:
+            yield from fields(sources.KINDS[name], f"{name}_")
         elif name not in ("type", "sources"):
             yield start + name, field
 
 
 def _settings() -> Part:
-    rows = [row for row in names.rows(process.Settings) if row.key != "config"]
+    rows = [row for row in names.describe() if row.key != "config"]
     named = {
         "type": "object",
         "propertyNames": {"pattern": forms.SOURCE_NAME},
@@ -91,7 +91,7 @@ def _by_kind() -> Iterator[Part]:
 def _source(kind: str) -> Part:
     model = sources.KINDS[kind]
     required = [name for name, field in model.model_fields.items() if field.is_required()]
-    properties = {"type": {"const": kind}, **_properties(model, names.rows(model), required)}
+    properties = {"type": {"const": kind}, **_properties(model, names.describe(model), required)}
     return {**_strict(properties), "required": ["type", *required]}
 
 

@@ -27,7 +27,8 @@ READ: Mapping[str, Mapping[str, Any]] = {
         "kubernetes": False,
         "grpc_cert_file": None,
         "http_cert_file": None,
-        "webhook": {"token_file": None, "peers": []},
+        "webhook_token_file": None,
+        "webhook_peers": [],
     },
     "mtls": MTLS,
     "cert-manager": MTLS,
@@ -54,7 +55,7 @@ READ: Mapping[str, Mapping[str, Any]] = {
     },
     "webhook": {
         "sources": {"default": {"username": "scaler", "database": "telegraf"}},
-        "webhook": {"peers": ["dns+https://keda-gpu-scaler.keda.svc:8080"]},
+        "webhook_peers": ["dns+https://keda-gpu-scaler.keda.svc:8080"],
         "http_cert_file": "/etc/keda-gpu-scaler/http-tls/tls.crt",
     },
     "everything": {
@@ -89,7 +90,7 @@ def _given(*keys: str) -> list[str]:
 
 def _secrets(model: type[BaseModel]) -> list[str]:
     """Name the settings of a model that hold a secret themselves, and not the name of a file."""
-    return [row.key for row in names.rows(model) if row.key.endswith(SECRET)]
+    return [row.key for row in names.describe(model) if row.key.endswith(SECRET)]
 
 
 def test_what_the_chart_decides_is_refused_among_the_settings_with_what_to_do() -> None:
