@@ -14,7 +14,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.sources import connection
 from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
-from keda_gpu_scaler.sources.scrape import exporter
+from keda_gpu_scaler.sources.scrape.source import fetch_page
 from keda_gpu_scaler.transport import client
 from tests.cli import test_serve as serve
 from tests.support import http_replies as web
@@ -138,13 +138,8 @@ async def test_exporters_are_scraped_through_the_proxy_unless_they_are_spared(
         target = f"{exporters.url}/metrics"
         for spared in ("", "127.0.0.1", "127.0.0.0/8", "10.0.0.0/8,x/y"):
             environ.setenv("NO_PROXY", spared)
-            asked = exporter.Exporter(
-                target,
-                ScrapeSettings(targets=(target,)),
-                ssl.create_default_context(),
-            )
-            assert await asked.samples()
-            await asked.close()
+            settings = ScrapeSettings(targets=(target,))
+            assert await fetch_page(target, settings, ssl.create_default_context()) == page
 
         assert len(exporters.requests) == 4
         assert proxy.requests == [f"GET {target} HTTP/1.1"] * 2
