@@ -130,8 +130,6 @@ class Alerts:
         self._clock, self._observe = clock, observe
         self._records: dict[Key, AlertRecord] = {}
         self._firing: dict[ScaledObject, dict[Key, AlertRecord]] = {}
-        self._ended: dict[Key, None] = {}
-        """A set that keeps its order: the alert that ended first is forgotten first."""
         self._listening: dict[ScaledObject, list[Callable[[], None]]] = {}
 
     def firing(self, scaled_object: ScaledObject) -> str | None:
@@ -177,10 +175,13 @@ class Alerts:
         return list(self._records.values())
 
     def expire(self) -> None:
-        """Forget alerts that were not mentioned for their lifetime; call it from time to time."""
-        since = self._clock() - self.lifetime_seconds
+        """Forget alerts that were not mentioned for their lifetime; call it from time to time.
+
+        A full store forgets those that ended as well, to have room for others.
+        """
+        since, is_full = self._clock() - self.lifetime_seconds, len(self._records) >= self.limit
         for record in self.records():
-            if record.newest_at <= since:
+            if record.newest_at <= since or (is_full and not record.fires):
                 self._forget(record)
 
     def _add(self, record: AlertRecord, now: float, source: str) -> bool:
@@ -193,9 +194,7 @@ class Alerts:
         if known is not None:
             record = merged(known, record)
         elif len(self._records) >= self.limit:
-            if not self._ended:
-                return False
-            self._forget(self._records[next(iter(self._ended))])
+            return False
         self._put(record, source)
         return True
 
@@ -205,17 +204,14 @@ class Alerts:
         self._records[record.key] = record
         if record.fires:
             self._firing.setdefault(record.key.scaled_object, firing)[record.key] = record
-            self._ended.pop(record.key, None)
         else:
             self._drop_firing(record)
-            self._ended.setdefault(record.key)
         if record.fires != fired_before:
             state = "it fires" if record.fires else "it is resolved"
             self._notify(record, f"{source} says that {state}", fires=record.fires)
 
     def _forget(self, record: AlertRecord) -> None:
         del self._records[record.key]
-        self._ended.pop(record.key, None)
         if self._drop_firing(record):
             lifetime = durations.text(self.lifetime_seconds)
             self._notify(record, f"no message has said for {lifetime} that it fires", fires=False)
