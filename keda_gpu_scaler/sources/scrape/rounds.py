@@ -43,9 +43,6 @@ class _Round(NamedTuple):
     points: int
     """The memory that it takes, in points."""
 
-    def is_good(self, targets: Iterable[Target]) -> bool:
-        return all(self.scrapes.get(target) is not None for target in targets)
-
 
 @dataclass(slots=True)
 class History:
@@ -62,11 +59,6 @@ class History:
     rounds: tuple[_Round, ...] = ()
     silent_since: Mapping[Target, float] = field(default_factory=dict)
     """The targets of the newest round that never answered, and since when they are listed."""
-
-    @property
-    def instants(self) -> tuple[float, ...]:
-        """The instants of all rounds."""
-        return tuple(round_.at for round_ in self.rounds)
 
     def add(self, at: float, scrapes: Scrapes) -> None:
         """Add the round of the instant `at`, and drop those that are too old or too much."""
@@ -156,7 +148,8 @@ class History:
         listed = self.rounds[-1].scrapes if self.rounds else {}
         if not listed or self.rounds[0].at > since:
             return False
-        return all(round_.is_good(listed) for round_ in self.rounds if round_.at >= since)
+        watched = [round_.scrapes for round_ in self.rounds if round_.at >= since]
+        return all(scrapes.get(target) for scrapes in watched for target in listed)
 
 
 def _rows(
