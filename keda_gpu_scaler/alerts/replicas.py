@@ -62,11 +62,7 @@ def written_records(records: Iterable[AlertRecord]) -> bytes:
 
 
 def read_records(body: bytes | bytearray) -> list[AlertRecord]:
-    """Return the records that another replica sent.
-
-    Raises:
-        errors.RequestError: they are not what a replica sends.
-    """
+    """Return the records that another replica sent, or raise RequestError if they are none."""
     try:
         return [_alert_record(record) for record in _DECODER.decode(body).alerts]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

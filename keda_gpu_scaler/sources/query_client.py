@@ -25,11 +25,7 @@ some of them."""
 
 
 def countable(number: float) -> float:
-    """Return the number if KEDA and the HPA can count with it.
-
-    Raises:
-        errors.SourceMalformedError: they cannot.
-    """
+    """Return the number, or raise SourceMalformedError if KEDA and the HPA cannot count with it."""
     if not demand.is_countable(number):
         message = f"{number:g} instead of a number from 0 to below 2^53"
         raise errors.SourceMalformedError(message)

@@ -57,11 +57,7 @@ LARGEST_GPUS = 20_000
 def read_series(
     rows: Iterable[Row], profile: str, signal: Signal
 ) -> tuple[tuple[Series, ...], int]:
-    """Return the GPU series among `rows`, and how many samples were refused as unbelievable.
-
-    Raises:
-        errors.SourceMalformedError: there are more GPUs than any cluster has.
-    """
+    """Return the GPU series among `rows`, and how many samples were refused as unbelievable."""
     candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
     for source in profiles.metric_sources(profile, signal):
         for metric in source.measure.metrics:

@@ -28,8 +28,7 @@ _POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
 def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, float]:
     """Return the ages of pods: each is as old as the oldest sample behind its numbers.
 
-    The rows are the ages of samples; one that names no pod is about all `pods`, which the query
-    shows.
+    A row that names no pod is about all `pods`, which the query shows.
     """
     ages: dict[PodKey | None, float] = {}
     for row in rows:
@@ -43,10 +42,9 @@ def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, floa
 def element_series(
     rows: Iterable[Row], namespaces: Collection[str]
 ) -> tuple[tuple[Series, ...], int, int]:
-    """Return the elements as series of GPUs, and the counts of those left out.
+    """Return the elements as series of GPUs, and two counts of what is left out.
 
-    Returns:
-        The series; how many numbers were refused; how many elements name no pod of `namespaces`.
+    They are the numbers that were refused, and the elements that name no pod of `namespaces`.
     """
     series: list[Series] = []
     refused = unmatched_elements = 0
