@@ -34,7 +34,7 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.sources import evaluation_times
-from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.sources.series import LARGEST_GPUS
 from keda_gpu_scaler.spec import durations
@@ -259,9 +259,8 @@ def source(
         timeout_seconds=60,
         max_response_bytes=LIMIT_BYTES,
     )
-    return PrometheusSource(
-        "default", settings, observe, clock, endpoint=Endpoint(settings, client)
-    )
+    queries = PrometheusClient("default", settings, client, observe, clock)
+    return PrometheusSource("default", settings, observe, clock, queries)
 
 
 class Prometheus(httpx.AsyncBaseTransport):

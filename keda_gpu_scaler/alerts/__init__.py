@@ -1,9 +1,5 @@
 """Which alerts fire for which ScaledObject, as far as this process was told.
 
-    notifications  messages of Alertmanager and Grafana as updates of alerts
-    store          all known alerts, how records of two replicas merge, and listeners for changes
-    replicas       exchanges records with the other replicas of the scaler
-
 An alert wakes a workload and keeps it awake. It never says how many replicas there should be, and
 its end removes no replica that has work.
 """

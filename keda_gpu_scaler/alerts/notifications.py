@@ -221,9 +221,7 @@ def _rule_identity(payload: Json) -> list[str]:
 def read_notification(payload: object, scaled_object: ScaledObject | None) -> Notification:
     """Return what a message says, or raise RequestError if it is none of a known sender.
 
-    Args:
-        payload: the message, decoded.
-        scaled_object: the ScaledObject of all its alerts; None: their labels name it.
+    All its alerts are about `scaled_object`; None: their labels name it.
     """
     if isinstance(payload, dict) and isinstance(payload.get("alerts"), list):
         return read_alertmanager(payload, scaled_object)

@@ -26,12 +26,9 @@ LONGEST_BYTES = 16 * 2**20
 """Of an answer: several times the size of a full store."""
 BROADCAST_BYTES = 4 * 2**20
 """Of what is sent at once: a full store of usual names. A replica that refuses more asks for it."""
-FARTHEST_SECONDS = 253_402_300_800.0
-"""The end of the year 9999, the latest time that a sender can write."""
 
 _Text = Annotated[str, msgspec.Meta(max_length=256)]
 """An alert's mark or name; senders' texts are cut to less."""
-_Time = Annotated[float, msgspec.Meta(ge=-FARTHEST_SECONDS, le=FARTHEST_SECONDS)] | None
 
 
 class _Record(msgspec.Struct, gc=False):
@@ -41,10 +38,10 @@ class _Record(msgspec.Struct, gc=False):
     scaled_object: str
     alert: _Text
     name: _Text
-    began_at: _Time = None
-    heard_at: _Time = None
-    ended_at: _Time = None
-    told_at: _Time = None
+    began_at: float | None = None
+    heard_at: float | None = None
+    ended_at: float | None = None
+    told_at: float | None = None
 
 
 class _Records(msgspec.Struct):
@@ -65,11 +62,7 @@ def written_records(records: Iterable[AlertRecord]) -> bytes:
 
 
 def read_records(body: bytes | bytearray) -> list[AlertRecord]:
-    """Return the records that another replica sent.
-
-    Raises:
-        errors.RequestError: they are not what a replica sends.
-    """
+    """Return the records that another replica sent, or raise RequestError if they are none."""
     try:
         return [_alert_record(record) for record in _DECODER.decode(body).alerts]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

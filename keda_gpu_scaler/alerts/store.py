@@ -130,8 +130,6 @@ class Alerts:
         self._clock, self._observe = clock, observe
         self._records: dict[Key, AlertRecord] = {}
         self._firing: dict[ScaledObject, dict[Key, AlertRecord]] = {}
-        self._ended: dict[Key, None] = {}
-        """A set that keeps its order: the alert that ended first is forgotten first."""
         self._listening: dict[ScaledObject, list[Callable[[], None]]] = {}
 
     def firing(self, scaled_object: ScaledObject) -> str | None:
@@ -177,11 +175,16 @@ class Alerts:
         return list(self._records.values())
 
     def expire(self) -> None:
-        """Forget alerts that were not mentioned for their lifetime; call it from time to time."""
-        since = self._clock() - self.lifetime_seconds
+        """Forget alerts that were not mentioned for their lifetime; call it from time to time.
+
+        A full store forgets those that ended as well, to have room for others.
+        """
+        since, is_full = self._clock() - self.lifetime_seconds, len(self._records) >= self.limit
+        reason = f"no message has said for {durations.text(self.lifetime_seconds)} that it fires"
         for record in self.records():
-            if record.newest_at <= since:
-                self._forget(record)
+            if record.newest_at <= since or (is_full and not record.fires):
+                del self._records[record.key]
+                self._note(record, reason, fires=False)
 
     def _add(self, record: AlertRecord, now: float, source: str) -> bool:
         """Merge a record with what is known; return whether it is in the store now."""
@@ -193,43 +196,22 @@ class Alerts:
         if known is not None:
             record = merged(known, record)
         elif len(self._records) >= self.limit:
-            if not self._ended:
-                return False
-            self._forget(self._records[next(iter(self._ended))])
-        self._put(record, source)
+            return False
+        self._records[record.key] = record
+        state = "it fires" if record.fires else "it is resolved"
+        self._note(record, f"{source} says that {state}", fires=record.fires)
         return True
 
-    def _put(self, record: AlertRecord, source: str) -> None:
-        firing = self._firing.get(record.key.scaled_object, {})
-        fired_before = record.key in firing
-        self._records[record.key] = record
-        if record.fires:
-            self._firing.setdefault(record.key.scaled_object, firing)[record.key] = record
-            self._ended.pop(record.key, None)
-        else:
-            self._drop_firing(record)
-            self._ended.setdefault(record.key)
-        if record.fires != fired_before:
-            state = "it fires" if record.fires else "it is resolved"
-            self._notify(record, f"{source} says that {state}", fires=record.fires)
-
-    def _forget(self, record: AlertRecord) -> None:
-        del self._records[record.key]
-        self._ended.pop(record.key, None)
-        if self._drop_firing(record):
-            lifetime = durations.text(self.lifetime_seconds)
-            self._notify(record, f"no message has said for {lifetime} that it fires", fires=False)
-
-    def _drop_firing(self, record: AlertRecord) -> bool:
-        """Remove an alert from the firing ones; return whether it was one of them."""
-        firing = self._firing.get(record.key.scaled_object, {})
-        was_firing = firing.pop(record.key, None) is not None
-        if not firing:
-            self._firing.pop(record.key.scaled_object, None)
-        return was_firing
-
-    def _notify(self, record: AlertRecord, reason: str, *, fires: bool) -> None:
+    def _note(self, record: AlertRecord, reason: str, *, fires: bool) -> None:
+        """Note whether an alert fires, and tell of it if that has changed."""
         scaled_object = record.key.scaled_object
-        self._observe(facts.AlertChanged(scaled_object, record.name, fires, reason))
-        for call in tuple(self._listening.get(scaled_object, ())):
-            call()
+        firing = self._firing.setdefault(scaled_object, {})
+        fired_before = firing.pop(record.key, None) is not None
+        if fires:
+            firing[record.key] = record
+        elif not firing:
+            del self._firing[scaled_object]
+        if fires != fired_before:
+            self._observe(facts.AlertChanged(scaled_object, record.name, fires, reason))
+            for call in tuple(self._listening.get(scaled_object, ())):
+                call()

@@ -72,7 +72,7 @@ SYNCHRONIZED_SECONDS = 300.0
 
 
 FARTHEST_SECONDS = 365 * 86_400.0
-"""Far above what clocks of working machines differ by."""
+"""Far above what the clocks of a working server and of this machine differ by."""
 
 
 class ServerClock:
@@ -90,12 +90,7 @@ class ServerClock:
         return self._clock() - self._set_at < SYNCHRONIZED_SECONDS
 
     def set(self, seconds: float) -> None:
-        """Set the server's present time.
-
-        Raises:
-            errors.SourceMalformedError: it is years away from this machine's, so one of them is
-                wrong.
-        """
+        """Set the server's present time, or raise SourceMalformedError if one of them is wrong."""
         here = self._clock() + self._here
         if not abs(seconds - here) <= FARTHEST_SECONDS:
             raise errors.SourceMalformedError(

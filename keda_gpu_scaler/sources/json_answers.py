@@ -24,13 +24,10 @@ hour of the points of 4,000 GPUs, are fewer; read, they take at most 300 MiB."""
 
 
 def decoded(answer: Answer, decoder: Decoder[T], expected: str) -> T:
-    """Return the value in the body of an answer.
+    """Return the value in the body of an answer of any status: servers explain errors in JSON too.
 
-    Args:
-        answer: an answer of any status: servers explain errors in JSON too.
-        decoder: reads it; what becomes large is left as `msgspec.Raw`, to be read row by row, so
-            that other threads get their turn.
-        expected: what the server should have sent, for the message.
+    What becomes large is left as `msgspec.Raw` by the decoder, to be read row by row, so that other
+    threads get their turn. `expected` is what the server should have sent, for the message.
 
     Raises:
         errors.SourceRefusedError: an error that is not explained in JSON, perhaps by a proxy.

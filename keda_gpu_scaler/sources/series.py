@@ -57,11 +57,7 @@ LARGEST_GPUS = 20_000
 def read_series(
     rows: Iterable[Row], profile: str, signal: Signal
 ) -> tuple[tuple[Series, ...], int]:
-    """Return the GPU series among `rows`, and how many samples were refused as unbelievable.
-
-    Raises:
-        errors.SourceMalformedError: there are more GPUs than any cluster has.
-    """
+    """Return the GPU series among `rows`, and how many samples were refused as unbelievable."""
     candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
     for source in profiles.metric_sources(profile, signal):
         for metric in source.measure.metrics:
@@ -101,7 +97,7 @@ def _recognize(
             continue
         if not all(texts.get(label, "") in wanted for label, wanted in metric.where):
             continue
-        target = _target(row)
+        target = target_of(row)
         target = targets.setdefault(target, target)
         board = next((texts[label] for label in labels.gpu if texts.get(label)), "")
         gpu = board or f"{target.instance}#{texts.get(labels.number, '')}"
@@ -169,22 +165,16 @@ def _ratio(measure: Measure, readings: list[_Reading]) -> _ValuesAndMetrics:
 
     A limit on memory can be exceeded a little; a share above SHARE_LIMIT is not that of this GPU.
     """
-    used, free, total = (
-        _part(part, measure, readings) for part in (Part.USED, Part.FREE, Part.TOTAL)
-    )
+    parts = []
+    for part in (Part.USED, Part.FREE, Part.TOTAL):
+        metrics = [metric for metric in measure.metrics if metric.part is part]
+        parts.append(_preferred(metrics, readings)[0])
+    used, free, total = parts
     whole = total | {time: used[time] + value for time, value in free.items() if time in used}
     shares = {time: 100 * used[time] / whole[time] for time in used if whole.get(time, 0) > 0}
     shown = {reading.metric for reading in readings}
     values = {time: share for time, share in shares.items() if share <= SHARE_LIMIT}
     return values, [metric for metric in measure.metrics if metric in shown]
-
-
-def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float, float]:
-    values: dict[float, float] = {}
-    for metric in measure.metrics:
-        if metric.part is part:
-            values = _largest(metric, readings) | values
-    return values
 
 
 def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
@@ -279,7 +269,7 @@ def read_observation(
     inside = evaluation_times.between(times[0], times[-1], rows)
     targets = [row for row in inside if profiles.pod_of(row.labels) is None]
     series, refused = read_series(inside, snapshot_query.profile, snapshot_query.signal)
-    good_scrapes = {_target(row): scrape_times(row.points) for row in targets}
+    good_scrapes = {target_of(row): scrape_times(row.points) for row in targets}
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),
@@ -288,7 +278,8 @@ def read_observation(
     )
 
 
-def _target(row: Row) -> Target:
+def target_of(row: Row) -> Target:
+    """Return the target that a row comes from."""
     return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import LIMIT, AlertRecord
-from keda_gpu_scaler.alerts.replicas import FARTHEST_SECONDS, read_records, written_records
+from keda_gpu_scaler.alerts.replicas import read_records, written_records
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.spec.spec import ScaledObject
 
@@ -22,7 +22,7 @@ WRITTEN = {
     "ended_at": None,
     "told_at": None,
 }
-seconds = st.floats(-FARTHEST_SECONDS, FARTHEST_SECONDS)
+seconds = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def test_an_entry_is_written_as_names_texts_and_seconds() -> None:
@@ -52,8 +52,6 @@ def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
         ({"alerts": [WRITTEN | {"namespace": "M L"}]}, "expected the names of a namespace"),
         ({"alerts": [WRITTEN | {"scaled_object": ""}]}, "expected the names of a namespace"),
         ({"alerts": [WRITTEN | {"began_at": "1"}]}, r"Expected `float \| null`.*began_at"),
-        ({"alerts": [WRITTEN | {"began_at": 1e300}]}, r"`float` <= .*began_at"),
-        ({"alerts": [WRITTEN | {"ended_at": -1e300}]}, r"`float` >= .*ended_at"),
         ({"alerts": [WRITTEN | {"alert": "a" * 257}]}, r"length <= 256.*alert`"),
         ({"alerts": [WRITTEN | {"name": "a" * 257}]}, r"length <= 256.*name"),
         ({"alerts": [WRITTEN | {"heard_at": None}]}, "expected heard_at or told_at"),

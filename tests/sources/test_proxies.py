@@ -2,6 +2,7 @@
 
 import os
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,9 +13,10 @@ import trustme
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
-from keda_gpu_scaler.sources import connection
-from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
-from keda_gpu_scaler.sources.scrape import exporter
+from keda_gpu_scaler.sources import query_client
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.sources.scrape.source import fetch_page
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import client
 from tests.cli import test_serve as serve
 from tests.support import http_replies as web
@@ -48,11 +50,11 @@ async def proxy(server: HttpServer) -> AsyncIterator[ForwardProxy]:
 
 
 @asynccontextmanager
-async def source(url: str, **given: object) -> AsyncIterator[Endpoint]:
+async def source(url: str, **given: object) -> AsyncIterator[PrometheusClient]:
     settings = PrometheusSettings.model_validate({"url": url, "timeout": "20s", **given})
-    made = connection.create_client(settings)
+    made = query_client.create_client(settings)
     try:
-        yield Endpoint(settings, made)
+        yield PrometheusClient("default", settings, made, facts.ignore, time.monotonic)
     finally:
         await made.close()
         await web.generators_closed()
@@ -138,13 +140,8 @@ async def test_exporters_are_scraped_through_the_proxy_unless_they_are_spared(
         target = f"{exporters.url}/metrics"
         for spared in ("", "127.0.0.1", "127.0.0.0/8", "10.0.0.0/8,x/y"):
             environ.setenv("NO_PROXY", spared)
-            asked = exporter.Exporter(
-                target,
-                ScrapeSettings(targets=(target,)),
-                ssl.create_default_context(),
-            )
-            assert await asked.samples()
-            await asked.close()
+            settings = ScrapeSettings(targets=(target,))
+            assert await fetch_page(target, settings, ssl.create_default_context()) == page
 
         assert len(exporters.requests) == 4
         assert proxy.requests == [f"GET {target} HTTP/1.1"] * 2

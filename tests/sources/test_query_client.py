@@ -1,28 +1,19 @@
 """Queries to one server: which facts they become."""
 
-import contextlib
-
 import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.sources.query_client import QueryClient, countable
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.transport.client import Answer, Client
 from tests.support.clocks import Clock
 
 ANSWER = Answer(200, "application/json", b"{}")
 
 
-class Endpoint:
-    """Answers every query with the same."""
-
-    async def ask(self, _text: str, _at: float | None, /) -> Answer:
-        """Return it."""
-        return ANSWER
-
-    def turn(self) -> contextlib.AbstractContextManager[None]:
-        """Let everything be read at once."""
-        return contextlib.nullcontext()
+async def request() -> Answer:
+    """Answer every query with the same."""
+    return ANSWER
 
 
 @pytest.mark.parametrize(
@@ -44,12 +35,13 @@ async def test_a_query_is_one_fact_with_the_servers_error_if_there_is_one(
             raise raised
         return answer
 
-    client = QueryClient("default", Endpoint(), seen.append, Clock())
+    client = QueryClient("default", Client(timeout_seconds=1), seen.append, Clock())
     if raised is None:
-        assert await client.fetch("snapshot", "up", 1.0, parse) is ANSWER
+        assert await client.fetch("snapshot", request(), parse) is ANSWER
     else:
         with pytest.raises(type(raised)):
-            await client.fetch("snapshot", "up", 1.0, parse)
+            await client.fetch("snapshot", request(), parse)
+    await client.close()
     assert seen == [facts.Queried("default", "snapshot", 0.0, error) for error in stated]
 
 

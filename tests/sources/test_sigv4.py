@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,8 +21,9 @@ from pydantic import ValidationError
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources import connection, sigv4
-from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
+from keda_gpu_scaler.sources import query_client, sigv4
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.telemetry import facts
 from tests.cli import test_serve as serve
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer, Request
@@ -113,13 +115,18 @@ def settings(server: HttpServer, **given: str) -> PrometheusSettings:
     )
 
 
+def connected(chosen: PrometheusSettings) -> PrometheusClient:
+    http = query_client.create_client(chosen)
+    return PrometheusClient("default", chosen, http, facts.ignore, time.monotonic)
+
+
 async def asked(server: HttpServer, namespace: str | None = None, **given: str) -> Request:
     """Send one query as the source does, and return it as it arrived."""
     chosen = settings(server, **given)
-    client = connection.create_client(chosen)
+    client = connected(chosen)
+    asking = client if namespace is None else client.within(namespace)
     try:
-        endpoint = Endpoint(chosen, client, namespace)
-        await endpoint.ask('DCGM_FI_DEV_GPU_UTIL{pod=~"a b|ü+%"}', 1700000000.5)
+        await asking.ask('DCGM_FI_DEV_GPU_UTIL{pod=~"a b|ü+%"}', 1700000000.5)
     finally:
         await client.close()
         await web.generators_closed()
@@ -229,10 +236,10 @@ async def tokens(aws: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[HttpS
 async def queries(server: HttpServer, count: int) -> list[Request]:
     """Send some queries over one client; return them as they arrived."""
     chosen = settings(server)
-    client = connection.create_client(chosen)
+    client = connected(chosen)
     try:
         for _ in range(count):
-            await Endpoint(chosen, client).ask("up", None)
+            await client.ask("up", None)
     finally:
         await client.close()
         await web.generators_closed()
@@ -258,12 +265,12 @@ async def test_keys_that_end_soon_are_renewed_with_the_token_of_that_moment(
 ) -> None:
     tokens.reply = web.says(issued(1, timedelta(minutes=5)), content_type="text/xml")
     chosen = settings(server)
-    client = connection.create_client(chosen)
+    client = connected(chosen)
     try:
-        await Endpoint(chosen, client).ask("up", None)
+        await client.ask("up", None)
         (tmp_path / "token").write_text("rotated")
         tokens.reply = web.says(issued(2, timedelta(hours=1)), content_type="text/xml")
-        await Endpoint(chosen, client).ask("up", None)
+        await client.ask("up", None)
     finally:
         await client.close()
         await web.generators_closed()

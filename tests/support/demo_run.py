@@ -57,7 +57,7 @@ class Rounds:
 
     def instant(self) -> float:
         """Return the time of the newest round."""
-        return self.kept.instants[-1] if self.kept.instants else float("-inf")
+        return self.kept.rounds[-1].at if self.kept.rounds else float("-inf")
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the samples of the rounds up to a time."""

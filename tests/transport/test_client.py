@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources import connection
+from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.transport.client import WORDS_SHOWN, Answer, Client, printable
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
@@ -38,7 +38,7 @@ def settings(url: str = "http://127.0.0.1:1", **given: object) -> PrometheusSett
 
 @asynccontextmanager
 async def connected(url: str, **given: object) -> AsyncIterator[Client]:
-    made = connection.create_client(settings(url, **given))
+    made = query_client.create_client(settings(url, **given))
     try:
         yield made
     finally:

@@ -1,6 +1,7 @@
 """InfluxDB's HTTP answers → points of fields, or an error with the server's own words.
 
-Pure. A partial answer is an error: the pods that are missing from it would seem to be gone.
+Pure. What the server refuses is a SourceRefusedError, and any other answer than a whole and right
+one is a SourceMalformedError: the pods that are missing from a partial one would seem to be gone.
 InfluxDB cuts an answer at its `max-row-limit`, and marks it.
 """
 
@@ -51,12 +52,7 @@ _BODY, _ROWS = Decoder(_Body), Decoder(list[list[float | None]])
 
 
 def series(answer: Answer) -> list[Series]:
-    """Return every field that has a value, for each set of tags.
-
-    Raises:
-        errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial, too large, or of the wrong shape.
-    """
+    """Return every field that has a value, for each set of tags."""
     tables = _tables(answer)
     try:
         return [field for table in tables for field in _fields(table) if field.points]
@@ -65,13 +61,7 @@ def series(answer: Answer) -> list[Series]:
 
 
 def number(answer: Answer) -> float | None:
-    """Return the newest value of the one series; None: there is no series.
-
-    Raises:
-        errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial, of the wrong shape, or not one number
-            that KEDA can count with.
-    """
+    """Return the newest value of the one series; None: there is no series."""
     fields = series(answer)
     if not fields:
         return None
@@ -85,7 +75,7 @@ def number(answer: Answer) -> float | None:
 
 
 def clock(answer: Answer) -> float:
-    """Return the server's time, at most a second behind; raises the same errors as `number`."""
+    """Return the server's time, at most a second behind."""
     _tables(answer)
     try:
         return parsedate_to_datetime(answer.date).timestamp()

@@ -12,8 +12,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from keda_gpu_scaler import errors
@@ -23,39 +22,17 @@ from keda_gpu_scaler.query.influxql import PointsQuery, Span
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
-from keda_gpu_scaler.sources import connection, evaluation_times
+from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
 from keda_gpu_scaler.sources.influxdb import api, rows
 from keda_gpu_scaler.sources.influxdb.api import Series
-from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, NUMBERS_AT_ONCE, QueryClient
+from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient, create_client
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Answer, Client
+from keda_gpu_scaler.transport.client import Answer
 
 LONGEST_BYTES = 4096
 """Longer queries are sent in parts: they are part of a URL, and proxies limit URLs to 8 KiB."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Endpoint:
-    """The query endpoint of one database."""
-
-    settings: InfluxdbSettings
-    client: Client
-    limit_bytes: int | None = None
-    """The limit of an answer, below that of the settings."""
-
-    def turn(self) -> AbstractContextManager[None]:
-        """Read the large answers of one context at a time, until it ends."""
-        return self.client.turn()
-
-    async def ask(self, text: str, _at: float | None) -> Answer:
-        """Send a query; its text contains the times."""
-        form = {"db": self.settings.database, "epoch": "ms", "q": text}
-        if self.settings.retention_policy is not None:
-            form["rp"] = self.settings.retention_policy
-        url = f"{self.settings.url}/query?{urlencode(form)}"
-        return await self.client.fetch(url, limit_bytes=self.limit_bytes)
 
 
 class InfluxdbSource:
@@ -70,12 +47,9 @@ class InfluxdbSource:
     ) -> None:
         """Prepare the client without connecting."""
         self.step_seconds = round(settings.step_seconds, 3)
-        self._settings, self._schema, self._clock = settings, settings.layout, clock
-        self._client = connection.create_client(settings)
-        self._queries = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
-        small = _Endpoint(settings, self._client, NUMBER_BYTES)
-        self._numbers = QueryClient(name, small, observe, clock)
-        self._number_turns = asyncio.Semaphore(NUMBERS_AT_ONCE)
+        self._settings, self._schema = settings, settings.layout
+        self._http = create_client(settings)
+        self._client = QueryClient(name, self._http, observe, clock)
         self._server_clock = ServerClock(clock)
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
@@ -95,7 +69,7 @@ class InfluxdbSource:
         if self._server_clock.is_synchronized:
             return
         text = influxql.policies(self._settings.database)
-        seconds = await self._numbers.fetch("clock", text, None, api.clock)
+        seconds = await self._client.fetch("clock", self._ask(text, NUMBER_BYTES), api.clock)
         self._server_clock.set(seconds)
 
     @property
@@ -123,7 +97,7 @@ class InfluxdbSource:
         span = _span(at - wide.span_seconds - rows.lookback_seconds(step), at)
         query = self._points_query(wide, span)
         read = functools.partial(rows.samples, snapshot_query=wide, at=at, step=step)
-        return await self._fetch_observation("snapshot", wide, query, at, read)
+        return await self._fetch_observation("snapshot", wide, query, read)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the pods that reported in the hour before `at`, at a coarse step."""
@@ -135,7 +109,7 @@ class InfluxdbSource:
         query = self._points_query(hour, Span(since - 1, until - 1))
         query = replace(query, each_ms=evaluation_times.milliseconds(step))
         read = functools.partial(rows.record, snapshot_query=hour, at=last, step=step)
-        return await self._fetch_observation("history", hour, query, last, read)
+        return await self._fetch_observation("history", hour, query, read)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs, if the database names GPUs by their unique UUID."""
@@ -145,8 +119,8 @@ class InfluxdbSource:
         metrics = profiles.UTILIZATION_METRICS
         span = _span(at - rows.lookback_seconds(self.step_seconds), at)
         query = PointsQuery(wanted, self._schema, metrics, span, names_gpus=True)
-        with self._queries.turn():
-            fields = await self._fetch_series("gpus", query, at)
+        with self._client.turn():
+            fields = await self._fetch_series("gpus", query)
         return rows.reports(fields, self._schema, wanted, at, self.step_seconds)
 
     async def number(self, text: str) -> float | None:
@@ -160,8 +134,9 @@ class InfluxdbSource:
             select = influxql.selection(text)
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
-        async with self._number_turns:
-            return await self._numbers.fetch("demand", select, None, api.number)
+        async with self._client.number_turns:
+            request = self._ask(select, NUMBER_BYTES)
+            return await self._client.fetch("demand", request, api.number)
 
     def _for_layout(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query for this layout: without metric names there is utilization only."""
@@ -187,21 +162,27 @@ class InfluxdbSource:
         kind: str,
         snapshot_query: SnapshotQuery,
         query: PointsQuery,
-        at: float,
         read: Callable[[list[Row]], Observation],
     ) -> Observation:
-        with self._queries.turn():
-            series = await self._fetch_series(kind, query, at)
+        with self._client.turn():
+            series = await self._fetch_series(kind, query)
             raw = await asyncio.to_thread(rows.rows, series, self._schema, snapshot_query)
             observation = await asyncio.to_thread(read, raw)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    async def _fetch_series(self, kind: str, query: PointsQuery, at: float) -> list[Series]:
+    async def _fetch_series(self, kind: str, query: PointsQuery) -> list[Series]:
         return [
             series
             for text in query.texts(LONGEST_BYTES)
-            for series in await self._queries.fetch(kind, text, at, api.series)
+            for series in await self._client.fetch(kind, self._ask(text), api.series)
         ]
+
+    async def _ask(self, text: str, limit_bytes: int | None = None) -> Answer:
+        form = {"db": self._settings.database, "epoch": "ms", "q": text}
+        if self._settings.retention_policy is not None:
+            form["rp"] = self._settings.retention_policy
+        url = f"{self._settings.url}/query?{urlencode(form)}"
+        return await self._http.fetch(url, limit_bytes=limit_bytes)
 
 
 def _span(since: float, until: float) -> Span:

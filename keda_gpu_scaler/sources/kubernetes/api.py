@@ -122,10 +122,8 @@ class Api:
     ) -> None:
         """Read the configuration without connecting.
 
-        Args:
-            silence_seconds: a connection without data for this long is given up.
-            configuration: how a person reaches the server, with the proxy of the environment;
-                None: the service account or KUBECONFIG, without one.
+        A connection without data for `silence_seconds` is given up. `configuration` is how a person
+        reaches the server, with the proxy of the environment.
 
         Raises:
             ValueError: there is no configuration, or it is wrong; the message says what is.
@@ -157,11 +155,7 @@ class Api:
             return json.decode(await _body(answer), type=Page)
 
     async def watch(self, resource: Resource, version: str) -> AsyncGenerator[Change]:
-        """Yield the changes after a version, until the API server ends the watch.
-
-        Raises:
-            ExpiredError: the API server no longer has this version.
-        """
+        """Yield the changes after a version, until the API server ends the watch."""
         query = {
             "watch": "true",
             "resourceVersion": version,
@@ -181,15 +175,7 @@ class Api:
             return json.decode(await _body(answer), type=_Scale).status.selector or ""
 
     async def body(self, path: str, what: str) -> bytearray:
-        """Return the JSON of one object.
-
-        Args:
-            path: its URL path.
-            what: its resource and name, for messages.
-
-        Raises:
-            AbsentError: there is none.
-        """
+        """Return the JSON of the object at a URL path; `what` is its name in messages."""
         async with self._answer(f"get {what}", path) as answer:
             return await _body(answer)
 

@@ -6,22 +6,23 @@ selector of pods has.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Labels = Mapping[str, str]
 
 _PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY = f"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_PART}"
-_VALUE = re.compile(f"(?:{_PART})?")
 _SPACE = " \t\r\n"
+_VALUE = f"[{_SPACE}]*+(?:{_PART})?+[{_SPACE}]*+"
 _REQUIREMENT = re.compile(
     rf"""
     [ \t\r\n]*+
     (?: ![ \t\r\n]*+(?P<absent>{_KEY})
       | (?P<key>{_KEY})
         (?: [ \t\r\n]*(?P<sign>==?|!=)[ \t\r\n]*(?P<value>(?:{_PART})?)
-          | [ \t\r\n]+(?P<word>in|notin)[ \t\r\n]*[(](?P<values>[^()]*)[)]
+          | [ \t\r\n]+(?P<word>in|notin)[ \t\r\n]*
+            [(](?![ \t\r\n]*+[)])(?P<values>{_VALUE}(?:,{_VALUE})*+)[)]
         )?
     )
     [ \t\r\n]*
@@ -49,15 +50,13 @@ class Requirement:
         return self.is_in is (value is not None and (self.values is None or value in self.values))
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """At least one condition; all of them have to be met."""
+Selector = tuple[Requirement, ...]
+"""At least one condition; all of them have to be met."""
 
-    requirements: tuple[Requirement, ...]
 
-    def selects(self, labels: Labels) -> bool:
-        """Tell whether an object with these labels is selected."""
-        return all(requirement.allows(labels) for requirement in self.requirements)
+def selects(selector: Selector, labels: Labels) -> bool:
+    """Tell whether an object with these labels is selected."""
+    return all(requirement.allows(labels) for requirement in selector)
 
 
 def parse(text: str) -> Selector:
@@ -71,32 +70,22 @@ def parse(text: str) -> Selector:
         raise ValueError("it is empty, which would be every pod of the namespace")
     if len(text) > _LONGEST:
         raise ValueError(f"it is longer than {_LONGEST} characters")
-    return Selector(tuple(_requirements(text)))
-
-
-def _requirements(text: str) -> Iterator[Requirement]:
-    position, more = 0, True
+    requirements, position, more = list[Requirement](), 0, True
     while more:
         match = _REQUIREMENT.match(text, position)
         if match is None:
             raise ValueError(f"it is no label selector from {text[position : position + 100]!r} on")
-        if match["absent"]:
-            yield Requirement(match["absent"], is_in=False, values=None)
-        elif match["sign"]:
-            values = frozenset({match["value"]})
-            yield Requirement(match["key"], is_in=match["sign"] != "!=", values=values)
-        elif match["word"]:
-            yield Requirement(match["key"], match["word"] == "in", _parse_values(match["values"]))
-        else:
-            yield Requirement(match["key"], is_in=True, values=None)
+        requirements.append(_requirement(match))
         position, more = match.end(), match["end"] == ","
+    return tuple(requirements)
 
 
-def _parse_values(text: str) -> frozenset[str]:
-    if not text.strip(_SPACE):
-        raise ValueError("it has a list without values")
-    values = frozenset(value.strip(_SPACE) for value in text.split(","))
-    for value in values:
-        if not _VALUE.fullmatch(value):
-            raise ValueError(f"{value[:100]!r} is no value of a label")
-    return values
+def _requirement(match: re.Match[str]) -> Requirement:
+    if match["absent"]:
+        return Requirement(match["absent"], is_in=False, values=None)
+    if match["sign"]:
+        return Requirement(match["key"], match["sign"] != "!=", frozenset({match["value"]}))
+    if not match["word"]:
+        return Requirement(match["key"], is_in=True, values=None)
+    values = frozenset(value.strip(_SPACE) for value in match["values"].split(","))
+    return Requirement(match["key"], match["word"] == "in", values)

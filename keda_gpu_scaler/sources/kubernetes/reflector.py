@@ -99,7 +99,7 @@ class Reflector(Generic[T]):
         self.listing = Listing[T](clock)
         self._api, self._resource, self._read = api, resource, read
         self._observe, self._clock = observe, clock
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._was_tried = False
         self._heard_at = float("-inf")
         self._trouble: str | None = "nothing was listed yet"
@@ -118,16 +118,14 @@ class Reflector(Generic[T]):
 
     async def wait_for_first_list(self) -> None:
         """Wait until the first list succeeded or failed."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._was_tried)
+        while not self._was_tried:
+            await self._changed.wait()
 
     async def wait_for(self, key: PodKey) -> T | None:
         """Wait until an object is listed and return it; None: the resource cannot be followed."""
         await self.wait_for_first_list()
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: self.listing.get(key) is not None or self.trouble is not None
-            )
+        while self.listing.get(key) is None and self.trouble is None:
+            await self._changed.wait()
         return self.listing.get(key)
 
     async def run(self) -> None:
@@ -143,7 +141,7 @@ class Reflector(Generic[T]):
                 pass  # a client gets this after minutes without changes
             except Exception as error:  # noqa: BLE001 - whatever it was: nothing is sure until the next list
                 expected = isinstance(error, errors.SourceError)
-                await self._report(str(error) if expected else f"{type(error).__name__}: {error}")
+                self._report(str(error) if expected else f"{type(error).__name__}: {error}")
             await asyncio.sleep(PAUSES_SECONDS[min(failures, len(PAUSES_SECONDS) - 1)])
             failures += 1
 
@@ -161,7 +159,7 @@ class Reflector(Generic[T]):
             page = await self._api.page(self._resource, page.metadata.following)
         self.listing.replace(listed)
         self._heard_at = began
-        await self._report(None)
+        self._report(None)
         return page.metadata.version
 
     async def _watch(self, version: str) -> str:
@@ -172,11 +170,11 @@ class Reflector(Generic[T]):
                 if item is not None:
                     update = self.listing.drop if change.is_deleted else self.listing.put
                     update(item.key, self._read(item))
-                    await self._wake()
+                    self._wake()
         self._heard_at = self._clock()
         return version
 
-    async def _report(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         """Report whether the resource is followed, if that has changed or is the first news."""
         works = trouble is None
         is_news = not self._was_tried or works is not (self._trouble is None)
@@ -184,8 +182,8 @@ class Reflector(Generic[T]):
         if is_news:
             reason = trouble or "it is listed"
             self._observe(facts.WatchChanged(str(self._resource), works=works, reason=reason))
-        await self._wake()
+        self._wake()
 
-    async def _wake(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -92,7 +92,9 @@ class Selections:
         return frozenset(
             scale.pods.selected_by
             for scale, known in self._known.items()
-            if scale.namespace == namespace and known.selector and known.selector.selects(pod)
+            if scale.namespace == namespace
+            and known.selector
+            and labels.selects(known.selector, pod)
         )
 
     def trusted(
@@ -179,18 +181,14 @@ class Selections:
         troubles: dict[str, str | None] = dict.fromkeys(self._works)
         for scale, known in self._known.items():
             if known.selector is not None or known.trouble is not None:
-                kind = str(scale.resource)
-                troubles[kind] = troubles.get(kind) or _trouble(scale, known)
+                kind, trouble = str(scale.resource), known.trouble
+                if known.left_out is not None:
+                    left_out = f"{known.left_out}, which belongs to selected pods"
+                    trouble = f"the selector of {scale} leaves out {left_out}"
+                troubles[kind] = troubles.get(kind) or trouble
         for kind, trouble in troubles.items():
             works = trouble is None
             if self._works.get(kind) is not works:
                 self._works[kind] = works
                 reason = trouble or "all that are asked for can be read"
                 self._observe(facts.WatchChanged(f"{kind}/scale", works=works, reason=reason))
-
-
-def _trouble(scale: Scale, known: _Known) -> str | None:
-    if known.left_out is None:
-        return known.trouble
-    beside = f"{known.left_out}, which belongs to selected pods"
-    return f"the selector of {scale} leaves out {beside}"

@@ -1,7 +1,8 @@
 """Prometheus' HTTP answers → rows, or an error with the server's own words.
 
-Pure. A partial answer is an error: the pods that are missing from it would seem to be gone. So
-warnings and `isPartial` are errors; remarks about a query's style are not.
+Pure. What the server refuses is a SourceRefusedError, and any other answer than a whole and right
+one is a SourceMalformedError: the pods that are missing from a partial one would seem to be gone.
+So warnings and `isPartial` are errors; remarks about a query's style are not.
 """
 
 import math
@@ -69,29 +70,18 @@ class _Element(msgspec.Struct, gc=False):
     points: msgspec.Raw = msgspec.field(name="value")
 
 
-class _Number(msgspec.Struct):
-    metric: dict[str, str]
-    value: tuple[float, str]
-
-
 _BODY, _LABELS = Decoder(_Body), Decoder(dict[str, str])
 _SERIES, _ELEMENTS = Decoder(list[_Series]), Decoder(list[_Element])
 _POINTS, _POINT = Decoder(list[tuple[float, str]]), Decoder(tuple[float, str])
-_NUMBERS = Decoder(list[_Number])
 
 
 def matrix(answer: Answer) -> list[Row]:
-    """Return the series of a range result that have points.
-
-    Raises:
-        errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial, too large, or of the wrong shape.
-    """
+    """Return the series of a range result that have points."""
     return _rows(answer, "matrix", _SERIES, _POINTS.decode)
 
 
 def vector(answer: Answer) -> list[Row]:
-    """Return the elements of an instant result as rows of one point, as `matrix` does."""
+    """Return the elements of an instant result as rows of one point."""
     return _rows(answer, "vector", _ELEMENTS, lambda point: [_POINT.decode(point)])
 
 
@@ -117,7 +107,7 @@ def _rows(
 
 
 def clock(answer: Answer) -> Clock:
-    """Return the result of `time()`; raises as `number` does."""
+    """Return the result of `time()`."""
     result = _result(answer, "scalar", "vector")
     values = _values(result)
     if len(values) != 1 or not math.isfinite(values[0]):
@@ -127,13 +117,7 @@ def clock(answer: Answer) -> Clock:
 
 
 def number(answer: Answer) -> float | None:
-    """Return the one number of a result; None: it has no element.
-
-    Raises:
-        errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial, of the wrong shape, or not one number
-            that KEDA can count with.
-    """
+    """Return the one number of a result; None: it has no element."""
     values = _values(_result(answer, "scalar", "vector"))
     if len(values) > 1:
         raise errors.SourceMalformedError(
@@ -147,7 +131,8 @@ def _values(result: _Result) -> list[float]:
     try:
         if result.kind == "scalar":
             return [float(_POINT.decode(result.text)[1])]
-        return [float(element.value[1]) for element in _NUMBERS.decode(result.text)]
+        points = [_POINT.decode(element.points) for element in _ELEMENTS.decode(result.text)]
+        return [float(text) for _, text in points]
     except json_answers.UNREADABLE as error:
         raise json_answers.wrong_shape(f"a {result.kind}", error) from error
 

@@ -19,9 +19,9 @@ from keda_gpu_scaler.query.kube_state_metrics import (
     KubeStatePromql,
 )
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
-from keda_gpu_scaler.snapshot.observation import Row, Target
-from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
-from keda_gpu_scaler.sources.series import scrape_times
+from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.sources.series import scrape_times, target_of
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
 MOST_REPLICAS = 2**31 - 1
@@ -38,7 +38,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)
-    scrapes = {_target(row): scrape_times(row.points) for row in by_stat["scraped"]}
+    scrapes = {target_of(row): scrape_times(row.points) for row in by_stat["scraped"]}
     links = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
     numbers = {
         stat: {
@@ -63,13 +63,13 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         },
         scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
-            _target(row): SETTLED_SECONDS / _value(row)
+            target_of(row): SETTLED_SECONDS / _value(row)
             for row in by_stat["settled"]
             if 1 <= _value(row) < math.inf
         },
         down=frozenset(
             [
-                *map(_target, by_stat["down"]),
+                *map(target_of, by_stat["down"]),
                 *(target for target, times in scrapes.items() if not times),
             ]
         ),
@@ -135,10 +135,6 @@ def _key(row: Row) -> PodKey:
     return row.labels.get("namespace", ""), row.labels.get("pod", "")
 
 
-def _target(row: Row) -> Target:
-    return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
-
-
 FOUND_SECONDS = 300.0
 """A new job that shows kube-state-metrics is rare."""
 
@@ -150,20 +146,12 @@ class KubeStateMetrics:
 
     def __init__(
         self,
-        queries: RowQueryClient,
+        client: PrometheusClient,
         clock: Callable[[], float],
-        *,
-        shows_targets: bool = True,
         claims_without_gpus: frozenset[str] = frozenset(),
     ) -> None:
-        """Query one server for kube-state-metrics.
-
-        `shows_targets`: the server shows the health of every target; if not, a list of pods cannot
-        be known to be complete. `claims_without_gpus`: ResourceClaims and their templates that are
-        for no GPU.
-        """
-        self._queries, self._clock = queries, clock
-        self._shows_targets = shows_targets
+        """Query one server; `claims_without_gpus` are ResourceClaims and templates for no GPU."""
+        self._client, self._clock = client, clock
         self._claims_without_gpus = claims_without_gpus
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
@@ -181,14 +169,15 @@ class KubeStateMetrics:
         if 0 <= at - self._covered_at <= PAST_SECONDS:
             new -= self._covered  # the past of the others is queried
         promql = KubeStatePromql(names, self._jobs, new, self._claims_without_gpus)
-        with self._queries.turn():
-            rows = await self._queries.vector("evidence", promql, at)
+        with self._client.turn():
+            rows = await self._client.vector("evidence", promql, at)
             evidence = await asyncio.to_thread(read_evidence, rows)
             del rows
         self._covered, self._covered_at = evidence.covered, at
-        if self._lists_pods and self._shows_targets:
+        if self._lists_pods and self._client.shows_targets:
             return evidence
-        # A kube-state-metrics that does not collect pods lists none, however long it has been up.
+        # Of a kube-state-metrics that does not collect pods, or whose health is not shown, no list
+        # of pods is known to be complete.
         return replace(evidence, stable_since={})
 
     async def _find_jobs(self, at: float) -> None:
@@ -199,7 +188,7 @@ class KubeStateMetrics:
         """
         if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
             return
-        rows = await self._queries.vector("jobs", JOBS, at)
+        rows = await self._client.vector("jobs", JOBS, at)
         self._jobs |= {row.labels.get("job", "") for row in rows}
         self._lists_pods |= any(row.labels.get("__name__") == PODS for row in rows)
         self._looked_at = self._clock()

@@ -17,8 +17,8 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
 from keda_gpu_scaler.sources import evaluation_times
-from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
-from keda_gpu_scaler.sources.series import fill_gaps, known_age, scrape_times
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.sources.series import fill_gaps, known_age, scrape_times, target_of
 from keda_gpu_scaler.spec.spec import OwnQuery
 
 _LARGEST = 2.0**53
@@ -28,8 +28,7 @@ _POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
 def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, float]:
     """Return the ages of pods: each is as old as the oldest sample behind its numbers.
 
-    The rows are the ages of samples; one that names no pod is about all `pods`, which the query
-    shows.
+    A row that names no pod is about all `pods`, which the query shows.
     """
     ages: dict[PodKey | None, float] = {}
     for row in rows:
@@ -43,10 +42,9 @@ def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, floa
 def element_series(
     rows: Iterable[Row], namespaces: Collection[str]
 ) -> tuple[tuple[Series, ...], int, int]:
-    """Return the elements as series of GPUs, and the counts of those left out.
+    """Return the elements as series of GPUs, and two counts of what is left out.
 
-    Returns:
-        The series; how many numbers were refused; how many elements name no pod of `namespaces`.
+    They are the numbers that were refused, and the elements that name no pod of `namespaces`.
     """
     series: list[Series] = []
     refused = unmatched_elements = 0
@@ -74,7 +72,7 @@ def _series(pod: PodKey, row: Row) -> Series:
     return Series(
         *pod,
         f"{board}/{','.join(others)}",
-        Target(labels.get("job", ""), labels.get("instance", "")),
+        target_of(row),
         present=tuple(time for time, _ in row.points),
         times=tuple(time for time, _ in believed),
         values=tuple(value for _, value in believed),
@@ -93,16 +91,17 @@ JOBS = 20
 class OwnQueries:
     """Sends users' own queries to one server."""
 
-    def __init__(self, queries: RowQueryClient, collection_seconds: float) -> None:
+    def __init__(self, client: PrometheusClient, collection_seconds: float) -> None:
         """Query one server; `collection_seconds`: how old a number can be when it is scraped."""
-        self._queries, self._collection_seconds = queries, collection_seconds
+        self._client, self._collection_seconds = client, collection_seconds
 
     async def fetch(
         self, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step_seconds: float
     ) -> Observation:
         """Return the elements up to `at`, with the ages of the samples behind them."""
         observation = await self.fetch_elements("own", own, snapshot_query, at, step_seconds)
-        rows = await self._queries.vector("own-age", element_ages_text(own, step_seconds), at)
+        text = element_ages_text(own, step_seconds)
+        rows = await self._client.vector("own-age", text, at, OWN_BYTES)
         pods = {(series.namespace, series.pod) for series in observation.series}
         return replace(observation, sample_ages=oldest_age(rows, pods))
 
@@ -115,34 +114,26 @@ class OwnQueries:
         step_seconds: float,
     ) -> Observation:
         """Return the elements up to `at`."""
-        text = elements_text(own, snapshot_query.span_seconds, step_seconds)
-        times = evaluation_times.within(at, snapshot_query.span_seconds, step_seconds)
-        answer = await self._queries.matrix(kind, text, at)
+        span = snapshot_query.span_seconds
+        times = evaluation_times.within(at, span, step_seconds)
+        text = elements_text(own, span, step_seconds)
+        answer = await self._client.matrix(kind, text, at, OWN_BYTES)
         rows = evaluation_times.between(times[0], times[-1], answer)
-        good = await self._good_scrapes(own, rows, snapshot_query.span_seconds, at, step_seconds)
+        good_scrapes: dict[Target, dict[float, float]] = {}
+        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
+        if own.is_complete and 0 < len(jobs) <= JOBS:
+            text = element_targets_text(jobs, span, step_seconds)
+            targets = await self._client.matrix("own-targets", text, at, OWN_BYTES)
+            good_scrapes = {target_of(row): scrape_times(row.points) for row in targets}
         series, refused, unmatched_elements = await asyncio.to_thread(
             element_series, rows, snapshot_query.namespaces
         )
         return Observation(
             instants=times,
-            series=fill_gaps(series, good),
-            good_scrapes=good,
+            series=fill_gaps(series, good_scrapes),
+            good_scrapes=good_scrapes,
             refused_samples=refused,
             unmatched_elements=unmatched_elements,
             is_selective=not own.is_complete,
             collection_seconds=self._collection_seconds + own.lookback_seconds,
         )
-
-    async def _good_scrapes(
-        self, own: OwnQuery, rows: list[Row], span_seconds: float, at: float, step_seconds: float
-    ) -> dict[Target, dict[float, float]]:
-        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
-        if not own.is_complete or not 0 < len(jobs) <= JOBS:
-            return {}
-        text = element_targets_text(jobs, span_seconds, step_seconds)
-        return {
-            Target(row.labels.get("job", ""), row.labels.get("instance", "")): scrape_times(
-                row.points
-            )
-            for row in await self._queries.matrix("own-targets", text, at)
-        }

@@ -9,42 +9,96 @@ import asyncio
 import contextlib
 import functools
 import itertools
-import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
+from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import (
     ALIVE_LABEL,
+    EXPORTER_LABEL,
     EXPORTERS,
-    LONGEST_BYTES,
     NEWEST_AGE,
     ON_TIME_LABEL,
     STATE_LABEL,
     GpusPromql,
+    SnapshotPromql,
     ages_promql,
     snapshot_promql,
 )
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
-from keda_gpu_scaler.sources import connection, evaluation_times
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import ServerClock
 from keda_gpu_scaler.sources.lag import Lag
-from keda_gpu_scaler.sources.prometheus import api
-from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint, RowQueryClient
-from keda_gpu_scaler.sources.prometheus.exporter_discovery import ExporterDiscovery
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
-from keda_gpu_scaler.sources.prometheus.own_queries import OWN_BYTES, OwnQueries
-from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
+from keda_gpu_scaler.sources.prometheus.own_queries import OwnQueries
+from keda_gpu_scaler.sources.query_client import create_client
 from keda_gpu_scaler.sources.series import read_observation, sample_ages
 from keda_gpu_scaler.telemetry import facts
 
 GPUS_PER_QUERY = 500
+QUERIES_OF_A_STEP = 3
+"""The first one can show that there is another exporter, and the second one its scrape job. Jobs
+that are new at each query do not make queries without end."""
 UNANSWERED_SECONDS = 300.0
 """A server that does not say how late it is, is asked again after this time."""
+DETECTED_SECONDS = 120.0
+"""New exporters come with node pools; it can take this long until a new one is found."""
+
+
+class ExporterDiscovery:
+    """The exporters found in one source beside dcgm-exporter, whose series are always queried.
+
+    To query every known exporter would take many times longer texts. One that was found once is
+    always queried: an empty answer costs next to nothing.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        client: PrometheusClient,
+        observe: facts.Observer,
+        clock: Callable[[], float],
+    ) -> None:
+        self._source, self._client, self._observe, self._clock = source, client, observe, clock
+        self._found: frozenset[str] = frozenset()
+        self._asked_at = float("-inf")
+        self._asking = asyncio.Lock()
+
+    def found(self) -> frozenset[str]:
+        """Return the exporters that were found beside dcgm-exporter."""
+        return self._found
+
+    def widened(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
+        """Return the query with the exporters that `auto` stands for."""
+        return (
+            replace(snapshot_query, found=self._found)
+            if snapshot_query.profile == profiles.AUTO
+            else snapshot_query
+        )
+
+    async def refresh(self, snapshot_query: SnapshotQuery, at: float) -> None:
+        """Look for exporters, unless that was done recently or `snapshot_query` needs none.
+
+        If the server refuses that query, the known exporters stay in use.
+        """
+        async with self._asking:
+            is_due = self._clock() - self._asked_at >= DETECTED_SECONDS
+            if not is_due or snapshot_query.profile != profiles.AUTO:
+                return
+            self._asked_at = self._clock()
+            with contextlib.suppress(errors.SourceError):
+                rows = await self._client.vector("exporters", EXPORTERS, at)
+                shown = {row.labels.get(EXPORTER_LABEL, "") for row in rows}
+                new = shown.intersection(profiles.DETECTED) - self._found
+                if new:
+                    self._found |= new
+                    self._observe(facts.ExportersFound(self._source, tuple(sorted(new))))
 
 
 class PrometheusSource:
@@ -56,7 +110,7 @@ class PrometheusSource:
         settings: PrometheusSettings,
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
-        endpoint: Endpoint | None = None,
+        client: PrometheusClient | None = None,
         *,
         claims_without_gpus: frozenset[str] = frozenset(),
         at: float | None = None,
@@ -68,22 +122,16 @@ class PrometheusSource:
         """
         self.step_seconds = round(settings.step_seconds, 3)
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
-        self._endpoint = endpoint or Endpoint(settings, connection.create_client(settings))
-        self._jobs: frozenset[str] = frozenset()
-        self._queries = RowQueryClient(name, self._endpoint, observe, clock)
-        self.kube_state_metrics = KubeStateMetrics(
-            self._queries,
-            clock,
-            shows_targets=self._shows_targets,
-            claims_without_gpus=claims_without_gpus,
+        self._claims_without_gpus, self._at = claims_without_gpus, at
+        self._client = client or PrometheusClient(
+            name, settings, create_client(settings), observe, clock
         )
-        self._claims_without_gpus = claims_without_gpus
-        self._numbers = QueryClient(name, self._endpoint.limited(NUMBER_BYTES), observe, clock)
-        own = RowQueryClient(name, self._endpoint.limited(OWN_BYTES), observe, clock)
-        self._own = OwnQueries(own, settings.collection_seconds)
-        self._at, self._server_clock, self._lag = at, ServerClock(clock), Lag(self.step_seconds)
+        self._jobs: frozenset[str] = frozenset()
+        self.kube_state_metrics = KubeStateMetrics(self._client, clock, claims_without_gpus)
+        self._own = OwnQueries(self._client, settings.collection_seconds)
+        self._server_clock, self._lag = ServerClock(clock), Lag(self.step_seconds)
         self._is_late, self._lag_due_at = False, float("-inf")
-        self._discovery = ExporterDiscovery(name, observe, clock)
+        self._discovery = ExporterDiscovery(name, self._client, observe, clock)
 
     def ports(self, *stronger: EvidenceProvider) -> Source:
         """Return what can be asked of it; kube-state-metrics comes after `stronger` evidence."""
@@ -99,26 +147,20 @@ class PrometheusSource:
 
     def _ports_of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
         """Return the source for queries about this namespace; it shares the connections."""
-        endpoint = self._endpoint.within(namespace)
         source = PrometheusSource(
             self._name,
             self._settings,
             self._observe,
             self._clock,
-            endpoint,
+            self._client.within(namespace),
             claims_without_gpus=self._claims_without_gpus,
             at=self._at,
         )
         return source.ports(*stronger)
 
-    @property
-    def _shows_targets(self) -> bool:
-        """Whether the answers show the health of all exporters, not only of one namespace's."""
-        return self._endpoint.namespace is None
-
     async def close(self) -> None:
         """Close every connection."""
-        await self._endpoint.client.close()
+        await self._client.close()
 
     async def synchronize(self) -> None:
         """Learn the server's clock, unless it was asked recently, and whether its lag has changed.
@@ -128,14 +170,12 @@ class PrometheusSource:
         the answer here is its clock, and no query is about a later instant.
         """
         if self._at is None and not self._server_clock.is_synchronized:
-            clock = await self._numbers.fetch("clock", "time()", None, api.clock)
-            self._server_clock.set(clock.seconds)
-            self._queries.longest_bytes = math.inf if clock.takes_long_queries else LONGEST_BYTES
+            self._server_clock.set(await self._client.time())
         now = self._present()
         if self._is_late and now >= self._lag_due_at:
             self._lag_due_at = now + UNANSWERED_SECONDS
             with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
-                age = await self._numbers.fetch("lag", NEWEST_AGE, now, api.number)
+                age = await self._client.number("lag", NEWEST_AGE, now)
                 self._lag_due_at = now + self.step_seconds
                 if age is not None:
                     self._note_age(now, age)
@@ -167,35 +207,32 @@ class PrometheusSource:
             snapshot_query, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds)
         )
         if snapshot_query.query is not None:
-            async with self._endpoint.own_turns.turn(snapshot_query.namespaces):
+            async with self._client.own_turn(snapshot_query.namespaces):
                 return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
-        with self._queries.turn():
+        with self._client.turn():
             observation = await self._fetch_observation("snapshot", wide, at, self.step_seconds)
             ages = ages_promql(self._discovery.widened(snapshot_query))
-            rows = await self._queries.vector("age", ages, at)
+            rows = await self._client.vector("age", ages, at)
         is_alive = any(ALIVE_LABEL in row.labels for row in rows)
         is_on_time = any(ON_TIME_LABEL in row.labels for row in rows)
-        self._is_late = bool(self._lag.seconds) or (self._shows_targets and not is_on_time)
+        self._is_late = bool(self._lag.seconds) or (self._client.shows_targets and not is_on_time)
         if not self._is_late:
             self._note_age(at, 0.0)
         return replace(
             observation,
             sample_ages=sample_ages(rows),
-            absence_known=is_alive and self._shows_targets,
+            absence_known=is_alive and self._client.shows_targets,
         )
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the pods that reported in the hour before `at`, at a coarse step."""
         hour = replace(snapshot_query, span_seconds=evaluation_times.HISTORY_SECONDS)
-        before = evaluation_times.floored(
-            at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
-        )
-        if snapshot_query.query is not None:
-            own, step = snapshot_query.query, evaluation_times.HISTORY_STEP_SECONDS
-            async with self._endpoint.own_turns.turn(snapshot_query.namespaces):
+        step = evaluation_times.HISTORY_STEP_SECONDS
+        before = evaluation_times.floored(at - self.step_seconds, step)
+        if (own := snapshot_query.query) is not None:
+            async with self._client.own_turn(snapshot_query.namespaces):
                 return await self._own.fetch_elements("own-history", own, hour, before, step)
-        with self._queries.turn():
-            step = evaluation_times.HISTORY_STEP_SECONDS
+        with self._client.turn():
             return await self._fetch_observation("history", hour, before, step)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -203,8 +240,8 @@ class PrometheusSource:
         by_state: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            with self._queries.turn():
-                rows = await self._queries.vector("gpus", GpusPromql(frozenset(batch)), at)
+            with self._client.turn():
+                rows = await self._client.vector("gpus", GpusPromql(frozenset(batch)), at)
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 by_state.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
@@ -215,26 +252,26 @@ class PrometheusSource:
 
         VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
-        async with self._endpoint.number_turns:
-            return await self._numbers.fetch("demand", text, self._at, api.number)
+        async with self._client.number_turns:
+            return await self._client.number("demand", text, self._at)
 
     async def _fetch_observation(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
     ) -> Observation:
         """Return the observation; query again if there is a new exporter or a new scrape job."""
-        wide = self._discovery.widened(snapshot_query)
-        rows = await self._rows(kind, wide, at, step)
-        ask = functools.partial(self._queries.vector, "exporters", EXPORTERS, at)
-        await self._discovery.refresh(snapshot_query, ask)
-        if self._discovery.widened(snapshot_query) != wide:
-            wide = self._discovery.widened(snapshot_query)
-            rows = await self._rows(kind, wide, at, step)
-        jobs = await asyncio.to_thread(_jobs, rows)
-        if not jobs <= self._jobs:
-            self._jobs |= jobs
-            rows = await self._rows(kind, self._discovery.widened(snapshot_query), at, step)
+        for _ in range(QUERIES_OF_A_STEP):
+            promql = self._promql(snapshot_query, step)
+            rows = await self._client.matrix(kind, promql, at)
+            await self._discovery.refresh(snapshot_query, at)
+            self._jobs |= {row.labels["job"] for row in rows if row.labels.get("job")}
+            if self._promql(snapshot_query, step) == promql:
+                break
         observation = await asyncio.to_thread(read_observation, rows, snapshot_query, at, step)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
+
+    def _promql(self, snapshot_query: SnapshotQuery, step: float) -> SnapshotPromql:
+        """Return the query for the exporters and the scrape jobs that are known now."""
+        return snapshot_promql(self._discovery.widened(snapshot_query), self._jobs, step)
 
     def _note_age(self, at: float, age_seconds: float) -> None:
         """Note the age of the newest sample, and state a lag that has changed."""
@@ -242,13 +279,3 @@ class PrometheusSource:
         self._lag.observe(at, age_seconds)
         if self._lag.seconds != before:
             self._observe(facts.LagChanged(self._name, self._lag.seconds, before))
-
-    async def _rows(
-        self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
-    ) -> list[Row]:
-        promql = snapshot_promql(snapshot_query, self._jobs, step)
-        return await self._queries.matrix(kind, promql, at)
-
-
-def _jobs(rows: Iterable[Row]) -> set[str]:
-    return {row.labels["job"] for row in rows if row.labels.get("job")}

@@ -82,13 +82,11 @@ _OTHER_LINE = re.compile(
 sample of another name. Nothing in it can be matched in two ways, so that the time is linear."""
 
 
-def parse(text: bytes | bytearray, now: float, before: Iterable[Labels] = ()) -> Samples:
-    """Return the samples of GPU metrics in the text of one scrape.
+def parse(text: bytes | bytearray, now: float, before: tuple[Labels, ...] = ()) -> Samples:
+    """Return the samples of GPU metrics in the text of a scrape at `now`, in Unix seconds.
 
-    Args:
-        text: the body of the exporter's answer.
-        now: Unix seconds of the scrape. A sample with a timestamp far from it has no usable number.
-        before: the series of the page before; those that stay are the same objects again.
+    `before` are the series of the page before: those that stay are the same objects again, and so
+    is the tuple if all do.
 
     Raises:
         errors.SourceMalformedError: the text is cut, is no exposition text, or has too much of it
@@ -108,7 +106,7 @@ def parse(text: bytes | bytearray, now: float, before: Iterable[Labels] = ()) ->
         for labels, value in _gpu_samples(line, now):
             series.append(known.get(labels, labels))
             values.append(value)
-    return Samples(tuple(series), values)
+    return Samples(before if before == tuple(series) else tuple(series), values)
 
 
 def _gpu_samples(line: bytes, now: float) -> list[tuple[Labels, float]]:

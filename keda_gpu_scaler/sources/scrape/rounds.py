@@ -1,13 +1,12 @@
-"""The data of the scrape source: its targets' good scrapes, for a bounded time.
+"""The data of the scrape source: its rounds of scrapes, for a bounded time.
 
-Pure: instants are arguments. Scrapes are kept as they come, and those with the same series share
-them.
+Pure: instants are arguments. Scrapes are kept as they come.
 """
 
 from array import array
-from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -20,13 +19,11 @@ from keda_gpu_scaler.sources.series import fill_gaps, read_series
 
 OVERLOOKED_SECONDS = 3600.0
 """A listed target that has not answered for this long is taken to have no exporter."""
-MOST_SERIES = 10_000
-"""Of one target in memory, as many as one page may have: they become more only with labels that are
-new at each scrape."""
 MOST_POINTS = 4 * 2**20
-"""The points of all targets in memory: 32 MiB, and twice that if the series are other ones at each
-scrape. They are three thousand series for two hours at the usual interval; for more series the time
-is shorter."""
+"""The points of all rounds in memory: 32 MiB. They are three thousand series for two hours at the
+usual interval; for more series the time is shorter."""
+NEW_SERIES_POINTS = 128
+"""The labels of a series take as much memory as so many points; later scrapes share them."""
 
 
 class Scrape(NamedTuple):
@@ -37,134 +34,91 @@ class Scrape(NamedTuple):
 
 
 Scrapes = Mapping[Target, Scrape | None]
-"""The newest scrape of every target at one instant; None: it failed, or there is none yet."""
+"""The scrape of every target in one round; None: it failed."""
 
 
-@dataclass(slots=True)
-class _Kept:
-    """The good scrapes of one target."""
-
-    scrapes: deque[tuple[float, Scrape]] = field(default_factory=deque)
-    """With the instants of their rounds."""
-    _uses: Counter[Labels] = field(default_factory=Counter)
-    """In how many of these scrapes a series is."""
-
-    def add(self, at: float, scrape: Scrape) -> None:
-        """Add the newest scrape."""
-        series, values = scrape.samples
-        if self.scrapes and self.scrapes[-1][1].samples.series == series:
-            series = self.scrapes[-1][1].samples.series
-        self._uses.update(series)
-        self.scrapes.append((at, Scrape(scrape.began, Samples(series, values))))
-
-    def forget_oldest(self) -> int:
-        """Forget the oldest scrape, and return how many points it had."""
-        _, oldest = self.scrapes.popleft()
-        for labels in oldest.samples.series:
-            self._uses[labels] -= 1
-            if not self._uses[labels]:
-                del self._uses[labels]
-        return len(oldest.samples.series)
-
-    def has_room(self, series: Iterable[Labels]) -> bool:
-        """Tell whether these series can be kept as well."""
-        return len(self._uses.keys() | set(series)) <= MOST_SERIES
-
-    def series(
-        self, names: Collection[str], namespaces: Collection[str], since: float, at: float
-    ) -> Iterator[tuple[Labels, Sequence[tuple[float, float]]]]:
-        """Yield the points, after `since` and up to `at`, of these metrics and these pods."""
-        points_by_series: dict[Labels, list[Points]] = defaultdict(list)
-        inside = [
-            (instant, scrape.samples) for instant, scrape in self.scrapes if since < instant <= at
-        ]
-        for _, run in groupby(inside, key=lambda timed: id(timed[1].series)):
-            instants, samples = zip(*run, strict=True)
-            columns = [scraped.values for scraped in samples]
-            for position, labels in enumerate(samples[0].series):
-                if labels.name in names and labels.pod and labels.pod[0] in namespaces:
-                    values = array("d", [column[position] for column in columns])
-                    points_by_series[labels].append(Points(instants, values))
-        for labels, runs in points_by_series.items():
-            # A series that is twice on one page has two points at one instant.
-            yield labels, runs[0] if len(runs) == 1 else sorted(chain(*runs), key=itemgetter(0))
+class _Round(NamedTuple):
+    at: float
+    scrapes: Scrapes
+    points: int
+    """The memory that it takes, in points."""
 
 
 @dataclass(slots=True)
 class History:
-    """The rounds of the last `keep_seconds`, or of less where there are too many points."""
+    """The rounds of the last `keep_seconds`, or of less where there are too many points.
+
+    A copy stays as it is when rounds are added: what its fields hold is replaced, not changed.
+    """
 
     keep_seconds: float
     most_points: int = MOST_POINTS
-    instants: deque[float] = field(default_factory=deque)
+    """At most so many points are in memory beside those of the newest round."""
     sampled_since: float = float("-inf")
     """The instant of the first round."""
-    listed: dict[Target, float] = field(default_factory=dict)
-    """The targets of the newest round, good or not, and since when they are listed."""
-    silent: frozenset[Target] = frozenset()
-    """The targets among them that were never scraped successfully."""
-    points: int = 0
-    """How many points are in memory, at most `most_points` beside those of the newest round."""
-    _kept: dict[Target, _Kept] = field(default_factory=dict)
+    rounds: tuple[_Round, ...] = ()
+    silent_since: Mapping[Target, float] = field(default_factory=dict)
+    """The targets of the newest round that never answered, and since when they are listed."""
 
     def add(self, at: float, scrapes: Scrapes) -> None:
-        """Add the round of the instant `at`, and drop data that is too old or too much."""
-        if not self.instants:
+        """Add the round of the instant `at`, and drop those that are too old or too much."""
+        before = self.rounds[-1].scrapes if self.rounds else {}
+        if not self.rounds:
             self.sampled_since = at
-        self.instants.append(at)
-        known = self.listed.keys() - self.silent
-        self.listed = {target: self.listed.get(target, at) for target in scrapes}
-        self.silent = frozenset(
-            target for target, scrape in scrapes.items() if scrape is None and target not in known
-        )
-        for target, scrape in scrapes.items():
-            if scrape is not None:
-                self._kept.setdefault(target, _Kept()).add(at, scrape)
-                self.points += len(scrape.samples.series)
-        self._forget(at - self.keep_seconds)
-        while self.points > self.most_points and len(self.instants) > 1:
-            self._forget(self.instants[1])
+        self.silent_since = {
+            target: self.silent_since.get(target, at)
+            for target, scrape in scrapes.items()
+            if scrape is None and (target in self.silent_since or target not in before)
+        }
+        rounds = [round_ for round_ in self.rounds if round_.at >= at - self.keep_seconds]
+        rounds.append(_Round(at, scrapes, self._points(scrapes)))
+        points = sum(round_.points for round_ in rounds)
+        while points > self.most_points and len(rounds) > 1:
+            points -= rounds.pop(0).points
+        self.rounds = tuple(rounds)
 
-    def has_room(self, target: Target, samples: Samples) -> bool:
-        """Tell whether the labels of a target's samples can be kept beside its earlier ones."""
-        return self._kept.get(target, _Kept()).has_room(samples.series)
+    def newest_series(self, target: Target) -> tuple[Labels, ...]:
+        """Return the series of the newest scrape of a target, for the next one to share."""
+        scrape = self.rounds[-1].scrapes.get(target) if self.rounds else None
+        return scrape.samples.series if scrape else ()
 
     def observation(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the samples of the query up to `at`."""
         since = at - snapshot_query.span_seconds
+        rounds = [round_ for round_ in self.rounds if since < round_.at <= at]
+        scrapes: dict[Target, list[tuple[float, Scrape]]] = defaultdict(list)
+        for round_ in rounds:
+            for target, scrape in round_.scrapes.items():
+                if scrape is not None:
+                    scrapes[target].append((round_.at, scrape))
         series, refused = read_series(
-            self._rows(snapshot_query, since, at), snapshot_query.profile, snapshot_query.signal
+            _rows(scrapes, snapshot_query), snapshot_query.profile, snapshot_query.signal
         )
         good_scrapes = {
-            target: {
-                instant: scrape.began for instant, scrape in kept.scrapes if since < instant <= at
-            }
-            for target, kept in self._kept.items()
+            target: {instant: scrape.began for instant, scrape in good}
+            for target, good in scrapes.items()
         }
         return Observation(
-            instants=tuple(instant for instant in self.instants if since < instant <= at),
+            instants=tuple(round_.at for round_ in rounds),
             series=fill_gaps(series, good_scrapes),
             good_scrapes=good_scrapes,
             absence_known=self._is_watched(at - snapshot_query.window_seconds),
             misses_targets=any(
-                at - self.listed[target] < OVERLOOKED_SECONDS for target in self.silent
+                at - since < OVERLOOKED_SECONDS for since in self.silent_since.values()
             ),
             refused_samples=refused,
             sampled_since=self.sampled_since,
         )
 
-    def copied(self) -> "History":
-        """Return a copy that later rounds leave as it is; only the scrapes are the same objects."""
-        kept = {target: _Kept(deque(kept.scrapes)) for target, kept in self._kept.items()}
-        return replace(self, instants=deque(self.instants), _kept=kept)
-
-    def _rows(self, snapshot_query: SnapshotQuery, since: float, at: float) -> Iterator[Row]:
-        pairs = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
-        names = frozenset(name for _, name in pairs)
-        for target, kept in self._kept.items():
-            named = target._asdict()
-            for labels, points in kept.series(names, snapshot_query.namespaces, since, at):
-                yield Row({**dict(labels.pairs), **named}, points)
+    def _points(self, scrapes: Scrapes) -> int:
+        """Return the memory that scrapes take beside those of the newest round."""
+        points = 0
+        for target, scrape in scrapes.items():
+            if scrape is not None:
+                series, known = scrape.samples.series, self.newest_series(target)
+                new_series = 0 if series is known else len(set(series).difference(known))
+                points += len(series) + NEW_SERIES_POINTS * new_series
+        return points
 
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
         """Return which of these GPUs the newest round shows, and which are busy without a pod."""
@@ -172,11 +126,8 @@ class History:
         reported: set[str] = set()
         mapped: set[tuple[str, str]] = set()
         loads: dict[tuple[str, str], dict[tuple[Target, Labels], float]] = defaultdict(dict)
-        for target, kept in self._kept.items():
-            instant, scrape = kept.scrapes[-1]
-            if instant != self.instants[-1]:
-                continue
-            for labels, value in zip(*scrape.samples, strict=True):
+        for target, scrape in self.rounds[-1].scrapes.items() if self.rounds else ():
+            for labels, value in zip(*scrape.samples, strict=True) if scrape else ():
                 if labels.board in wanted:
                     reported.add(labels.board)
                     part = labels.board, dict(labels.pairs).get("GPU_I_ID", "")
@@ -194,19 +145,30 @@ class History:
 
     def _is_watched(self, since: float) -> bool:
         """Tell whether rounds reach back to `since` and every target was good in all of them."""
-        if not self.listed or self.instants[0] > since:
+        listed = self.rounds[-1].scrapes if self.rounds else {}
+        if not listed or self.rounds[0].at > since:
             return False
-        rounds = {instant for instant in self.instants if instant >= since}
-        return all(
-            rounds <= {instant for instant, _ in self._kept.get(target, _Kept()).scrapes}
-            for target in self.listed
-        )
+        watched = [round_.scrapes for round_ in self.rounds if round_.at >= since]
+        return all(scrapes.get(target) for scrapes in watched for target in listed)
 
-    def _forget(self, before: float) -> None:
-        while self.instants and self.instants[0] < before:
-            self.instants.popleft()
-        for target, kept in list(self._kept.items()):
-            while kept.scrapes and kept.scrapes[0][0] < before:
-                self.points -= kept.forget_oldest()
-            if not kept.scrapes:
-                del self._kept[target]
+
+def _rows(
+    scrapes: Mapping[Target, list[tuple[float, Scrape]]], snapshot_query: SnapshotQuery
+) -> Iterator[Row]:
+    """Yield the points of the metrics and the namespaces of a query."""
+    pairs = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+    names, namespaces = frozenset(name for _, name in pairs), snapshot_query.namespaces
+    for target, good in scrapes.items():
+        points_by_series: dict[Labels, list[Points]] = defaultdict(list)
+        for _, run in groupby(good, key=lambda timed: id(timed[1].samples.series)):
+            instants, same = zip(*run, strict=True)
+            columns = [scrape.samples.values for scrape in same]
+            for position, labels in enumerate(same[0].samples.series):
+                if labels.name in names and labels.pod and labels.pod[0] in namespaces:
+                    values = array("d", [column[position] for column in columns])
+                    points_by_series[labels].append(Points(instants, values))
+        named = target._asdict()
+        for labels, runs in points_by_series.items():
+            # A series that is twice on one page has two points at one instant.
+            points = runs[0] if len(runs) == 1 else sorted(chain(*runs), key=itemgetter(0))
+            yield Row({**dict(labels.pairs), **named}, points)

@@ -131,12 +131,6 @@ def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
         api.number(vector(element, element))
 
 
-def test_infos_are_no_trouble() -> None:
-    infos = ['PromQL info: metric might not be a counter, name does not end in _total: "x" (1:6)']
-
-    assert api.vector(vector(infos=infos)) == []
-
-
 # Partial answers
 
 
@@ -153,11 +147,6 @@ def test_a_partial_answer_is_no_answer(more: dict[str, object], words: str) -> N
         kind = "matrix" if parse is api.matrix else "vector"
         with pytest.raises(errors.SourceMalformedError, match=f"an incomplete answer: .*{words}"):
             parse(answer(web.success(kind, [], **more)))
-
-
-@pytest.mark.parametrize("more", [{"warnings": []}, {"warnings": None}, {"isPartial": False}])
-def test_an_answer_that_says_it_is_whole_is_taken(more: dict[str, object]) -> None:
-    assert api.vector(vector(**more)) == []
 
 
 # Refusals

@@ -6,9 +6,12 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.exporter_discovery import (
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.sources.prometheus.source import (
     DETECTED_SECONDS,
     ExporterDiscovery,
 )
@@ -16,7 +19,7 @@ from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 
 
-class Server:
+class Server(PrometheusClient):
     """Answers which exporters there are, at a time that stands still until a test moves it."""
 
     def __init__(self, *found: str) -> None:
@@ -24,10 +27,13 @@ class Server:
         self.now, self.asked = 5000.0, 0
         self.error: errors.SourceError | None = None
         self.stated: list[facts.Fact] = []
-        self.detection = ExporterDiscovery("default", self.stated.append, lambda: self.now)
+        self.detection = ExporterDiscovery("default", self, self.stated.append, lambda: self.now)
 
-    async def answer(self) -> list[Row]:
+    async def vector(
+        self, kind: str, promql: SplittableQuery | str, _at: float, _limit_bytes: int | None = None
+    ) -> list[Row]:
         """Answer the question."""
+        assert (kind, promql) == ("exporters", EXPORTERS)
         self.asked += 1
         await asyncio.sleep(0)
         if self.error is not None:
@@ -36,7 +42,7 @@ class Server:
 
     async def seen(self, profile: str = "auto") -> frozenset[str]:
         """Return the exporters to look for, after asking the server if that is due."""
-        await self.detection.refresh(snapshot_query(profile), self.answer)
+        await self.detection.refresh(snapshot_query(profile), self.now)
         return self.detection.widened(snapshot_query(profile)).found
 
 

@@ -9,14 +9,14 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
 from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
 from tests.support.clocks import Clock
 from tests.support.promql_texts import kube_state_text
 
 
 @dataclass(slots=True)
-class Server(RowQueryClient):
+class Server(PrometheusClient):
     """Answers both questions; notes what it was asked."""
 
     jobs: list[str] = field(default_factory=list)
@@ -29,7 +29,9 @@ class Server(RowQueryClient):
         """Let everything be read at once."""
         return contextlib.nullcontext()
 
-    async def vector(self, kind: str, promql: SplittableQuery | str, at: float) -> list[Row]:
+    async def vector(
+        self, kind: str, promql: SplittableQuery | str, at: float, _limit_bytes: int | None = None
+    ) -> list[Row]:
         """Answer."""
         self.requests.append((kind, promql if isinstance(promql, str) else promql.text))
         if kind == "jobs":
@@ -107,7 +109,9 @@ async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
 
 
 async def test_of_a_server_that_hides_targets_no_list_is_whole() -> None:
-    metrics = KubeStateMetrics(Server(["ksm"]), Clock(), shows_targets=False)
+    server = Server(["ksm"])
+    server.namespace = "ml"
+    metrics = KubeStateMetrics(server, Clock())
     said = await metrics.evidence({"ml"}, 0.0, 0.0)
     assert said is not None
     assert not said.stable_since

@@ -1,11 +1,9 @@
 """The Prometheus source when the server, or a proxy in front of it, misbehaves."""
 
 import asyncio
-import contextlib
 import functools
 import itertools
 import json
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +16,7 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import QUERIES_OF_A_STEP, PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
@@ -188,25 +186,6 @@ async def test_a_failing_age_fails_the_fetch(server: HttpServer) -> None:
             await source.fetch(NEED, AT)
 
 
-@pytest.mark.parametrize(("fault", "kind", "words"), FAULTS)
-async def test_it_answers_again_after_every_fault(
-    server: HttpServer, fault: web.Reply, kind: type[errors.SourceError], words: str
-) -> None:
-    patience = SHORT if kind is errors.SourceTimeoutError else LONG
-    async with connected(server.url, timeout=patience) as source:
-        server.reply = fault
-        with pytest.raises(kind, match=re.escape(words)):
-            await source.fetch(NEED, AT)
-        server.reply = healthy
-
-        async def answers() -> bool:
-            with contextlib.suppress(errors.SourceTimeoutError):
-                return (await source.fetch(NEED, AT)).at == AT
-            return False
-
-        await until(answers, BOUND_SECONDS, "it answers again")
-
-
 async def test_jobs_without_end_do_not_make_questions_without_end(server: HttpServer) -> None:
     numbers = itertools.count()
 
@@ -218,7 +197,7 @@ async def test_jobs_without_end_do_not_make_questions_without_end(server: HttpSe
     async with connected(server.url) as source:
         await source.history(NEED, AT)
 
-    assert len(server.requests) == 3  # the snapshot twice, and which exporters there are
+    assert len(server.requests) == QUERIES_OF_A_STEP + 1  # and which exporters there are
 
 
 async def test_strange_rows_about_gpus_are_passed_over(server: HttpServer) -> None:

@@ -4,7 +4,6 @@ One server of each kind serves the whole module; every test has a namespace of i
 """
 
 import itertools
-import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -278,21 +277,6 @@ async def test_a_proxy_between_tenants_is_told_whose_demand_it_is(
 
 
 # Answers without a number
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ({"warnings": ["receive series from Addr: 10.0.0.1: connection error"]}, "receive series"),
-        ({"isPartial": True}, "the answer is partial"),
-    ],
-)
-async def test_a_part_of_the_demand_is_not_the_demand(more: dict[str, object], words: str) -> None:
-    element = {"metric": {}, "value": [0, "3"]}
-    body = json.dumps(web.success("vector", [element], **more))
-    async with HttpServer(web.says(body)) as server, connected(server.url) as source:
-        with pytest.raises(errors.SourceMalformedError, match=f"an incomplete answer: .*{words}"):
-            await source.number("sum(x)")
 
 
 async def test_a_whole_answer_is_demanded_and_no_instant(ns: str) -> None:

@@ -264,6 +264,12 @@ def test_series_that_stay_are_the_objects_of_the_page_before() -> None:
     assert list(more.values) == [87.0, 0.0, 3.0]
 
 
+def test_a_page_with_the_same_series_shares_them_with_the_page_before() -> None:
+    first = parse(PAGE.encode(), NOW)
+
+    assert parse(PAGE.encode(), NOW, first.series).series is first.series
+
+
 @pytest.mark.parametrize("exemplar", ['# {t="x"} 1', '1700000000000 # {t="x"} 1', "1"])
 def test_no_number_of_an_exemplar_or_a_time_is_taken_for_the_value(exemplar: str) -> None:
     same(read(f'{UTIL}{{pod="a"}} 5 {exemplar}\n'), [({"__name__": UTIL, "pod": "a"}, math.nan)])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, T
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods, advance_reported_pods
 from keda_gpu_scaler.sources.scrape.rounds import (
     MOST_POINTS,
-    MOST_SERIES,
+    NEW_SERIES_POINTS,
     History,
     Scrape,
 )
@@ -305,15 +306,7 @@ def played(
 @given(round_lists, st.floats(1, 200))
 def test_nothing_older_than_its_bound_is_kept(rounds_: list[Round], keep_seconds: float) -> None:
     history, at = played(rounds_, keep_seconds)
-    oldest = at - keep_seconds
-    kept = [one.scrapes for one in history._kept.values()]  # noqa: SLF001 - what is in memory
-
-    assert all(kept)
-    assert all(time >= oldest for time in history.instants)
-    assert all(time >= oldest for scrapes in kept for time, _ in scrapes)
-    assert history.points == sum(
-        len(scrape.samples.values) for scrapes in kept for _, scrape in scrapes
-    )
+    assert all(round_.at >= at - keep_seconds for round_ in history.rounds)
 
 
 @given(round_lists, st.floats(1, 400), st.floats(0, 100))
@@ -347,7 +340,7 @@ def test_a_copy_shows_the_same_whatever_comes_later(
 ) -> None:
     history, at = played([(1, {A: [sample()]}), *rounds_], 100, most_points=20)
     expected = history.observation(snapshot_query(), at)
-    copied = history.copied()
+    copied = replace(history)
     for after, shown in later:
         at += after
         add(history, at, shown)
@@ -370,39 +363,26 @@ def test_more_points_than_there_is_room_for_shorten_the_memory(
     rounds_: list[Round], most_points: int
 ) -> None:
     (bounded, at), (whole, _) = played(rounds_, 1000, most_points), played(rounds_, 1000)
-    newest = sum(len(samples or ()) for samples in rounds_[-1][1].values()) if rounds_ else 0
+    points = [round_.points for round_ in bounded.rounds]
 
-    assert bounded.points <= max(most_points, newest)
+    assert sum(points) <= max(most_points, points[-1] if points else 0)
     if rounds_:
-        asked = snapshot_query(span=at - bounded.instants[0] + 0.001)
+        asked = snapshot_query(span=at - bounded.rounds[0].at + 0.001)
         one, other = bounded.observation(asked, at), whole.observation(asked, at)
         assert one.instants == other.instants
         assert sorted(one.series, key=repr) == sorted(other.series, key=repr)
         assert one.good_scrapes.items() <= other.good_scrapes.items()
 
 
-def test_labels_that_are_new_at_each_scrape_have_no_room_in_the_end() -> None:
-    history = History(100)
-    pages = [[sample(f"bert-{number}-{pod}") for pod in range(1000)] for number in range(12)]
-    held = 0
-    while history.has_room(A, gpu_samples.of(*pages[held])):
-        add(history, float(held), {A: pages[held]})
-        held += 1
+def test_labels_that_are_new_at_each_scrape_shorten_the_memory() -> None:
+    """The labels of a series take more memory than its points."""
+    steady, changing = History(1000, most_points=1000), History(1000, most_points=1000)
+    for at in range(100):
+        add(steady, at, {A: [sample("bert-0")]})
+        add(changing, at, {A: [sample(f"bert-{at}")]})
 
-    assert held == MOST_SERIES / 1000
-    assert history.has_room(B, gpu_samples.of(*pages[held]))
-    assert history.has_room(A, gpu_samples.of(*pages[0]))
-    for at in (100.5, 101.5):
-        add(history, at, {A: pages[held - 1]})
-    assert history.has_room(A, gpu_samples.of(*pages[held]))
-
-
-def test_the_same_series_are_kept_once() -> None:
-    history = History(600)
-    rounds(history, 3, sample("bert-0"), sample("bert-1"))
-    series = {id(one.samples.series) for _, one in history._kept[A].scrapes}  # noqa: SLF001 - what is in memory
-
-    assert len(series) == 1
+    assert len(steady.rounds) == 100
+    assert len(changing.rounds) == 1000 // (NEW_SERIES_POINTS + 1)
 
 
 def invariants(observed: Observation, asked: SnapshotQuery, at: float) -> None:
@@ -474,6 +454,5 @@ def test_with_too_many_points_the_memory_is_shorter() -> None:
     at = rounds(
         history, 8, sample("bert-0"), sample("bert-1"), *[sample(f"x-{n}") for n in range(8)]
     )
-    assert history.instants[0] == at - 10
-    assert history.points == 20
+    assert [round_.at for round_ in history.rounds] == [at - 10, at]
     assert history.observation(snapshot_query(), at).sampled_since == 0
