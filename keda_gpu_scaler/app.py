@@ -279,7 +279,7 @@ async def _start_http(
 async def _start_grpc(
     stack: AsyncExitStack,
     settings: Settings,
-    evaluations: service.Evaluations,
+    evaluations: evaluator.Evaluator,
     certificate: "CertificateFiles | None",
     observe: facts.Observer,
 ) -> int:

@@ -95,6 +95,12 @@ class Evaluator:
         due_seconds = self._demands.due_seconds(scaled_object, spec)
         return max(SAME_POLL_SECONDS, min(step_seconds, due_seconds))
 
+    def has_replicas(self, scaled_object: ScaledObject) -> bool:
+        """Tell whether the HPA asked about a ScaledObject within a minute, so that it has some."""
+        now = self._clock()
+        triggers = self._triggers.of(scaled_object, now)
+        return any(tracked.hpa_calls.has_asked(now) for tracked in triggers)
+
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None]
     ) -> contextlib.AbstractContextManager[None]:
@@ -125,15 +131,15 @@ class Evaluator:
         deadline = self._clock() + allowed_seconds
         is_hpa = timeout_seconds is not None and not wait_for_fresh  # a stream asks to wait
         tracked = await self._track(scaled_object, spec, allowed_seconds)
-        if tracked.target_error is None:
-            now, previous = self._clock(), tracked.answer
-            tracked.hpa_calls.note(now, is_hpa=is_hpa)
-            if (
-                previous is not None
-                and now - previous.at < SAME_POLL_SECONDS
-                and previous.alert == self._firing(scaled_object)
-            ):
-                return previous.decision
+        now, previous = self._clock(), tracked.answer
+        tracked.hpa_calls.note(now, is_hpa=is_hpa)
+        if (
+            tracked.target_error is None
+            and previous is not None
+            and now - previous.at < SAME_POLL_SECONDS
+            and previous.alert == self._firing(scaled_object)
+        ):
+            return previous.decision
         gpu, reading = await self._decide(
             tracked,
             deadline,
@@ -279,11 +285,7 @@ class Evaluator:
         waits for its turn.
         """
         newest_first = sorted(
-            (
-                tracked
-                for tracked in self._triggers.all(self._clock())
-                if tracked.scaled_object == scaled_object
-            ),
+            self._triggers.of(scaled_object, self._clock()),
             key=lambda tracked: tracked.answer.at if tracked.answer else -math.inf,
             reverse=True,
         )

@@ -39,12 +39,16 @@ class HpaCalls:
             self._polled_since = now
         self._called_at = now
 
+    def has_asked(self, now: float) -> bool:
+        """Tell whether the HPA asked within the last minute."""
+        return self._asked_at is not None and now - self._asked_at <= SILENT_SECONDS
+
     def asking(self, now: float, ahead_seconds: float = 0.0) -> Asking | None:
         """Return the calls of an HPA that asks again and again; None: it does not.
 
         Their times are of a clock that is `ahead_seconds` ahead of the one of `now`.
         """
-        if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
+        if self._asked_at is None or not self.has_asked(now):
             return None
         is_repeated = self._asked_at - self._asking_since >= REPEATED_SECONDS
         is_new = self._noted_since is not None and now - self._noted_since < REPEATED_SECONDS

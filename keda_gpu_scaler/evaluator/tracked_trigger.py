@@ -138,7 +138,12 @@ class TrackedTriggers:
 
     def all(self, now: float) -> list[TrackedTrigger]:
         """Return every trigger that is tracked, by the names of their ScaledObjects."""
-        kept = [
-            tracked for tracked in self._tracked.values() if now - tracked.asked_at < FORGET_SECONDS
-        ]
-        return sorted(kept, key=operator.attrgetter("scaled_object"))
+        return sorted(self._kept(now), key=operator.attrgetter("scaled_object"))
+
+    def of(self, scaled_object: ScaledObject, now: float) -> list[TrackedTrigger]:
+        """Return the tracked triggers of one ScaledObject."""
+        return [tracked for tracked in self._kept(now) if tracked.scaled_object == scaled_object]
+
+    def _kept(self, now: float) -> list[TrackedTrigger]:
+        triggers = self._tracked.values()
+        return [tracked for tracked in triggers if now - tracked.asked_at < FORGET_SECONDS]

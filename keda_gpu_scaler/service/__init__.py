@@ -8,10 +8,9 @@
     streams       how long a stream lives, and when `true` is pushed
     responses     spec and decision → proto
 
-Nothing here measures or decides: that is behind the `Evaluations` port.
+Nothing here measures or decides: that is the evaluator's.
 """
 
 from keda_gpu_scaler.service.server import GrpcServer
-from keda_gpu_scaler.service.servicer import Evaluations
 
-__all__ = ["Evaluations", "GrpcServer"]
+__all__ = ["GrpcServer"]

@@ -79,4 +79,3 @@ class CertificateFiles:
 
     def _read(self) -> tuple[PemFile, ...]:
         return tuple(read_pem(path) for path in self._paths)
-

@@ -1,4 +1,4 @@
-"""Spec and decision → the messages of KEDA's contract; and which workloads have replicas. Pure.
+"""Spec and decision → the messages of KEDA's contract. Pure.
 
 KEDA 2.17 and later read the float fields if they are above 0. Older versions know only the
 integers. Both are always set, so that every version scales on the same number.
@@ -11,17 +11,13 @@ without replicas would be scaled up by that answer.
 """
 
 import math
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from functools import lru_cache
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
-from keda_gpu_scaler.spec.retention import TRIGGERS
-from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
 # The HPA itself ignores a deviation of 10 %; half of that needs no warning.
 _UNNOTICED_ROUNDING = 0.05
@@ -131,30 +127,3 @@ def _countable(value: float) -> float:
     if not is_countable(value):
         raise ValueError(f"{value} is not a number that KEDA can count with")
     return value
-
-
-ASKED_SECONDS = 60.0
-"""Four syncs of the HPA at its default of 15 s, because a sync may be late."""
-
-
-class HpaCallers:
-    """The ScaledObjects that the HPA asked about in the last `ASKED_SECONDS`."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._called_at: OrderedDict[ScaledObject, float] = OrderedDict()
-
-    def note(self, scaled_object: ScaledObject, seconds_left: float | None) -> None:
-        """Remember a call about a ScaledObject if it is the HPA's.
-
-        Only those have a deadline: KEDA passes on that of the HPA, and sets none when it polls.
-        """
-        if seconds_left is not None:
-            self._called_at[scaled_object] = self._clock()
-            self._called_at.move_to_end(scaled_object)
-            if len(self._called_at) > TRIGGERS:
-                self._called_at.popitem(last=False)
-
-    def has_replicas(self, scaled_object: ScaledObject) -> bool:
-        """Return whether a workload is known to have replicas, because the HPA asked about it."""
-        return self._clock() - self._called_at.get(scaled_object, -math.inf) < ASKED_SECONDS

@@ -16,10 +16,10 @@ from grpc_health.v1 import health_pb2 as pb
 from grpc_reflection.v1alpha import reflection
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import servicer, streams
 from keda_gpu_scaler.service.interceptor import CallInterceptor, Context
-from keda_gpu_scaler.service.servicer import Evaluations
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
@@ -82,7 +82,7 @@ class GrpcServer:
 
     def __init__(  # noqa: PLR0913 - the composition root's values, all by name
         self,
-        evaluations: Evaluations,
+        evaluator: Evaluator,
         *,
         access: Access,
         address: str,
@@ -94,7 +94,7 @@ class GrpcServer:
         """Put the service together; nothing listens before `start`.
 
         Args:
-            evaluations: decides the load and the activity of triggers.
+            evaluator: decides the load and the activity of triggers.
             access: the sources, and the namespaces that may use them.
             address: host:port to listen on; port 0 takes a free one.
             observe: is told of every call of KEDA's contract that reached an RPC.
@@ -108,7 +108,7 @@ class GrpcServer:
         """Set when the server stops; streams end with it."""
         self._address, self._certificate = address, certificate
         rpcs = servicer.Servicer(
-            evaluations,
+            evaluator,
             access=access,
             observe=observe,
             draining=self.draining,

@@ -6,68 +6,17 @@ Errors are raised as exceptions; `interceptor` maps them to status codes.
 # ruff: noqa: N802 - the methods carry the names of KEDA's contract
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Callable
-from typing import Protocol
 
 import structlog
 
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests, responses, streams
 from keda_gpu_scaler.service.interceptor import Context
-from keda_gpu_scaler.service.responses import HpaCallers
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
-
-
-class Evaluations(Protocol):
-    """Decides the load of a trigger and whether its workload is active."""
-
-    async def evaluate(
-        self,
-        scaled_object: ScaledObject,
-        trigger_spec: TriggerSpec,
-        timeout_seconds: float | None,
-        /,
-        *,
-        wait_for_fresh: bool = False,
-    ) -> Decision:
-        """Decide within the caller's remaining time; the error of a source gives a decision too.
-
-        Without a deadline the evaluation takes a few seconds at most: KEDA sets no deadline, and a
-        stopping server waits for open calls.
-
-        Args:
-            scaled_object: the ScaledObject of the trigger.
-            trigger_spec: the parsed trigger.
-            timeout_seconds: the time left until the caller's deadline; None: no deadline.
-            wait_for_fresh: wait for a snapshot that is under way, even if there is a usable one. A
-                stream would otherwise see it only at its next evaluation.
-        """
-
-    async def demand(
-        self,
-        scaled_object: ScaledObject,
-        trigger_spec: TriggerSpec,
-        timeout_seconds: float | None,
-        /,
-    ) -> Demand:
-        """Return the demand of a trigger that has a demandQuery, within the same time limits."""
-
-    def until_news_seconds(
-        self, scaled_object: ScaledObject, trigger_spec: TriggerSpec, /
-    ) -> float:
-        """Return the seconds after an evaluation until there can be a new result."""
-
-    def listen(
-        self, scaled_object: ScaledObject, call: Callable[[], None], /
-    ) -> contextlib.AbstractContextManager[None]:
-        """Call `call` if there is something new earlier than that, while the context lasts."""
-
 
 log = structlog.get_logger()
 
@@ -77,17 +26,16 @@ class Servicer:
 
     def __init__(
         self,
-        evaluations: Evaluations,
+        evaluator: Evaluator,
         *,
         access: Access,
         observe: facts.Observer,
         draining: asyncio.Event,
         stream_seconds: float,
     ) -> None:
-        self._evaluations = evaluations
+        self._evaluator = evaluator
         self._triggers = requests.Triggers(access, observe)
         self._observe = observe
-        self._hpa_callers = HpaCallers()
         self._draining = draining
         self._stream_seconds = stream_seconds
 
@@ -106,7 +54,7 @@ class Servicer:
         if name == trigger.spec.metric_name:
             decision = await self._evaluate(trigger, context)
             return responses.metric_value(request.metricName, decision)
-        demand = await self._evaluations.demand(
+        demand = await self._evaluator.demand(
             trigger.scaled_object, trigger.spec, context.time_remaining()
         )
         return responses.demand_value(request.metricName, demand, trigger.spec.on_unknown)
@@ -114,9 +62,9 @@ class Servicer:
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
         trigger = self._triggers.read(request)
-        self._hpa_callers.note(trigger.scaled_object, context.time_remaining())
         decision = await self._evaluate(trigger, context)
-        has_replicas = self._hpa_callers.has_replicas(trigger.scaled_object)
+        is_unknown = decision.active is None
+        has_replicas = is_unknown and self._evaluator.has_replicas(trigger.scaled_object)
         return responses.activity(decision, has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
@@ -126,7 +74,7 @@ class Servicer:
         life = streams.Life(self._draining, self._stream_seconds)
         pushes, news = streams.Pushes(), asyncio.Event()
         over = False
-        with self._evaluations.listen(scaled_object, news.set), life.heard_by(news):
+        with self._evaluator.listen(scaled_object, news.set), life.heard_by(news):
             while not over:
                 news.clear()
                 try:
@@ -137,7 +85,7 @@ class Servicer:
                 else:
                     if pushes.is_due(decision, time.monotonic()):
                         await context.write(pb.IsActiveResponse(result=True))
-                seconds = self._evaluations.until_news_seconds(scaled_object, trigger.spec)
+                seconds = self._evaluator.until_news_seconds(scaled_object, trigger.spec)
                 over = await life.is_over_within(min(seconds, streams.REPEAT_SECONDS), news)
 
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
@@ -152,7 +100,7 @@ class Servicer:
     async def _evaluate(
         self, trigger: requests.Trigger, context: Context, *, wait_for_fresh: bool = False
     ) -> Decision:
-        decision = await self._evaluations.evaluate(
+        decision = await self._evaluator.evaluate(
             trigger.scaled_object,
             trigger.spec,
             context.time_remaining(),

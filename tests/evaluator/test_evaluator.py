@@ -753,3 +753,15 @@ async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace
     ]
     assert [one.scaled_object for one in bench.evaluator.summaries("web")] == ["web/bert"]
     assert await bench.evaluator.records(ScaledObject("ml", "other")) == []
+
+
+async def test_the_hpa_s_call_about_any_trigger_shows_that_a_workload_has_replicas(
+    bench: Bench,
+) -> None:
+    await bench.ask()
+    assert not bench.evaluator.has_replicas(BERT)
+    await bench.ask(spec(threshold="80"), timeout_seconds=5.0)
+    assert bench.evaluator.has_replicas(BERT)
+    assert not bench.evaluator.has_replicas(ScaledObject("ml", "gpt"))
+    bench.clock.seconds += 61
+    assert not bench.evaluator.has_replicas(BERT)

@@ -53,3 +53,10 @@ def test_while_keda_itself_is_silent_the_silence_of_the_hpa_says_nothing() -> No
     """KEDA was away, and passes no call on; its first poll may come before the HPA's call."""
     found = _called((100.0, True), *_polled(110.0, 140.0), (300.0, False))
     assert (found.has_stopped(300.0), found.has_stopped(360.0)) == (False, True)
+
+
+def test_one_call_of_its_own_shows_that_there_are_replicas_for_a_minute() -> None:
+    """Also one that may be a person's: an error about a busy workload can cost it its replicas."""
+    calls = _called((100.0, False), (110.0, True), (120.0, False))
+    assert [calls.has_asked(now) for now in (120.0, 170.0, 171.0)] == [True, True, False]
+    assert not _called((100.0, False)).has_asked(100.0)

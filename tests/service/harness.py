@@ -10,10 +10,10 @@ import grpc
 
 from keda_gpu_scaler import service
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.service.certificates import CertificateFiles
-from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
@@ -52,7 +52,7 @@ def metrics_request(metric_name: str = "gpu-utilization", **metadata: str) -> An
     return pb.GetMetricsRequest(scaledObjectRef=reference(**metadata), metricName=metric_name)
 
 
-class Script:
+class Script(Evaluator):
     """Evaluations that answer what a script says, line by line; the last line goes on for ever.
 
     An exception in the script is raised. While `gate` is closed, no evaluation ends.
@@ -88,14 +88,10 @@ class Script:
             raise line
         return line
 
-    async def demand(
-        self,
-        scaled_object: ScaledObject,
-        trigger_spec: TriggerSpec,
-        timeout_seconds: float | None,
-    ) -> Demand:
-        """Fail: no test of a script has a demand."""
-        raise NotImplementedError
+    def has_replicas(self, scaled_object: ScaledObject) -> bool:
+        """Tell whether a call was the HPA's, which has a deadline."""
+        assert scaled_object == OBJECT
+        return any(timeout_seconds is not None for _, _, timeout_seconds in self.asked)
 
     def until_news_seconds(self, scaled_object: ScaledObject, trigger_spec: TriggerSpec) -> float:
         """Return how long a line of the script lasts."""
@@ -150,7 +146,7 @@ class Observer:
 
 @asynccontextmanager
 async def serving(  # noqa: PLR0913 - what a test changes of a server, all by name
-    evaluations: service.Evaluations,
+    evaluator: Evaluator,
     *,
     max_concurrent_rpcs: int = 1000,
     connection_max_age_seconds: float = 3600,
@@ -166,7 +162,7 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
 
     server = service.GrpcServer(
-        evaluations,
+        evaluator,
         access=access or Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
         observe=Observer(calls),
