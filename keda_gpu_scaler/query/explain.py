@@ -6,16 +6,22 @@ query cannot tell whether a pod is missing, warming or gone. Nor does an unbelie
 the whole instant of its pod unknown: here the pod's other GPUs still count.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import groupby
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.kube_state_metrics import LINKS
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
-from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
+from keda_gpu_scaler.query.profiles.model import (
+    SHARE_LIMIT,
+    Labels,
+    Measure,
+    Metric,
+    MetricSource,
+    Part,
+)
 from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.promql_texts import alternatives
+from keda_gpu_scaler.query.promql_texts import selector
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (
@@ -175,24 +181,20 @@ class _Reader:
         )
 
     def _in_unit(self, metric: Metric) -> str:
-        at_least = ">" if metric.zero_is_unknown else ">="
-        selector = f"{metric.name}{{{','.join(self._matchers(metric))}}}"
-        shown = f"{selector} {at_least} 0 <= {_number(metric.limit)}"
-        if self._labels.may_name_exporter:
+        labels, at_least = self._labels, ">" if metric.zero_is_unknown else ">="
+        matchers = [
+            f"{labels.namespace}={quoted(self._pods.namespace)}",
+            f"{labels.pod}=~{quoted(self._pods.regex)}",
+            *(f'{label}=""' for label in labels.absent),
+        ]
+        series = selector(metric, labels, matchers)
+        shown = f"{series} {at_least} 0 <= {_number(metric.limit)}"
+        if labels.may_name_exporter:
             here = f"up{{namespace={quoted(self._pods.namespace)}}}"
             shown = f"{shown} unless on (job, instance, namespace, pod) {here}"
         if metric.factor < 1:
             return f"({shown}) / {_number(1 / metric.factor)}"
         return shown if metric.factor == 1 else f"{_number(metric.factor)} * ({shown})"
-
-    def _matchers(self, metric: Metric) -> Iterator[str]:
-        labels = self._labels
-        yield f"{labels.namespace}={quoted(self._pods.namespace)}"
-        yield f"{labels.pod}=~{quoted(self._pods.regex)}"
-        yield from (f'{label}=""' for label in labels.absent)
-        if metric.whole_gpus_only:
-            yield f"{labels.slice}=~{alternatives(labels.whole)}"
-        yield from (f"{label}=~{alternatives(texts)}" for label, texts in metric.where)
 
 
 def _number(value: float) -> str:
