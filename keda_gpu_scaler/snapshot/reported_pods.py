@@ -31,6 +31,75 @@ from keda_gpu_scaler.snapshot.targets import (
 
 LOOKBACK_SECONDS = 300
 """How long a Prometheus repeats the last sample of a series whose end it has not seen."""
+MISSING_PODS_KEPT = 20_000
+"""How many pods that disappeared together with their exporters are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedPods:
+    """All that is remembered of pods between two observations."""
+
+    at: float | None = None
+    pods: Mapping[PodKey, Pod] = field(default_factory=dict)
+    targets: Mapping[Target, TargetHealth] = field(default_factory=dict)
+
+
+def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
+    """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
+    at = observation.at
+    present_pods = {
+        (series.namespace, series.pod) for series in observation.series if series.present[-1] >= at
+    }
+    known_gpus = {
+        gpu.gpu
+        for key, pod in reported_pods.pods.items()
+        if key not in present_pods and (not pod.ended or pod.is_unnamed)
+        for gpu in pod.gpus
+    }
+    new_gpus = {
+        series.gpu
+        for series in observation.series
+        if (series.namespace, series.pod) not in present_pods
+        and (series.namespace, series.pod) not in reported_pods.pods
+    }
+    return frozenset(uuid_of(gpu) for gpu in known_gpus | new_gpus)
+
+
+def join(
+    reported_pods: ReportedPods, history: ReportedPods, unsure_seconds: float = 0.0
+) -> ReportedPods:
+    """Return `reported_pods` with the pods of namespaces that were not asked about before.
+
+    `history` has these from the past, with `unsure_seconds` between two of its instants.
+    """
+    past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
+    return ReportedPods(
+        history.at if reported_pods.at is None else reported_pods.at,
+        {**past, **reported_pods.pods},
+        {**history.targets, **reported_pods.targets},
+    )
+
+
+def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> ReportedPods:
+    """Return the pods with those marked of which a GPU was busy without a pod at `at`.
+
+    The pods are from the past of new namespaces, and `gpus` says where GPUs were then.
+    """
+    marked = {
+        key: replace(pod, busy_unnamed_at=at)
+        for key, pod in reported_pods.pods.items()
+        if pod.last_seen < at and not gpus.busy_without_pod.isdisjoint(_uuids(pod))
+    }
+    return replace(reported_pods, pods={**reported_pods.pods, **marked})
+
+
+def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
+    """Return the reported pods of these namespaces only; no trigger asks about others."""
+    wanted = frozenset(namespaces)
+    return replace(
+        reported_pods,
+        pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in wanted},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +119,61 @@ class Scene:
         return instant in self.observation.good_scrapes.get(target, {})
 
 
-def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
+def advance_reported_pods(
+    reported_pods: ReportedPods,
+    observation: Observation,
+    gpus: GpuReports,
+    forget_seconds: float,
+) -> ReportedPods:
+    """Return the reported pods after an observation.
+
+    `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
+    `forget_seconds`.
+    """
+    up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
+    at = observation.at
+    naming = frozenset(series.target for series in observation.series if series.present[-1] >= at)
+    scene = Scene(observation, up_intervals, targets, naming)
+    pods = dict(reported_pods.pods)
+    groups: dict[PodKey, list[Series]] = defaultdict(list)
+    for series in observation.series:
+        groups[series.namespace, series.pod].append(series)
+    for key, group in groups.items():
+        pods[key] = _update_reporting(scene, key, pods.get(key), group)
+    for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
+        # Its exporter may not know its pods.
+        if not pod.ended or pod.is_unnamed:
+            pods[key] = _update_absent(scene, pod, gpus, forget_seconds)
+    kept = _kept(pods, at, forget_seconds)
+    return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
+
+
+def _watched(
+    targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
+) -> dict[Target, TargetHealth]:
+    """Drop targets that were last good long ago and that reported no remembered pod."""
+    with_pods = {target for pod in pods.values() for target in pod.targets}
+    return {
+        target: state
+        for target, state in targets.items()
+        if state.last_good >= since or target in with_pods
+    }
+
+
+def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:
+    kept = {
+        key: pod
+        for key, pod in pods.items()
+        if not (pod.ended and at - pod.last_seen > forget_seconds)
+    }
+    missing = [key for key, pod in kept.items() if pod.last_seen < at and not pod.ended]
+    missing.sort(key=lambda key: kept[key].last_seen)
+    for key in missing[: max(0, len(missing) - MISSING_PODS_KEPT)]:
+        del kept[key]
+    return kept
+
+
+def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
     if known is not None and _goes_on(scene, key, known, group):
         last_seen, targets, first_seen = group[0].present[-1], known.targets, known.first_seen
@@ -263,7 +386,7 @@ def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
     return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
 
 
-def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:
+def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:
     """Return a pod that does not report now, after looking for it and for its GPUs.
 
     A GPU that is busy without a pod speaks against its end, until `forget_seconds` after the pod
@@ -322,134 +445,3 @@ def _was_absent(scene: Scene, pod: Pod, target: Target) -> bool:
     state = scene.targets.get(target)
     settle = grace_seconds(state.interval_seconds if state is not None else 0.0)
     return absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, settle)
-
-
-MISSING_PODS_KEPT = 20_000
-"""How many pods that disappeared together with their exporters are remembered."""
-TARGETS_KEPT = 20_000
-"""How many targets are remembered; a cluster has one for each node with a GPU."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedPods:
-    """All that is remembered of pods between two observations."""
-
-    at: float | None = None
-    pods: Mapping[PodKey, Pod] = field(default_factory=dict)
-    targets: Mapping[Target, TargetHealth] = field(default_factory=dict)
-
-
-def advance_reported_pods(
-    reported_pods: ReportedPods,
-    observation: Observation,
-    gpus: GpuReports,
-    forget_seconds: float,
-) -> ReportedPods:
-    """Return the reported pods after an observation.
-
-    `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
-    `forget_seconds`.
-    """
-    up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
-    at = observation.at
-    naming = frozenset(series.target for series in observation.series if series.present[-1] >= at)
-    scene = Scene(observation, up_intervals, targets, naming)
-    pods = dict(reported_pods.pods)
-    groups: dict[PodKey, list[Series]] = defaultdict(list)
-    for series in observation.series:
-        groups[series.namespace, series.pod].append(series)
-    for key, group in groups.items():
-        pods[key] = update_reporting(scene, key, pods.get(key), group)
-    for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
-        # Its exporter may not know its pods.
-        if not pod.ended or pod.is_unnamed:
-            pods[key] = update_absent(scene, pod, gpus, forget_seconds)
-    kept = _kept(pods, at, forget_seconds)
-    return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
-
-
-def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
-    """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
-    at = observation.at
-    present_pods = {
-        (series.namespace, series.pod) for series in observation.series if series.present[-1] >= at
-    }
-    known_gpus = {
-        gpu.gpu
-        for key, pod in reported_pods.pods.items()
-        if key not in present_pods and (not pod.ended or pod.is_unnamed)
-        for gpu in pod.gpus
-    }
-    new_gpus = {
-        series.gpu
-        for series in observation.series
-        if (series.namespace, series.pod) not in present_pods
-        and (series.namespace, series.pod) not in reported_pods.pods
-    }
-    return frozenset(uuid_of(gpu) for gpu in known_gpus | new_gpus)
-
-
-def join(
-    reported_pods: ReportedPods, history: ReportedPods, unsure_seconds: float = 0.0
-) -> ReportedPods:
-    """Return `reported_pods` with the pods of namespaces that were not asked about before.
-
-    `history` has these from the past, with `unsure_seconds` between two of its instants.
-    """
-    past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
-    return ReportedPods(
-        history.at if reported_pods.at is None else reported_pods.at,
-        {**past, **reported_pods.pods},
-        {**history.targets, **reported_pods.targets},
-    )
-
-
-def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> ReportedPods:
-    """Return the pods with those marked of which a GPU was busy without a pod at `at`.
-
-    The pods are from the past of new namespaces, and `gpus` says where GPUs were then.
-    """
-    marked = {
-        key: replace(pod, busy_unnamed_at=at)
-        for key, pod in reported_pods.pods.items()
-        if pod.last_seen < at and not gpus.busy_without_pod.isdisjoint(_uuids(pod))
-    }
-    return replace(reported_pods, pods={**reported_pods.pods, **marked})
-
-
-def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
-    """Return the reported pods of these namespaces only; no trigger asks about others."""
-    wanted = frozenset(namespaces)
-    return replace(
-        reported_pods,
-        pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in wanted},
-    )
-
-
-def _watched(
-    targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
-) -> dict[Target, TargetHealth]:
-    """Drop targets that were last good long ago and that reported no remembered pod."""
-    with_pods = {target for pod in pods.values() for target in pod.targets}
-    kept = {
-        target: state
-        for target, state in targets.items()
-        if state.last_good >= since or target in with_pods
-    }
-    oldest = sorted(kept.keys() - with_pods, key=lambda target: kept[target].last_good)
-    for target in oldest[: max(0, len(kept) - TARGETS_KEPT)]:
-        del kept[target]
-    return kept
-
-
-def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:
-    kept = {
-        key: pod
-        for key, pod in pods.items()
-        if not (pod.ended and at - pod.last_seen > forget_seconds)
-    }
-    missing = [key for key, pod in kept.items() if pod.last_seen < at and not pod.ended]
-    missing.sort(key=lambda key: kept[key].last_seen)
-    for key in missing[: max(0, len(missing) - MISSING_PODS_KEPT)]:
-        del kept[key]
-    return kept

@@ -10,7 +10,7 @@ import structlog
 from cachetools import LRUCache, TTLCache
 from structlog.typing import FilteringBoundLogger
 
-from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.query.explain import Explained
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -113,7 +113,7 @@ class LogObserver(facts.Subscriber):
             return
         exporters = self._exporters.get(spec.source, frozenset[str]())
         owned = fact.decision.evidence is EvidenceSource.KUBE_STATE_METRICS
-        promql = explained_promql(spec, exporters, owned=owned)
+        promql = Explained(spec=spec, found=exporters, owned=owned).value
         self._logger.debug("trigger.explained", **_trigger_keys(fact), promql=promql)
 
     def _warn_of_exporters_only(self, fact: facts.Evaluated) -> None:

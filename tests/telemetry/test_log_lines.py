@@ -9,7 +9,7 @@ import structlog
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.query.explain import Explained
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -98,7 +98,7 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
     owned = replace(evaluated().decision, evidence=EvidenceSource.KUBE_STATE_METRICS)
     observe_each(observe, owned, owned)
     (line,) = named(lines, "trigger.explained")
-    text = explained_promql(triggers.spec(), {"amd", "hami"}, owned=True)
+    text = Explained(spec=triggers.spec(), found={"amd", "hami"}, owned=True).value
     assert (line["log_level"], line["promql"]) == ("debug", text)
 
 
