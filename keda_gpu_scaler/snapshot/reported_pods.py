@@ -118,6 +118,11 @@ class Scene:
             return True
         return instant in self.observation.good_scrapes.get(target, {})
 
+    def scrape_interval(self, target: Target) -> float:
+        """Return how often a target is scraped; 0 while that is not known."""
+        state = self.targets.get(target)
+        return 0.0 if state is None else state.interval_seconds
+
 
 def advance_reported_pods(
     reported_pods: ReportedPods,
@@ -195,10 +200,7 @@ def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[
         first_seen=first_seen,
         last_seen=last_seen,
         sampled_at=sampled_at,
-        scrape_interval_seconds=max(
-            0.0 if state is None else state.interval_seconds
-            for state in map(scene.targets.get, targets)
-        ),
+        scrape_interval_seconds=max(map(scene.scrape_interval, targets)),
         collection_seconds=scene.observation.collection_seconds,
         sampled_since=scene.observation.sampled_since,
         averaged=all(series.averaged for series in group if series.values),
@@ -351,8 +353,9 @@ def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[
     age = scene.observation.sample_ages.get(key)
     if age is not None and last_seen == scene.observation.at:
         return last_seen - age
-    scrapes = (scene.observation.good_scrapes.get(target, {}) for target in targets)
-    return min(last_seen, max(times.get(last_seen, last_seen) for times in scrapes))
+    good_scrapes = scene.observation.good_scrapes
+    times = [good_scrapes.get(target, {}).get(last_seen, last_seen) for target in targets]
+    return min(last_seen, max(times))
 
 
 def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
@@ -442,6 +445,5 @@ def _has_ended(
 
 def _was_absent(scene: Scene, pod: Pod, target: Target) -> bool:
     """Tell whether a good scrape of a target proves that a pod is gone."""
-    state = scene.targets.get(target)
-    settle = grace_seconds(state.interval_seconds if state is not None else 0.0)
+    settle = grace_seconds(scene.scrape_interval(target))
     return absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, settle)
