@@ -199,22 +199,19 @@ def _pause(facts: Facts, direction: str) -> str | None:
     return f"no {direction} while the annotation {_ANNOTATION}paused-{direction} is there"
 
 
-def _no_scale_out(facts: Facts, _limited: Condition) -> str | None:
+def _no_scale_out(facts: Facts, shown: Condition) -> str | None:
+    """Say that the HPA may not scale out, or that KEDA may not wake the workload."""
+    if shown.type == "Paused" and not (facts.replicas == 0 and facts.active):
+        return None
     return _pause(facts, "scale-out")
 
 
-def _no_wake(facts: Facts, _paused: Condition) -> str | None:
-    return _pause(facts, "scale-out") if facts.replicas == 0 and facts.active else None
-
-
-def _no_scale_in(facts: Facts, _limited: Condition) -> str | None:
-    return _pause(facts, "scale-in")
-
-
-def _no_end(facts: Facts, _paused: Condition) -> str | None:
-    is_idle = facts.active is False and facts.condition("Active").status == "False"
-    if not is_idle or facts.bottom is None or (facts.replicas or 0) <= facts.bottom:
-        return None
+def _no_scale_in(facts: Facts, shown: Condition) -> str | None:
+    """Say that the HPA may not scale in, or that KEDA may not take the last replica."""
+    if shown.type == "Paused":
+        is_idle = facts.active is False and facts.condition("Active").status == "False"
+        if not is_idle or facts.bottom is None or (facts.replicas or 0) <= facts.bottom:
+            return None
     return _pause(facts, "scale-in")
 
 
@@ -322,9 +319,9 @@ _RULES: tuple[tuple[str, str, Callable[[Facts, Condition], str | None]], ...] = 
     ("activation", "Active=False/.*", _inactive),
     # KEDA's own condition can be overwritten by a poll that began before the annotation came.
     ("paused-scale-out", "ScalingLimited=True/ScaleUpLimit", _no_scale_out),
-    ("paused-scale-out", "Paused=.*", _no_wake),
+    ("paused-scale-out", "Paused=.*", _no_scale_out),
     ("paused-scale-in", "ScalingLimited=True/ScaleDownLimit", _no_scale_in),
-    ("paused-scale-in", "Paused=.*", _no_end),
+    ("paused-scale-in", "Paused=.*", _no_scale_in),
     ("cooldown", "Active=.*/ScalerCooldown", _cooldown),
     ("hpa", "AbleToScale=(?!True).*", _no_hpa),
     ("hold", "ScalingActive=False/(?!ScalingDisabled$).*", _no_value),

@@ -1,7 +1,8 @@
 """The rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
 
-Pure. Left out: `behavior` except its tolerances, fallback, scalingModifiers and pausing. Sources:
-KEDA's `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.
+Pure. Left out: `behavior` except its tolerances, fallback, scalingModifiers, pausing, idle replicas
+and the initial cooldown. Sources: KEDA's `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and
+`replica_calculator.go`.
 """
 
 import math
@@ -173,15 +174,11 @@ def milli(value: float) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Keda:
-    """KEDA's scale loop for one ScaledObject (`RequestScale`), with its LastActiveTime."""
+    """KEDA's scale loop for one ScaledObject that goes to zero (`RequestScale`)."""
 
-    minimum: int = 0
-    idle: int | None = None
-    """idleReplicaCount; KEDA supports only 0, and only below the minimum."""
     cooldown_seconds: float = 300
-    initial_cooldown_seconds: float = 0
-    created_at: float = 0
     last_active: float | None = None
+    """LastActiveTime."""
 
     def poll(self, now: float, replicas: int, triggers: Sequence[bool | None]) -> Step:
         """Return the replicas after one poll; a trigger that failed is None."""
@@ -193,24 +190,20 @@ class Keda:
         return self._inactive(now, replicas)
 
     def _active(self, now: float, replicas: int, *, failed: bool) -> Step:
-        if replicas == 0 or (self.idle is not None and replicas < self.minimum):
+        if replicas == 0:
             self.last_active = now
-            return Step(max(1, self.minimum), "a trigger is active: woken")
+            return Step(1, "a trigger is active: woken")
         if failed:
             return Step(replicas, "active, but a trigger failed: the cooldown runs on")
         self.last_active = now
         return Step(replicas, "active: the rest is the HPA's part")
 
     def _inactive(self, now: float, replicas: int) -> Step:
-        """Scale down after the cooldown (`scaleToZeroOrIdle`); above that the HPA decides."""
-        bottom = self.idle if self.idle is not None else self.minimum
-        if replicas < bottom:
-            return Step(bottom, "below the minimum")
-        if replicas == bottom or (self.idle is None and bottom > 0):
-            return Step(replicas, "inactive: nothing to do")
-        ends = self.created_at + self.initial_cooldown_seconds
+        """Scale to zero after the cooldown (`scaleToZeroOrIdle`)."""
+        if replicas == 0:
+            return Step(0, "inactive: nothing to do")
         if self.last_active is not None:
-            ends = self.last_active + self.cooldown_seconds
-        if (waiting := ends - now) >= 0:
-            return Step(replicas, f"inactive: the cooldown ends in {waiting:.0f} s")
-        return Step(bottom, f"inactive for the whole cooldown: to {bottom}")
+            waiting = self.last_active + self.cooldown_seconds - now
+            if waiting >= 0:
+                return Step(replicas, f"inactive: the cooldown ends in {waiting:.0f} s")
+        return Step(0, "inactive for the whole cooldown: to 0")

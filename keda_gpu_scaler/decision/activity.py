@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from keda_gpu_scaler.decision.pod_state import is_freed
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.snapshot.targets import LEAST_GRACE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -50,30 +51,6 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
         covered=covered,
         averaged=averaged,
     )
-
-
-def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
-    """Tell whether a pod was in use within the window, and its exporter may have lost its map.
-
-    Exporters do not show the pod any more. The window ends at `at`, the snapshot's instant.
-    """
-    since = at - spec.activation_window_seconds
-    was_seen_busy = pod.busy_unnamed_at is not None and pod.busy_unnamed_at > since
-    was_busy = any(
-        value > spec.activation_threshold
-        for gpu in pod.gpus
-        for value in gpu.values[bisect_right(gpu.times, since) :]
-    )
-    return pod.is_unnamed and (was_seen_busy or was_busy)
-
-
-def is_freed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
-    """Tell whether exporters show that a pod is gone, later than the cluster's list showed it.
-
-    It was idle before: while the next list is waited for, it is no reason to be active again.
-    """
-    is_later = pod.ended_at is not None and pod.shown_at < pod.ended_at
-    return is_later and not in_use_unnamed(spec, pod, at)
 
 
 def _covered(pod: Pod, since: float, at: float) -> bool:

@@ -8,17 +8,16 @@ time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState
+from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed
 from keda_gpu_scaler.decision.value import value, with_limits
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
-from keda_gpu_scaler.spec.workload import Selected
 
 GONE_SECONDS = 60.0
 """How long after a workload's last replica went the HPA may still ask about it."""
@@ -38,54 +37,6 @@ class State(StrEnum):
     def is_gone(self) -> bool:
         """Whether the workload is known to have no pods."""
         return self in (State.EMPTY, State.ENDED)
-
-
-def state_of(spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, now: float) -> State:
-    """Return the state of a workload at the time of the answer."""
-    if now - view.at > spec.max_age_seconds or not is_told(spec, view):
-        return State.UNKNOWN
-    if not workload.replicas:
-        return _state_without_replicas(spec, view, workload)
-    are_freed = all(
-        activity.is_freed(spec, pod_state.pod, view.at) for pod_state in workload.reported
-    )
-    if not workload.reporting_pods and not are_freed:
-        return State.UNKNOWN
-    if not view.is_complete:
-        return State.PARTIAL
-    if len(workload.measured) == len(workload.replicas):
-        return State.MEASURED
-    return State.PARTIAL if workload.of(*NOT_SEEN) else State.STARTING
-
-
-def is_told(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
-    """Tell whether it is known which pods are the workload's.
-
-    The pods of a label selector are known only while the cluster says which it selects. Otherwise
-    the known pods may be only a part, and no known pod does not mean that there is none.
-    """
-    if not isinstance(spec.pods, Selected):
-        return True
-    evidence = view.evidence
-    return evidence is not None and spec.pods.selected_by in evidence.selected
-
-
-def _state_without_replicas(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload
-) -> State:
-    """Return the state if no pod should report: none is Ready yet, or there is none."""
-    if workload.starting or workload.stalled:
-        return State.STARTING
-    evidence = view.evidence
-    if evidence is not None and workload.last_alive >= evidence.scraped_at:
-        return State.UNKNOWN  # a pod exists, but its state is unknown
-    lists_ours = None if spec.only_shown else evidence
-    if lists_ours is not None and lists_ours.denies(spec.pods.owner, workload.last_listed):
-        return State.EMPTY
-    listed_absent = lists_ours is not None and lists_ours.absence_known
-    if workload.ended_pods or listed_absent or view.absence_known:
-        return State.ENDED
-    return State.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +90,6 @@ class Decision:
         return (self.remembered or self.state).is_gone
 
 
-_REASONS = {
-    State.MEASURED: reasons.measured,
-    State.STARTING: reasons.starting,
-    State.PARTIAL: reasons.partial,
-    State.ENDED: reasons.ended,
-}
-
-
 class Asking(NamedTuple):
     """The calls of an HPA that goes on asking."""
 
@@ -181,15 +124,19 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     pods = load.pods_of(spec, view)
     workload = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
     workload = with_limits(spec, workload, view.evidence)
+    state = _state(spec, view, workload, context.now)
+    unseen_since = _unseen_since(view, pods, context) if state.is_gone else None
+    if unseen_since is not None:
+        is_young = context.now - unseen_since < spec.start_timeout_seconds
+        state = State.STARTING if is_young else State.UNKNOWN
+        workload = replace(workload, is_unseen=True)
     busy = activity.activity(spec, pods, view.at, context.now)
-    state = state_of(spec, view, workload, context.now)
-    if state.is_gone:
-        unseen_since = _unseen_since(view, pods, context)
-        if unseen_since is not None:
-            is_young = context.now - unseen_since < spec.start_timeout_seconds
-            state = State.STARTING if is_young else State.UNKNOWN
-            workload = replace(workload, is_unseen=True)
-    shown = _Shown(
+    decided = Decision(
+        state=state,
+        reason="",
+        value=None,
+        active=None,
+        activated=busy.active,
         expected=len(workload.replicas),
         wanted=workload.wanted,
         reporting_pods=workload.reporting_pods,
@@ -198,37 +145,67 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         unseen=workload.unseen,
     )
     if state is State.UNKNOWN:
-        decided = unknown(
+        why = reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
+        return _by_on_unknown(
             spec,
-            _why_unknown(spec, view, workload, context),
-            context.remembered,
-            activated=busy.active,
+            replace(decided, reason=why, remembered=context.remembered),
             hpa_has_stopped=context.hpa_has_stopped,
             has_pods=_has_pods(spec, view, workload, context),
         )
-        return replace(decided, **shown)
-    return _known(spec, state, view, workload, busy, shown)
+    number = value(spec, workload) if view.is_complete else None
+    match state:
+        case State.MEASURED:
+            reason = reasons.measured(spec, workload, busy, number)
+        case State.STARTING:
+            reason = reasons.starting(spec, workload, busy, number)
+        case State.PARTIAL:
+            reason = reasons.partial(spec, workload, busy, number)
+        case State.EMPTY:
+            number, reason = 0.0, reasons.empty(spec, view.evidence_source)
+        case _:
+            reason = reasons.ended(spec, workload)
+    return replace(
+        decided,
+        reason=reason,
+        value=number,
+        active=busy.active or _active_by_state(spec, state, view, workload, busy),
+        average=workload.mean if workload.measured else None,
+        measured=len(workload.measured),
+    )
 
 
-def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:
-    """Tell whether a workload counts as gone although nothing has shown that it exists.
+def _state(spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, now: float) -> State:
+    """Return the state of a workload at the time of the answer."""
+    if now - view.at > spec.max_age_seconds or not load.are_pods_known(spec, view):
+        return State.UNKNOWN
+    if not workload.replicas:
+        return _state_without_replicas(spec, view, workload)
+    are_freed = all(is_freed(spec, pod_state.pod, view.at) for pod_state in workload.reported)
+    if not workload.reporting_pods and not are_freed:
+        return State.UNKNOWN
+    if not view.is_complete:
+        return State.PARTIAL
+    if len(workload.measured) == len(workload.replicas):
+        return State.MEASURED
+    return State.PARTIAL if workload.of(*NOT_SEEN) else State.STARTING
 
-    A name that no workload has looks the same. Its owner's own count proves that it exists.
-    """
+
+def _state_without_replicas(
+    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload
+) -> State:
+    """Return the state if no pod should report: none is Ready yet, or there is none."""
+    if workload.starting or workload.stalled:
+        return State.STARTING
     evidence = view.evidence
-    is_counted = evidence is not None and spec.pods.owner in evidence.without_pods
-    return decided.state.is_gone and not is_counted and not load.pods_of(spec, view)
-
-
-class _Shown(TypedDict):
-    """What every decision shows of the workload, whether its load is known or not."""
-
-    expected: int
-    wanted: int | None
-    reporting_pods: int
-    evidence: EvidenceSource
-    ignored: tuple[str, ...]
-    unseen: tuple[str, ...]
+    if evidence is not None and workload.last_alive >= evidence.scraped_at:
+        return State.UNKNOWN  # a pod exists, but its state is unknown
+    lists_ours = None if spec.only_shown else evidence
+    if lists_ours is not None and lists_ours.denies(spec.pods.owner, workload.last_listed):
+        return State.EMPTY
+    listed_absent = lists_ours is not None and lists_ours.absence_known
+    if workload.ended_pods or listed_absent or view.absence_known:
+        return State.ENDED
+    return State.UNKNOWN
 
 
 def _unseen_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context) -> float | None:
@@ -244,69 +221,21 @@ def _unseen_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
     return since if since > listed_at else None
 
 
-def unknown(  # noqa: PLR0913 - all that there is to know
-    spec: TriggerSpec,
-    why: str,
-    remembered: State | None,
-    *,
-    activated: bool = False,
-    hpa_has_stopped: bool = False,
-    has_pods: str | None = None,
-) -> Decision:
-    """Return the answer of `onUnknown` to an unknown load.
-
-    Args:
-        spec: the trigger.
-        why: what is not known, and why: a clause.
-        remembered: the last known state before; None: nothing is remembered.
-        activated: a GPU said active recently; that holds, whatever else is unknown.
-        hpa_has_stopped: the HPA asked about the workload before, and has not for a minute.
-        has_pods: what says that it has pods now, for when nothing is remembered; None: nothing.
-    """
-    policy = OnUnknown.HOLD if activated else spec.on_unknown
-    answer = Decision(
-        state=State.UNKNOWN,
-        reason=why,
-        value=None,
-        active=None,
-        activated=activated,
-        remembered=remembered,
+def _active_by_state(
+    spec: TriggerSpec, state: State, view: NamespaceSnapshot, workload: Workload, busy: Activity
+) -> bool:
+    """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
+    if workload.starting or workload.is_unseen:
+        return True
+    is_known = state is State.MEASURED or (
+        state is State.PARTIAL
+        and view.is_complete
+        and all(
+            pod_state.reporting is PodState.MEASURED or is_freed(spec, pod_state.pod, view.at)
+            for pod_state in workload.reported
+        )
     )
-    if policy is OnUnknown.ZERO:
-        return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
-    if policy is OnUnknown.ERROR:
-        return replace(answer, refused=True, reason=f"{why}: an error by onUnknown error")
-    if not activated and remembered is None and has_pods is not None:
-        return replace(answer, active=True, reason=f"{why}: hold, active because {has_pods}")
-    active = activated or (None if remembered is None else not remembered.is_gone)
-    held = reasons.held(active, activated=activated, hpa_has_stopped=hpa_has_stopped)
-    return replace(answer, active=active, reason=f"{why}: {held}")
-
-
-def _known(  # noqa: PLR0913, PLR0917 - all that there is to know
-    spec: TriggerSpec,
-    state: State,
-    view: NamespaceSnapshot,
-    workload: Workload,
-    busy: Activity,
-    shown: _Shown,
-) -> Decision:
-    if state is State.EMPTY:
-        number: float | None = 0.0
-        reason = reasons.empty(spec, view.evidence_source)
-    else:
-        number = value(spec, workload) if view.is_complete else None
-        reason = _REASONS[state](spec, workload, busy, number)
-    return Decision(
-        state=state,
-        reason=reason,
-        value=number,
-        active=busy.active or _active_by_state(spec, state, view, workload, busy),
-        activated=busy.active,
-        average=workload.mean if workload.measured else None,
-        measured=len(workload.measured),
-        **shown,
-    )
+    return not busy.covered if is_known else bool(workload.replicas)
 
 
 def _has_pods(
@@ -320,31 +249,65 @@ def _has_pods(
     return reasons.ASKED if context.asking is not None else None
 
 
-def _why_unknown(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, context: Context
-) -> str:
-    evidence_source = view.evidence_source
-    age_seconds = context.now - view.at
-    if age_seconds <= spec.max_age_seconds and not is_told(spec, view):
-        return reasons.untold(spec, evidence_source)
-    return reasons.unknown(
-        spec, workload, age_seconds, context.trouble, evidence_source, view.unmatched_elements
-    )
+def unknown(
+    spec: TriggerSpec,
+    why: str,
+    remembered: State | None,
+    *,
+    hpa_has_stopped: bool = False,
+    has_pods: str | None = None,
+) -> Decision:
+    """Return the answer of `onUnknown` where there is no snapshot to decide from.
+
+    Args:
+        spec: the trigger.
+        why: what is not known, and why: a clause.
+        remembered: the last known state before; None: nothing is remembered.
+        hpa_has_stopped: the HPA asked about the workload before, and has not for a minute.
+        has_pods: what says that it has pods now, for when nothing is remembered; None: nothing.
+    """
+    state = State.UNKNOWN
+    decided = Decision(state=state, reason=why, value=None, active=None, remembered=remembered)
+    return _by_on_unknown(spec, decided, hpa_has_stopped=hpa_has_stopped, has_pods=has_pods)
 
 
-def _active_by_state(
-    spec: TriggerSpec, state: State, view: NamespaceSnapshot, workload: Workload, busy: Activity
-) -> bool:
-    """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if workload.starting or workload.is_unseen:
-        return True
-    is_known = state is State.MEASURED or (
-        state is State.PARTIAL
-        and view.is_complete
-        and all(
-            pod_state.reporting is PodState.MEASURED
-            or activity.is_freed(spec, pod_state.pod, view.at)
-            for pod_state in workload.reported
+def _by_on_unknown(
+    spec: TriggerSpec, decided: Decision, *, hpa_has_stopped: bool, has_pods: str | None
+) -> Decision:
+    """Return the answer to an unknown load; that a GPU was busy holds, whatever else is unknown."""
+    why, remembered = decided.reason, decided.remembered
+    policy = OnUnknown.HOLD if decided.activated else spec.on_unknown
+    if policy is OnUnknown.ZERO:
+        return replace(decided, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
+    if policy is OnUnknown.ERROR:
+        return replace(decided, refused=True, reason=f"{why}: an error by onUnknown error")
+    active: bool | None = True
+    if decided.activated:
+        held = "active because a GPU was busy within activationWindow"
+    elif remembered is None and has_pods is not None:
+        held = f"active because {has_pods}"
+    elif remembered is None:
+        active = None
+        held = "and nothing is remembered that could tell whether the workload is active"
+    elif not remembered.is_gone:
+        held = "active because the workload was not at rest when it was last known"
+    elif hpa_has_stopped:
+        active = False
+        held = (
+            "inactive because it was at rest when it was last known, and the HPA has stopped asking"
+            " about it"
         )
-    )
-    return not busy.covered if is_known else bool(workload.replicas)
+    else:
+        active = False
+        held = "inactive because the workload had no pods when it was last known"
+    return replace(decided, active=active, reason=f"{why}: hold, {held}")
+
+
+def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:
+    """Tell whether a workload counts as gone although nothing has shown that it exists.
+
+    A name that no workload has looks the same. Its owner's own count proves that it exists.
+    """
+    evidence = view.evidence
+    is_counted = evidence is not None and spec.pods.owner in evidence.without_pods
+    return decided.state.is_gone and not is_counted and not load.pods_of(spec, view)

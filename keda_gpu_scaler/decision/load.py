@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
-from keda_gpu_scaler.decision import activity, over_time
-from keda_gpu_scaler.decision.newest import NOTHING, Newest, newest
+from keda_gpu_scaler.decision import over_time
+from keda_gpu_scaler.decision.newest import newest
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     NEVER,
@@ -25,6 +25,7 @@ from keda_gpu_scaler.decision.pod_state import (
     PodState,
     Reported,
     are_shown_for_long,
+    in_use_unnamed,
     lacks_past,
     loads,
     mean,
@@ -37,6 +38,7 @@ from keda_gpu_scaler.decision.pod_state import (
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+from keda_gpu_scaler.spec.workload import Selected
 
 DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
@@ -83,19 +85,10 @@ class Workload:
     """All pods that it was made of, ended ones included."""
     reported: Sequence[Reported]
     """Those that should report."""
-    reporting_pods: int
-    """How many pods report right now."""
     replicas: Sequence[Replica]
-    measured: Sequence[float]
-    """The known loads."""
-    mean: float
-    """The mean over the measured replicas; 0 without one."""
-    unseen: tuple[str, ...]
-    """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
-    starting: tuple[str, ...]
-    """Replicas that were never Ready, and are young enough to become so."""
-    stalled: tuple[str, ...]
-    """Replicas that were never Ready within startTimeout."""
+    """Those that should report, in the order of their names."""
+    not_ready: Sequence[Replica]
+    """Those that were never Ready."""
     ignored: tuple[str, ...]
     """Ready pods that ask for no GPU, and show none while others of the workload do."""
     summed: float = 0.0
@@ -104,7 +97,10 @@ class Workload:
     """The same with those that have ended since, if that was recently."""
     is_brief: bool = False
     """Those that report have been shown together for less than half a window."""
-    newest: Newest = NOTHING
+    newest: float = 0.0
+    """The sum over the newest samples; 0: no recent instant shows all that report."""
+    are_full: bool = False
+    """Those that report have each been full for a minute, or since its samples count."""
     is_untold: bool = False
     """One has ended recently, and it is not known until when it worked."""
     wanted: int | None = None
@@ -117,6 +113,39 @@ class Workload:
     def of(self, *reporting: PodState) -> list[Replica]:
         """Return the replicas in one of these conditions."""
         return [replica for replica in self.replicas if replica.reporting in reporting]
+
+    @cached_property
+    def measured(self) -> list[float]:
+        """The known loads."""
+        return [replica.load for replica in self.of(PodState.MEASURED)]
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean over the measured replicas; 0 without one."""
+        return round(mean(self.measured), DECIMALS) if self.measured else 0.0
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
+        return tuple(replica.name for replica in self.of(PodState.UNSEEN))
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """Replicas that were never Ready, and are young enough to become so."""
+        return self._not_ready(PodState.STARTING)
+
+    @property
+    def stalled(self) -> tuple[str, ...]:
+        """Replicas that were never Ready within startTimeout."""
+        return self._not_ready(PodState.STALLED)
+
+    def _not_ready(self, reporting: PodState) -> tuple[str, ...]:
+        return tuple(replica.name for replica in self.not_ready if replica.reporting is reporting)
+
+    @property
+    def reporting_pods(self) -> int:
+        """How many pods report right now."""
+        return sum(pod_state.reporting in REPORTING for pod_state in self.reported)
 
     @property
     def ended_pods(self) -> int:
@@ -162,7 +191,7 @@ class Workload:
     @cached_property
     def total(self) -> float:
         """The sum over the replicas that were there, or over their newest samples if it is more."""
-        return round(max(self.summed, self.before, self.newest.total), DECIMALS)
+        return round(max(self.summed, self.before, self.newest), DECIMALS)
 
     @property
     def counted(self) -> int:
@@ -209,6 +238,18 @@ def outstanding(aggregation: Aggregation, known: Sequence[float]) -> float:
     return below + (above - below) * (rank - lower)
 
 
+def are_pods_known(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
+    """Tell whether it is known which pods are the workload's.
+
+    The pods of a label selector are known only while the cluster says which it selects. Otherwise
+    the known pods may be only a part, and no known pod does not mean that there is none.
+    """
+    if not isinstance(spec.pods, Selected):
+        return True
+    evidence = view.evidence
+    return evidence is not None and spec.pods.selected_by in evidence.selected
+
+
 def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     """Return exactly the workload's pods, ended ones included.
 
@@ -222,7 +263,7 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
             continue
         owned = None if pod.status is None else selector.owns(pod.status.owners)
         if selector.matches(pod.name) if owned is None else owned:
-            is_back = evidence is None and pod.ended and activity.in_use_unnamed(spec, pod, view.at)
+            is_back = evidence is None and pod.ended and in_use_unnamed(spec, pod, view.at)
             ours.append(replace(pod, ended=False) if is_back else pod)
     if evidence is None or selector.owner not in evidence.without_pods:
         return ours
@@ -249,35 +290,10 @@ def workload(
     groups: dict[str, list[Reported]] = defaultdict(list)
     for pod_state in reported:
         groups[spec.pods.replica_of(pod_state.pod.name)].append(pod_state)
-    replicas, measured = list[Replica](), list[float]()
-    unseen, starting, stalled = list[str](), list[str](), list[str]()
-    for name, group in sorted(groups.items()):
-        if len(group) == 1:
-            replica = Replica(name, group[0].reporting, group[0].load, group)
-        else:
-            replica = _together(name, group)
-        if replica.reporting is PodState.STARTING:
-            starting.append(name)
-        elif replica.reporting is PodState.STALLED:
-            stalled.append(name)
-        else:
-            replicas.append(replica)
-        if replica.reporting is PodState.MEASURED:
-            measured.append(replica.load)
-        elif replica.reporting is PodState.UNSEEN:
-            unseen.append(name)
-    result = Workload(
-        pods=pods,
-        reported=reported,
-        reporting_pods=len([state for state in reported if state.reporting in REPORTING]),
-        replicas=replicas,
-        measured=measured,
-        mean=round(mean(measured), DECIMALS) if measured else 0.0,
-        unseen=tuple(unseen),
-        starting=tuple(starting),
-        stalled=tuple(stalled),
-        ignored=ignored,
-    )
+    every = [_replica(name, group) for name, group in sorted(groups.items())]
+    replicas = [replica for replica in every if replica.reporting not in NOT_READY]
+    not_ready = [replica for replica in every if replica.reporting in NOT_READY]
+    result = Workload(pods, reported, replicas, not_ready, ignored)
     reporting = [
         replica.pods
         for replica in replicas
@@ -285,20 +301,21 @@ def workload(
     ]
     if not reporting:
         return result
-    result = replace(result, newest=newest(spec, reporting, at, is_lone=len(replicas) == 1))
+    total, are_full = newest(spec, reporting, at, is_lone=len(replicas) == 1)
+    result = replace(result, newest=total, are_full=are_full)
     ended = _ended(spec, pods, groups)
     waiting = [state.pod.status for state in reported if state.reporting in NOT_READY]
     are_steady = all(_is_steady(pod) for group in reporting for pod in group)
     if not ended and not waiting and are_steady:
-        return replace(result, summed=sum(measured))
+        return replace(result, summed=sum(result.measured))
     listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
     over = over_time.over_time(spec, reporting, ended, listed_at)
     return replace(
         result,
-        summed=max(over.total, sum(measured)) if are_steady else over.total,
+        summed=max(over.total, sum(result.measured)) if are_steady else over.total,
         before=over.before,
         is_brief=over.is_brief and not are_steady,
-        is_untold=bool(measured) and over_time.is_untold(reporting, ended),
+        is_untold=bool(result.measured) and over_time.is_untold(reporting, ended),
     )
 
 
@@ -359,24 +376,16 @@ def reported_pods(
 
     The arguments are those of `workload`.
     """
-    alive, newest, are_shown = list[Pod](), NEVER, True
-    for pod in pods:
-        newest = max(newest, pod.last_seen)
-        if not pod.ended:
-            alive.append(pod)
-            are_shown = are_shown and pod.was_seen
-    should, ignored = alive, frozenset[str]()
-    if not are_shown:
-        should = _should_report(alive)
-        ignored = frozenset(pod.name for pod in should if _has_no_gpu(spec, pod, should, at))
-        should = [pod for pod in should if pod.name not in ignored]
-    reported = pod_states(spec, should, at, now)
+    should = _should_report(_alive(pods))
+    ignored = {pod.name for pod in should if _has_no_gpu(spec, pod, should, at)}
+    reported = pod_states(spec, [pod for pod in should if pod.name not in ignored], at, now)
     # Nothing has shown the others for so long, and nothing says that they exist.
+    given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - give_up_seconds
     kept = [
         pod_state
         for pod_state in reported
         if pod_state.reporting is not PodState.MISSING
-        or pod_state.pod.shown_at + pod_state.pod.unsure_seconds >= newest - give_up_seconds
+        or pod_state.pod.shown_at + pod_state.pod.unsure_seconds >= given_up_at
     ]
     return kept, tuple(sorted(ignored))
 
@@ -434,10 +443,9 @@ def _ended(
 _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
 
 
-def _together(name: str, group: Sequence[Reported]) -> Replica:
+def _replica(name: str, group: Sequence[Reported]) -> Replica:
     """Return the replica of a group, which is as well known as its least known pod."""
     worst = min([pod_state.reporting for pod_state in group], key=_WORST_FIRST.index)
     is_measured = worst is PodState.MEASURED
-    return Replica(
-        name, worst, mean([pod_state.load for pod_state in group]) if is_measured else 0.0, group
-    )
+    load = mean([pod_state.load for pod_state in group]) if is_measured else 0.0
+    return Replica(name, worst, load, group)

@@ -5,7 +5,6 @@ They never lower it: a single sample of a load in bursts is no mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
@@ -31,35 +30,21 @@ climb from one replica takes too many start-ups; with more, replicas that have j
 for twice as many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
-    """What the newest samples show of the replicas that report."""
-
-    total: float = 0.0
-    """The sum over them; 0: no recent instant shows all of them."""
-    are_full: bool = False
-    """Each of them has been full for a minute, or since its samples count."""
-
-
-NOTHING = Newest()
-
-
 def newest(
     spec: TriggerSpec, replicas: Sequence[Sequence[Reported]], at: float, *, is_lone: bool
-) -> Newest:
-    """Return what the newest samples show.
+) -> tuple[float, bool]:
+    """Return the sum over the newest samples, and whether each replica is full.
+
+    The sum is 0 where no recent instant shows all of them. A replica is full that has been for a
+    minute, or since its samples count.
 
     Of several replicas one may just have left, and works for a while beside those that replace it.
     So their sum is that of the newest instant after which each of them is known to have stayed.
-
-    Args:
-        spec: the trigger.
-        replicas: the pods of each replica that reports; there is at least one.
-        at: the snapshot's instant.
-        is_lone: it is the only replica that should report.
+    `replicas` are the pods of each that reports, of which there is one at least; `is_lone`: no
+    other should report.
     """
     if not spec.signal.follows_work:
-        return NOTHING
+        return 0.0, False
     recent = [_recent(spec, pods, at) for pods in replicas]
     are_full = has_limit(spec.signal) and all(full for _, full in recent)
     counted = [shown for shown, _ in recent if shown]
@@ -69,7 +54,7 @@ def newest(
     if not is_lone:
         until = min(_stayed_until(reported.pod, last) for pods in replicas for reported in pods)
     stayed = max((time for time in sums if time <= until), default=None)
-    return Newest(0.0 if stayed is None else sums[stayed], are_full)
+    return 0.0 if stayed is None else sums[stayed], are_full
 
 
 def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loads, bool]:

@@ -70,13 +70,9 @@ def over_time(
 ) -> OverTime:
     """Return the sum as a mean over the complete instants of one window.
 
-    It ends with the newest of them, which may be from before a replica came or went.
-
-    Args:
-        spec: the trigger.
-        replicas: the pods of each replica that reports, of which there are some.
-        ended: the pods of each replica that has ended.
-        listed_at: when the cluster showed last that others are not Ready; they may be since.
+    It ends with the newest of them, which may be from before a replica came or went. The pods are
+    those of each replica that reports, of which there are some, and of each that has ended. At
+    `listed_at` the cluster showed last that others are not Ready; they may be since.
     """
     pods = [reported for group in replicas for reported in group]
     window = max(reported.window_seconds for reported in pods)
@@ -117,10 +113,6 @@ def is_untold(replicas: Collection[Sequence[Reported]], ended: Collection[Sequen
     The cluster says so of all that exporters have shown. It is asked about the present alone: a
     process that has just started knows of no pod that ended before. Of one that no exporter has
     shown, nothing is known of its work.
-
-    Args:
-        replicas: the pods of each replica that is measured.
-        ended: the pods of each replica that has ended.
     """
     listed = [
         reported for group in replicas for reported in group if reported.pod.status is not None

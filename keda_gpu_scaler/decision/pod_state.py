@@ -11,7 +11,7 @@ often far too high. Before that they can only raise (`decision.newest`).
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
@@ -33,6 +33,8 @@ or two samples of a bursty load is often far too high, and each needless pod cau
 """
 NO_GPU_SECONDS = 900.0
 """A Ready pod that shows no GPU for this long has none that an exporter shows."""
+FULL = 95.0
+"""What a saturated GPU shows; gaps between batches leave it a little below 100."""
 NEVER = float("-inf")
 Loads = Mapping[float, float]
 """A pod's or a replica's load at each instant."""
@@ -75,8 +77,23 @@ class Reported:
     """0 while it is not known."""
 
 
-def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reported:
-    """Return a pod that has not ended with its state, as if it were alone."""
+def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[Reported]:
+    """Return the pods that may report, each with its state and load.
+
+    Silence is measured up to the snapshot's instant `at`, and the age of samples up to `now`.
+    """
+    are_shown = are_shown_for_long(pods, at)
+    return [_reported(spec, pod, at, now, are_shown=are_shown) for pod in pods]
+
+
+def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
+    """Tell whether exporters have shown one of the pods for so long that they would show all."""
+    since = at - NO_GPU_SECONDS
+    return any(pod.was_seen and (pod.first_seen or NEVER) <= since for pod in pods)
+
+
+def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: bool) -> Reported:
+    """Return a pod that has not ended with its state; `are_shown`: others have been for long."""
     since, window, readiness = since_when(spec, pod), window_seconds(spec, pod), pod.readiness
     if readiness is Readiness.NEVER:
         created_at = None if pod.status is None else pod.status.created_at
@@ -86,7 +103,7 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reported:
         state = PodState.STARTING if is_young else PodState.STALLED
         return Reported(pod, since, window, state)
     if pod.is_unnamed:  # its last load may be with the others by now
-        return Reported(pod, since, window, _not_seen(pod, at))
+        return Reported(pod, since, window, _not_seen(pod, at, are_shown=are_shown))
     grace = grace_seconds(pod.scrape_interval_seconds)
     too_short = readiness is Readiness.EVER and not covers(pod, since, window)
     # Not `>`: a comparison with NaN is false, and what cannot be compared is not fresh.
@@ -98,7 +115,7 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reported:
             return Reported(pod, since, window, PodState.MEASURED, load)
     elif too_short and at - since <= grace:
         return Reported(pod, since, window, PodState.WARMING)
-    return Reported(pod, since, window, _not_seen(pod, at))
+    return Reported(pod, since, window, _not_seen(pod, at, are_shown=are_shown))
 
 
 def covers(pod: Pod, since: float, window: float) -> bool:
@@ -115,14 +132,17 @@ def lacks_past(pod: Pod, since: float, window: float) -> bool:
     return since < pod.sampled_since > pod.last_seen - window
 
 
-def _not_seen(pod: Pod, at: float) -> PodState:
-    """Return the state of a pod that is believed to work and shows no load."""
+def _not_seen(pod: Pod, at: float, *, are_shown: bool) -> PodState:
+    """Return the state of a pod that is believed to work and shows no load.
+
+    Where samples have just begun, those of a pod that was never shown may still come.
+    """
     status = pod.status
     if status is None or not status.is_ready:
         return PodState.MISSING
     if pod.was_seen:
         return PodState.SILENT
-    lasting = at - ready_since(pod) >= NO_GPU_SECONDS
+    lasting = are_shown and at - ready_since(pod) >= NO_GPU_SECONDS
     return PodState.UNSEEN if status.may_work_unseen and lasting else PodState.MISSING
 
 
@@ -229,38 +249,30 @@ def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float
     return sum(values) / len(values) if values else None
 
 
-FULL = 95.0
-"""What a saturated GPU shows; gaps between batches leave it a little below 100."""
-
-
-def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[Reported]:
-    """Return a workload's pods that have not ended, each with its state, and its own load.
-
-    Args:
-        spec: the trigger.
-        pods: the pods that may report.
-        at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
-        now: the time of the answer, for the age of samples.
-    """
-    states = [_reported(spec, pod, at, now) for pod in pods]
-    has_unseen = any(state.reporting is PodState.UNSEEN for state in states)
-    if has_unseen and not are_shown_for_long(pods, at):
-        # Where samples have just begun, they may still come.
-        return [
-            replace(state, reporting=PodState.MISSING)
-            if state.reporting is PodState.UNSEEN
-            else state
-            for state in states
-        ]
-    return states
-
-
-def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
-    """Tell whether exporters have shown one of the pods for so long that they would show all."""
-    since = at - NO_GPU_SECONDS
-    return any(pod.was_seen and (pod.first_seen or NEVER) <= since for pod in pods)
-
-
 def has_limit(signal: Signal) -> bool:
     """Tell whether the signal is work of at most 100; memory is used even without work."""
     return signal.is_percentage and signal is not Signal.MEMORY
+
+
+def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
+    """Tell whether a pod was in use within the window, and its exporter may have lost its map.
+
+    Exporters do not show the pod any more. The window ends at `at`, the snapshot's instant.
+    """
+    since = at - spec.activation_window_seconds
+    was_seen_busy = pod.busy_unnamed_at is not None and pod.busy_unnamed_at > since
+    was_busy = any(
+        value > spec.activation_threshold
+        for gpu in pod.gpus
+        for value in gpu.values[bisect_right(gpu.times, since) :]
+    )
+    return pod.is_unnamed and (was_seen_busy or was_busy)
+
+
+def is_freed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
+    """Tell whether exporters show that a pod is gone, later than the cluster's list showed it.
+
+    It was idle before: while the next list is waited for, it is no reason to be active again.
+    """
+    is_later = pod.ended_at is not None and pod.shown_at < pod.ended_at
+    return is_later and not in_use_unnamed(spec, pod, at)

@@ -12,6 +12,7 @@ from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
@@ -91,73 +92,56 @@ def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
 
 
-def ended(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
+def ended(spec: TriggerSpec, workload: Workload) -> str:
     """Say why the workload is believed to have no pods."""
-    del busy, value
     if workload.ended_pods:
         gone = f"{_count(workload.ended_pods, 'pod')} of {spec.workload} ended"
         return f"{gone}; no pod is left"
     return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
 
 
-def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
+def unknown(
     spec: TriggerSpec,
+    view: NamespaceSnapshot,
     workload: Workload,
     age_seconds: float,
     trouble: str | None,
-    evidence_source: EvidenceSource,
-    unmatched_elements: int = 0,
 ) -> str:
     """Say what is not known, as a clause, with the source's error if it failed."""
-    because = f" ({trouble})" if trouble is not None else f" (evidence: {evidence_source})"
+    evidence = f"(evidence: {view.evidence_source})"
     if age_seconds > spec.max_age_seconds:
         limit = durations.text(spec.max_age_seconds)
-        return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
+        why = f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}"
+    elif load.are_pods_known(spec, view):
+        why = _none_reports(spec, view, workload)
+    else:
+        why = "the Kubernetes API does not say now which pods the label selector selects"
+        why = f"{why} of {spec.workload}, and nothing else could {evidence}"
+        if view.evidence_source is EvidenceSource.KUBERNETES:
+            why = f"{why}, or it leaves out pods of the same owner: podPattern could name them"
+        return why
+    return f"{why} {evidence}" if trouble is None else f"{why} ({trouble})"
+
+
+def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload) -> str:
+    """Say why no pod shows a load although the samples are fresh."""
     if workload.replicas:
         names = _names([replica.name for replica in workload.replicas])
         if all(replica.is_never_named for replica in workload.replicas):
-            return f"no exporter has named {names} yet: {NAME_PODS}{because}"
-        return f"{names} did not end, and no fresh sample of them is left{because}"
+            return f"no exporter has named {names} yet: {NAME_PODS}"
+        return f"{names} did not end, and no fresh sample of them is left"
     if workload.is_unseen:
-        return f"{_unseen(spec)} within startTimeout{because}"
+        return f"{_unseen(spec)} within startTimeout"
     if spec.query is not None:
-        return f"{_not_shown(spec, unmatched_elements)}{because}"
+        return _not_shown(spec, view.unmatched_elements)
     early = "too soon to believe that after the source began or came back"
-    return f"no pod of {spec.workload} is seen, {early}{because}"
+    return f"no pod of {spec.workload} is seen, {early}"
 
 
 def never_seen(spec: TriggerSpec) -> str:
     """Say that nothing has shown a pod of the workload, and what to look at, as a clause."""
     shown = f"never seen: no exporter has shown a pod of {spec.workload}"
     return f"{shown}; check its name; {NAME_PODS}"
-
-
-def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
-    """Say that only the Kubernetes API can tell which pods are the workload's, and it does not."""
-    reason = "the Kubernetes API does not say now which pods the label selector selects"
-    reason = f"{reason} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
-    if evidence_source is EvidenceSource.KUBERNETES:
-        return f"{reason}, or it leaves out pods of the same owner: podPattern could name them"
-    return reason
-
-
-def held(
-    active: bool | None,  # noqa: FBT001 - an answer, not a switch
-    *,
-    activated: bool,
-    hpa_has_stopped: bool,
-) -> str:
-    """Say how `hold` answers an unknown load."""
-    if activated:
-        return "hold, active because a GPU was busy within activationWindow"
-    if active is None:
-        return "hold, and nothing is remembered that could tell whether the workload is active"
-    if active:
-        return "hold, active because the workload was not at rest when it was last known"
-    if hpa_has_stopped:
-        why = "it was at rest when it was last known, and the HPA has stopped asking about it"
-        return f"hold, inactive because {why}"
-    return "hold, inactive because the workload had no pods when it was last known"
 
 
 def _unseen(spec: TriggerSpec) -> str:
@@ -196,8 +180,8 @@ def _asks(spec: TriggerSpec, workload: Workload, total: float, *, alone: float) 
         added = f"{each} for each of {those}{others}"
         return f"{added}, in all {shown} at threshold {threshold} {wanted}"
     of = ""
-    if math.isclose(total, workload.newest.total) and workload.newest.total > workload.summed:
-        of = FULL if workload.newest.are_full else NEWEST
+    if math.isclose(total, workload.newest) and workload.newest > workload.summed:
+        of = FULL if workload.are_full else NEWEST
     return f"sum {shown}{of} at threshold {threshold} {wanted}"
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD, Newest
+from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.pod_state import FULL, NOT_SEEN, PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -32,18 +32,20 @@ def with_limits(
     awaited = 0 if wanted is None else _pending(spec, workload, wanted)
     on_target = (len(workload.replicas) + awaited) * spec.threshold
     before = round(min(workload.before, on_target), load.DECIMALS)
-    newest = workload.newest
-    are_full = newest.are_full and not (awaited or workload.starting or workload.of(*NOT_SEEN))
+    newest, is_more_to_come = workload.newest, awaited or workload.starting
+    are_full = workload.are_full and not (is_more_to_come or workload.of(*NOT_SEEN))
     if are_full:
-        shown = FULL_LOAD * max(workload.summed, newest.total)
+        shown = FULL_LOAD * max(workload.summed, newest)
         total = max(shown, FULL_GROWTH * len(workload.replicas) * spec.threshold)
-        newest = Newest(round(total, load.DECIMALS), are_full)
-    elif newest.are_full:
-        newest = replace(newest, are_full=False)
-    changed = wanted, awaited, before, newest
-    if changed == (workload.wanted, workload.pending, workload.before, workload.newest):
-        return workload
-    return replace(workload, wanted=wanted, pending=awaited, before=before, newest=newest)
+        newest = round(total, load.DECIMALS)
+    return replace(
+        workload,
+        wanted=wanted,
+        pending=awaited,
+        before=before,
+        newest=newest,
+        are_full=are_full,
+    )
 
 
 def _pending(spec: TriggerSpec, workload: Workload, wanted: int) -> int:
@@ -68,7 +70,7 @@ def value(spec: TriggerSpec, workload: Workload) -> float | None:
     if not measured and not workload.total:
         return None
     awaited = workload.pending
-    shown = max(workload.summed, workload.newest.total)
+    shown = max(workload.summed, workload.newest)
     if awaited and shown <= expected * spec.threshold:
         awaited *= load.peak(spec, workload) > spec.threshold
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold

@@ -6,16 +6,22 @@ query cannot tell whether a pod is missing, warming or gone. Nor does an unbelie
 the whole instant of its pod unknown: here the pod's other GPUs still count.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.kube_state_metrics import LINKS
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
-from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
+from keda_gpu_scaler.query.profiles.model import (
+    SHARE_LIMIT,
+    Labels,
+    Measure,
+    Metric,
+    MetricSource,
+    Part,
+)
 from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.promql_texts import alternatives
+from keda_gpu_scaler.query.promql_texts import selector
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (
@@ -46,64 +52,83 @@ _LINKS = {kind: (label, metric) for label, (kind, metric) in LINKS.items()}
 """Where kube-state-metrics names an object's owner: the label with its name, and the metric."""
 
 
-def explained_promql(
-    spec: TriggerSpec,
-    found: Collection[str] = (),
-    *,
-    shown_by: Collection[str] = (),
-    owned: bool = False,
-    step_seconds: float = STEP_SECONDS,
-) -> str:
-    """Return the query for the value of a trigger: one number, or nothing where no pod reports.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """The queries of one trigger."""
 
-    Args:
-        spec: the trigger.
-        found: the exporters beside dcgm-exporter that the profile `auto` looks for.
-        shown_by: the metrics that show the workload's pods, as `Labels.naming` names them: the
-            query is about no other. Empty: it is about every metric that the profile can read.
-            Where all are averages, as `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, the usual window is shorter.
-        owned: find the pods by owner in kube-state-metrics, as far as owners can tell.
-        step_seconds: how often the source is queried.
-    """
-    metric_sources = _sources(spec, found, shown_by)
-    is_averaged = all(
-        metric.averaged
-        for metric_source in metric_sources
-        for metric in metric_source.measure.metrics
-    )
-    usual = AVERAGED_WINDOW_SECONDS if is_averaged else WINDOW_SECONDS
-    window = durations.text(spec.window_seconds or usual)
-    instants = f"[{window}:{durations.text(step_seconds)}]"
-    gpus = _gpus(spec.pods, metric_sources)
-    pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus})"
-    owns = _owned(spec.pods) if owned else ""
-    loads = f"avg_over_time(({pods}{owns}){instants})"
-    text = _OVER_REPLICAS[spec.aggregation].format(_replicas(spec.pods, loads))
-    if not spec.signal.follows_work:
-        return text
-    how = Aggregation.SUM if spec.aggregation.is_for_all else Aggregation.AVERAGE
-    newest = _OVER_REPLICAS[how].format(_replicas(spec.pods, f"{pods}{owns}"))
-    # Another label, or `or` would take the mean alone.
-    return f'max({text} or label_replace({newest}, "of", "newest", "", ""))'
+    spec: TriggerSpec
+    found: Collection[str] = ()
+    """The exporters beside dcgm-exporter that the profile `auto` looks for."""
+    shown_by: Collection[str] = ()
+    """The metrics that show the workload's pods, as `Labels.naming` names them: the queries are
+    about no other. Empty: they are about every metric that the profile can read. Where all are
+    averages, as `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, the usual window is shorter."""
+    owned: bool = False
+    """Find the pods by owner in kube-state-metrics, as far as owners can tell."""
+    step_seconds: float = STEP_SECONDS
+    """How often the source is queried."""
 
+    @property
+    def value(self) -> str:
+        """The query for the trigger's value: one number, or nothing where no pod reports."""
+        spec, metric_sources = self.spec, self._sources()
+        is_averaged = all(
+            metric.averaged
+            for metric_source in metric_sources
+            for metric in metric_source.measure.metrics
+        )
+        usual = AVERAGED_WINDOW_SECONDS if is_averaged else WINDOW_SECONDS
+        gpus = _gpus(spec.pods, metric_sources)
+        pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus}){self._owned()}"
+        loads = f"avg_over_time(({pods}){self._instants(spec.window_seconds or usual)})"
+        text = _OVER_REPLICAS[spec.aggregation].format(_replicas(spec.pods, loads))
+        if not spec.signal.follows_work:
+            return text
+        how = Aggregation.SUM if spec.aggregation.is_for_all else Aggregation.AVERAGE
+        newest = _OVER_REPLICAS[how].format(_replicas(spec.pods, pods))
+        # Another label, or `or` would take the mean alone.
+        return f'max({text} or label_replace({newest}, "of", "newest", "", ""))'
 
-def explained_busiest(
-    spec: TriggerSpec,
-    found: Collection[str] = (),
-    *,
-    shown_by: Collection[str] = (),
-    owned: bool = False,
-    step_seconds: float = STEP_SECONDS,
-) -> str:
-    """Return the query for the largest number of any GPU of the workload in activationWindow.
+    @property
+    def busiest(self) -> str:
+        """The query for the largest number of any GPU of the workload in activationWindow."""
+        instants = self._instants(self.spec.activation_window_seconds)
+        gpus = _gpus(self.spec.pods, self._sources())
+        return f"max(max_over_time((({gpus}){self._owned()}){instants}))"
 
-    The arguments are those of `explained_promql`.
-    """
-    window = durations.text(spec.activation_window_seconds)
-    owns = _owned(spec.pods) if owned else ""
-    instants = f"[{window}:{durations.text(step_seconds)}]"
-    gpus = _gpus(spec.pods, _sources(spec, found, shown_by))
-    return f"max(max_over_time((({gpus}){owns}){instants}))"
+    def _instants(self, window_seconds: float) -> str:
+        return f"[{durations.text(window_seconds)}:{durations.text(self.step_seconds)}]"
+
+    def _owned(self) -> str:
+        """Return the condition on the pods' owner; empty where only names can tell."""
+        pods = self.spec.pods
+        if not self.owned or not isinstance(pods, Workload) or pods.owner is None:
+            return ""
+        between = workload.BETWEEN.get(pods.kind)
+        name, namespace = pods.name.replace(".", "[.]"), f"namespace={quoted(pods.namespace)}"
+        more = "(-[0-9]+)?" if pods.kind is Kind.LEADER_WORKER_SET else ""
+        owner = f'owner_kind="{pods.owner.kind}",owner_name=~{quoted(name + more)}'
+        if between is None:
+            return f" and on (pod) kube_pod_owner{{{namespace},{owner}}}"
+        label, metric = _LINKS[between]
+        owned = f'kube_pod_owner{{{namespace},owner_kind="{between}"}}'
+        linked = f'label_replace({owned}, "{label}", "$1", "owner_name", "(.*)")'
+        return f" and on (pod) ({linked} and on ({label}) {metric}{{{namespace},{owner}}})"
+
+    def _sources(self) -> list[MetricSource]:
+        """Return the metric sources with the metrics that show something; all, if none does."""
+        every = profiles.metric_sources(self.spec.profile, self.spec.signal, self.found)
+        showing = []
+        for metric_source in every:
+            labels, measure, _ = metric_source
+            shown = tuple(
+                metric for metric in measure.metrics if labels.naming(metric) in self.shown_by
+            )
+            if shown and measure.is_ratio:
+                showing.append(metric_source)  # a ratio needs all of its metrics
+            elif shown:
+                showing.append(metric_source._replace(measure=replace(measure, metrics=shown)))
+        return showing or every
 
 
 def _gpus(pods: PodSelector, metric_sources: Iterable[MetricSource]) -> str:
@@ -115,22 +140,6 @@ def _gpus(pods: PodSelector, metric_sources: Iterable[MetricSource]) -> str:
         )
         exporters.append(f"max by (pod, gpu) ({gpus})")
     return " or on (pod) ".join(exporters)
-
-
-def _sources(
-    spec: TriggerSpec, found: Collection[str], shown_by: Collection[str]
-) -> list[MetricSource]:
-    """Return the metric sources with the metrics that show something; all, if none does."""
-    every = profiles.metric_sources(spec.profile, spec.signal, found)
-    showing = []
-    for metric_source in every:
-        labels, measure, _ = metric_source
-        shown = tuple(metric for metric in measure.metrics if labels.naming(metric) in shown_by)
-        if shown and measure.is_ratio:
-            showing.append(metric_source)  # a ratio needs all of its metrics
-        elif shown:
-            showing.append(metric_source._replace(measure=replace(measure, metrics=shown)))
-    return showing or every
 
 
 def _with_common_labels(metric_source: MetricSource, pods: PodSelector) -> str:
@@ -175,24 +184,20 @@ class _Reader:
         )
 
     def _in_unit(self, metric: Metric) -> str:
-        at_least = ">" if metric.zero_is_unknown else ">="
-        selector = f"{metric.name}{{{','.join(self._matchers(metric))}}}"
-        shown = f"{selector} {at_least} 0 <= {_number(metric.limit)}"
-        if self._labels.may_name_exporter:
+        labels, at_least = self._labels, ">" if metric.zero_is_unknown else ">="
+        matchers = [
+            f"{labels.namespace}={quoted(self._pods.namespace)}",
+            f"{labels.pod}=~{quoted(self._pods.regex)}",
+            *(f'{label}=""' for label in labels.absent),
+        ]
+        series = selector(metric, labels, matchers)
+        shown = f"{series} {at_least} 0 <= {_number(metric.limit)}"
+        if labels.may_name_exporter:
             here = f"up{{namespace={quoted(self._pods.namespace)}}}"
             shown = f"{shown} unless on (job, instance, namespace, pod) {here}"
         if metric.factor < 1:
             return f"({shown}) / {_number(1 / metric.factor)}"
         return shown if metric.factor == 1 else f"{_number(metric.factor)} * ({shown})"
-
-    def _matchers(self, metric: Metric) -> Iterator[str]:
-        labels = self._labels
-        yield f"{labels.namespace}={quoted(self._pods.namespace)}"
-        yield f"{labels.pod}=~{quoted(self._pods.regex)}"
-        yield from (f'{label}=""' for label in labels.absent)
-        if metric.whole_gpus_only:
-            yield f"{labels.slice}=~{alternatives(labels.whole)}"
-        yield from (f"{label}=~{alternatives(texts)}" for label, texts in metric.where)
 
 
 def _number(value: float) -> str:
@@ -205,19 +210,3 @@ def _replicas(pods: PodSelector, loads: str) -> str:
         return loads
     group = quoted(f"({pods.prefix.replace('.', '[.]')}[0-9]+)(-[0-9]+)?")
     return f'avg by (group) (label_replace({loads}, "group", "$1", "pod", {group}))'
-
-
-def _owned(pods: PodSelector) -> str:
-    """Return the condition on the pods' owner; empty where only names can tell."""
-    if not isinstance(pods, Workload) or pods.owner is None:
-        return ""
-    between = workload.BETWEEN.get(pods.kind)
-    name, namespace = pods.name.replace(".", "[.]"), f"namespace={quoted(pods.namespace)}"
-    more = "(-[0-9]+)?" if pods.kind is Kind.LEADER_WORKER_SET else ""
-    owner = f'owner_kind="{pods.owner.kind}",owner_name=~{quoted(name + more)}'
-    if between is None:
-        return f" and on (pod) kube_pod_owner{{{namespace},{owner}}}"
-    label, metric = _LINKS[between]
-    owned = f'kube_pod_owner{{{namespace},owner_kind="{between}"}}'
-    linked = f'label_replace({owned}, "{label}", "$1", "owner_name", "(.*)")'
-    return f" and on (pod) ({linked} and on ({label}) {metric}{{{namespace},{owner}}})"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Labels
-from keda_gpu_scaler.query.splitting import SplittableQuery
+from keda_gpu_scaler.query.profiles.model import Labels
+from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 
 METRIC = "{metric}"
 """Placeholder for the name of an exporter's metric."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
 from keda_gpu_scaler.query.promql_texts import alternatives, marked
-from keda_gpu_scaler.query.splitting import SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 
 STAT = "stat"
 PODS = "kube_pod_owner"

@@ -1,10 +1,10 @@
 """Presets of the demand: signals of LLM servers and routers, by the names of all their releases.
 
-Pure data, and the PromQL made of it; the documentation's table is compared with the data. A preset
-reads the pods of one owner alone: the workload's own, or those of the router that the trigger
-names. A pod may show one number under two names (a release renamed it and shows both) and in two
-jobs; it counts once. A pod is found by `pod` and `namespace`, or by `exported_pod` and
-`exported_namespace` where another target shows its series.
+Pure data, and the PromQL made of it; the documentation's table says what each counts, and is
+compared with the data. A preset reads the pods of one owner alone: the workload's own, or those of
+the router that the trigger names. A pod may show one number under two names (a release renamed it
+and shows both) and in two jobs; it counts once. A pod is found by `pod` and `namespace`, or by
+`exported_pod` and `exported_namespace` where another target shows its series.
 
 Nothing here makes 0 of a series that is missing. Only a router that shows something else, which it
 shows with and without requests, and not in releases without the series, is known to have none.
@@ -38,19 +38,13 @@ class Preset:
     """One preset: what is added up, and what one replica can serve of it."""
 
     name: str
-    counts: str
-    """What the number is, with its unit."""
     added: tuple[tuple[Metric, ...], ...]
     """Each is one quantity by its metrics of all releases; the first that a pod shows counts."""
     threshold: float | None
     """The usual `demandThreshold`; None: it depends on the model, and without one the demand only
     wakes."""
-    because: str
-    """Why that threshold, and none or another one."""
-    at_zero: str
-    """What it shows while the workload has no pods."""
     wakes: bool = False
-    """What it shows then says when there is work."""
+    """What it shows while the workload has no pods says when there is work."""
     idle: tuple[str, ...] = ()
     """Metrics that a router shows without requests as well, and only if it counts them: with one of
     these, no series means 0."""
@@ -119,130 +113,49 @@ _ROUTER_RATE = (
 
 _MISSED = "1h"
 """For how long a server that does not answer its scrapes is missed, as a pod with a GPU is."""
-_NOTHING = "nothing"
-_FIVE = "what vLLM's production-stack takes, and the depth at which llm-d calls a server saturated"
-_SIXTEEN = "what llm-d's guide takes; measure how many your replica answers fast enough at once"
+_WAITING = 5
+"""What vLLM's production-stack takes, and the depth at which llm-d calls a server saturated."""
+_AT_ONCE = 16
+"""What llm-d's guide takes."""
 
 _TABLE = (
-    Preset(
-        name="vllm-queue",
-        counts="requests that wait in vLLM",
-        added=(_VLLM_WAITING,),
-        threshold=5,
-        because=_FIVE,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="vllm-running",
-        counts="requests that vLLM works on",
-        added=(_VLLM_RUNNING,),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="vllm-requests",
-        counts="requests in vLLM, waiting or worked on",
-        added=(_VLLM_WAITING, _VLLM_RUNNING),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="sglang-queue",
-        counts="requests that wait in SGLang",
-        added=(_SGLANG_WAITING,),
-        threshold=5,
-        because=_FIVE,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="sglang-running",
-        counts="requests that SGLang works on",
-        added=(_SGLANG_RUNNING,),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="sglang-requests",
-        counts="requests in SGLang, waiting or worked on",
-        added=(_SGLANG_WAITING, _SGLANG_RUNNING),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="tgi-queue",
-        counts="requests that wait in Text Generation Inference",
-        added=(_TGI_WAITING,),
-        threshold=5,
-        because=_FIVE,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="tgi-requests",
-        counts="requests in Text Generation Inference, waiting or in its batch",
-        added=(_TGI_WAITING, _TGI_RUNNING),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="triton-queue",
-        counts="requests that wait for a model of Triton",
-        added=(_TRITON_WAITING,),
-        threshold=5,
-        because="as for other queues; what executes is not in it. At least a batch of your models",
-        at_zero=_NOTHING,
-    ),
-    Preset(
-        name="knative-requests",
-        counts="requests in the queue-proxy, waiting or in the container; with a limit of them",
-        added=(_KNATIVE,),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero=_NOTHING,
-    ),
+    Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING),
+    Preset(name="vllm-running", added=(_VLLM_RUNNING,), threshold=_AT_ONCE),
+    Preset(name="vllm-requests", added=(_VLLM_WAITING, _VLLM_RUNNING), threshold=_AT_ONCE),
+    Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING),
+    Preset(name="sglang-running", added=(_SGLANG_RUNNING,), threshold=_AT_ONCE),
+    Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),
+    Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING),
+    Preset(name="tgi-requests", added=(_TGI_WAITING, _TGI_RUNNING), threshold=_AT_ONCE),
+    Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING),
+    Preset(name="knative-requests", added=(_KNATIVE,), threshold=_AT_ONCE),
     Preset(
         name="llm-d-epp-queue",
-        counts="requests that the endpoint picker holds",
         added=(_EPP_WAITING,),
-        threshold=5,
-        because="as for a server's own queue; they are held only while no server has room",
-        at_zero="requests that are held",
+        threshold=_WAITING,
         wakes=True,
         idle=_EPP_HOLDS,
         model_label="model_name",
     ),
     Preset(
         name="llm-d-epp-running",
-        counts="requests that the endpoint picker has passed on",
         added=(_EPP_RUNNING,),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero="0",
+        threshold=_AT_ONCE,
         idle=_EPP_RUNS,
         model_label="model_name",
     ),
     Preset(
         name="llm-d-epp-requests",
-        counts="requests at the endpoint picker, held or passed on",
         added=(_EPP_WAITING, _EPP_RUNNING),
-        threshold=16,
-        because=_SIXTEEN,
-        at_zero="requests that are held",
+        threshold=_AT_ONCE,
         wakes=True,
         idle=_EPP_HOLDS,
         model_label="model_name",
     ),
     Preset(
         name="vllm-router-rate",
-        counts="requests per second at the router of vLLM's production-stack, over a minute",
         added=(_ROUTER_RATE,),
         threshold=None,
-        because="requests differ a hundredfold in their work: without yours it only wakes",
-        at_zero="requests that find no engine",
         wakes=True,
         model_label="model",
         needs_model=True,

@@ -1,4 +1,4 @@
-"""PromQL texts: the snapshot query for all triggers, sample ages, and which exporters there are.
+"""PromQL texts: the snapshot query for all triggers, sample ages, exporters, and custom PromQL.
 
 Pure text. Every value enters a text through `quoted` or `alternatives`, also what a user wrote. The
 queries were tried on real servers for their cost and for the problems named here.
@@ -10,17 +10,18 @@ from dataclasses import dataclass
 import re2
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource
+from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, MetricSource
 from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.query.splitting import SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
 ALIVE_LABEL = "alive"
 """Marks the row of an `AgesQuery` which says that the source was scraping two minutes ago."""
 ON_TIME_LABEL = "on_time"
 """Marks the row of an `AgesQuery` which says that a sample of any target is fresh."""
+ORIGIN_LABEL = "origin"
+"""Keeps apart what the selectors of a query say of one pod."""
 METRIC_LABEL = "metric"
 """Keeps apart rows that are equal without their names; `or` would drop one of them."""
 LONGEST_BYTES = 16_384
@@ -82,7 +83,7 @@ class AgesPromql(SplittableQuery):
         newest = []
         for labels, measure, _ in self.metric_sources:
             for metric in measure.metrics:
-                times = f"timestamp({_selector(metric, labels, here)})"
+                times = f"timestamp({selector(metric, labels, _matchers(labels, here))})"
                 by_pod = f"max by ({labels.namespace}, {labels.pod}) ({times})"
                 newest.append(marked(by_pod, METRIC_LABEL, metric.name))
         names = ((labels.namespace, labels.pod) for labels, *_ in self.metric_sources)
@@ -143,18 +144,18 @@ def _measured(measure: Measure, labels: Labels, here: str) -> str:
     gpu = (*labels.gpu, labels.number, labels.slice)
     told_apart = dict.fromkeys(label for metric in measure.metrics for label, _ in metric.where)
     identity = ", ".join((labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance"))
+    matchers = _matchers(labels, here)
     if measure.is_ratio:
         # Both metrics at once: `used or free` would drop one, as `or` ignores metric names.
         names = "|".join(metric.name for metric in measure.metrics)
-        selector = f'{{__name__=~"{names}",{",".join(_matchers(labels, here))}}}'
-        return _largest(identity, selector)
+        return _largest(identity, f'{{__name__=~"{names}",{",".join(matchers)}}}')
     preferred = ""
     for metric in measure.metrics:
-        selector = _selector(metric, labels, here)
+        series = selector(metric, labels, matchers)
         if metric.zero_is_unknown:
             # Not `> 0`: that would drop NaN, and the instant would count without it.
-            selector = f"{selector} != 0"
-        shown = _largest(identity, selector)
+            series = f"{series} != 0"
+        shown = _largest(identity, series)
         if not preferred:
             preferred = shown
             continue
@@ -165,15 +166,16 @@ def _measured(measure: Measure, labels: Labels, here: str) -> str:
     return preferred
 
 
-def _largest(identity: str, selector: str) -> str:
+def _largest(identity: str, series: str) -> str:
     """Merge duplicates of one series (two Prometheus replicas behind one API) into the larger."""
-    return f"max by ({identity}, __name__) ({selector})"
+    return f"max by ({identity}, __name__) ({series})"
 
 
-def _selector(metric: Metric, labels: Labels, here: str) -> str:
+def selector(metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
+    """Return the selector of a metric; `matchers` say of which pods."""
     whole = [_one_of(labels.slice, labels.whole)] if metric.whole_gpus_only else []
     where = [_one_of(label, texts) for label, texts in metric.where]
-    return f"{metric.name}{{{','.join([*_matchers(labels, here), *whole, *where])}}}"
+    return f"{metric.name}{{{','.join([*matchers, *whole, *where])}}}"
 
 
 def _one_of(label: str, texts: tuple[str, ...]) -> str:
@@ -183,6 +185,37 @@ def _one_of(label: str, texts: tuple[str, ...]) -> str:
 def _matchers(labels: Labels, here: str) -> list[str]:
     absent = [f'{label}=""' for label in labels.absent]
     return [f"{labels.namespace}=~{here}", f'{labels.pod}!=""', *absent]
+
+
+def elements_text(own: OwnQuery, span_seconds: float, step_seconds: float) -> str:
+    """Return the query for the points of every element, one per step."""
+    span, step = durations.text(span_seconds), durations.text(step_seconds)
+    # The line break ends a comment at the end of the user's text.
+    return f"({own.text}\n)[{span}:{step}]"
+
+
+def element_targets_text(jobs: Iterable[str], span_seconds: float, step_seconds: float) -> str:
+    """Return the query for the good scrapes of the elements' targets."""
+    span, step = durations.text(span_seconds), durations.text(step_seconds)
+    return f"({good_scrapes_text(jobs)})[{span}:{step}]"
+
+
+def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
+    """Return the query for the ages of the samples behind the numbers, where they are not fresh.
+
+    An average over ten minutes goes on for ten minutes after its samples have ended, and looks
+    fresh all the time. So the times are read from the samples, not from the result.
+    """
+    newest_times = []
+    labels = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS))
+    for number, origin in enumerate(own.origins):
+        times = f"timestamp({origin.selector})"
+        if origin.lookback_seconds:
+            # One step longer than the lookback, so that it contains at least one instant.
+            span = durations.text(origin.lookback_seconds + step_seconds)
+            times = f"max_over_time({times}[{span}:{durations.text(step_seconds)}])"
+        newest_times.append(marked(f"max by ({labels}) ({times})", ORIGIN_LABEL, str(number)))
+    return f"time() - ({' or '.join(newest_times)}) > {STALE_SECONDS}"
 
 
 EXPORTER_LABEL = "exporter"

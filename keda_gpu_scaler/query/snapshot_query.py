@@ -1,6 +1,7 @@
-"""What several triggers ask of a source: a signal and a profile, for some namespaces. Pure."""
+"""What several triggers ask of a source, and how a text about many names is sent in parts. Pure."""
 
-from collections.abc import Collection
+import abc
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -52,3 +53,27 @@ def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
 
 _one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)
 """Triggers that ask the same share one object: each call finds it in a dictionary."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplittableQuery(abc.ABC):
+    """A query about names; the answer is the sum of the answers about parts of them."""
+
+    names: frozenset[str]
+    """Of namespaces, or of GPUs."""
+
+    @property
+    @abc.abstractmethod
+    def text(self) -> str:
+        """The text in the server's language."""
+
+    def texts(self, longest_bytes: float) -> Iterator[str]:
+        """Yield one text for all names, or several for parts of them; one name is never split."""
+        text = self.text
+        if len(self.names) > 1 and len(text.encode()) > longest_bytes:
+            ordered = sorted(self.names)
+            middle = len(ordered) // 2
+            for part in (ordered[:middle], ordered[middle:]):
+                yield from replace(self, names=frozenset(part)).texts(longest_bytes)
+        else:
+            yield text

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision import activity, load, recommendation
-from keda_gpu_scaler.decision.decision import Decision, is_told
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.pod_state import NEVER, PodState, Reported, since_when
-from keda_gpu_scaler.query.explain import explained_busiest, explained_promql
+from keda_gpu_scaler.query.explain import Explained
 from keda_gpu_scaler.record import settings
 from keda_gpu_scaler.record.record import (
     Activation,
@@ -269,7 +269,8 @@ def _activation(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Ac
 
 def _by_gpus(answered: Answered, pods: Sequence[snapshot.Pod]) -> Activation:
     spec, view, name = answered.spec, answered.view, "gpus"
-    if view is None or answered.now - view.at > spec.max_age_seconds or not is_told(spec, view):
+    is_fresh = view is not None and answered.now - view.at <= spec.max_age_seconds
+    if view is None or not is_fresh or not load.are_pods_known(spec, view):
         return Activation(name, Says.UNKNOWN, "there are no fresh samples")
     gpus = activity.activity(spec, pods, view.at, answered.now)
     window = durations.text(spec.activation_window_seconds)
@@ -352,15 +353,15 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
         view = answered.view
         shown_by = {metric for pod in pods if pod.was_seen for metric in pod.shown_by}
         is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
-        for name, explained in (("value", explained_promql), ("busiest GPU", explained_busiest)):
-            text = explained(
-                spec,
-                answered.exporters,
-                shown_by=shown_by,
-                owned=is_owned,
-                step_seconds=answered.step_seconds,
-            )
-            yield Query(name, text)
+        explained = Explained(
+            spec=spec,
+            found=answered.exporters,
+            shown_by=shown_by,
+            owned=is_owned,
+            step_seconds=answered.step_seconds,
+        )
+        yield Query("value", explained.value)
+        yield Query("busiest GPU", explained.busiest)
     elif not settings.is_hidden(spec, "query"):
         yield Query("query", spec.query.text)
     is_shown = not any(settings.is_hidden(spec, key) for key in _DEMAND_KEYS)

@@ -4,15 +4,14 @@ Pure. It joins what exporters show of a pod with what the cluster says of it.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey, PodStatus
+from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatus
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, NamespaceSnapshot, Pod, Snapshot
-from keda_gpu_scaler.spec.workload import Owner
 
 
 def build_snapshot(
@@ -37,7 +36,7 @@ def build_snapshot(
         *_listed(reported_pods, pod_statuses, observation),
     ):
         pods[namespace][name] = pod
-    evidence = _evidence(pod_statuses, namespaces) if pod_statuses.is_current(at) else {}
+    evidence = pod_statuses.evidence if pod_statuses.is_current(at) else {}
     return Snapshot(
         at,
         {
@@ -100,31 +99,3 @@ def _ended(
         return pod.ended
     is_current = pod_statuses.is_current(at) or status.listed_at > pod.last_seen
     return pod.ended and not is_current
-
-
-def _evidence(
-    pod_statuses: PodStatuses, namespaces: Collection[str]
-) -> dict[str, NamespaceEvidence]:
-    without_pods = _by_namespace(pod_statuses.without_pods)
-    selected = _by_namespace(pod_statuses.selected)
-    wanted: dict[str, dict[Owner, int]] = defaultdict(dict)
-    for (namespace, owner), replicas in pod_statuses.wanted.items():
-        wanted[namespace][owner] = replicas
-    return {
-        namespace: NamespaceEvidence(
-            pod_statuses.scraped_at,
-            pod_statuses.watch.is_whole,
-            frozenset(without_pods[namespace]),
-            pod_statuses.watch.evidence_source,
-            frozenset(selected[namespace]),
-            wanted[namespace],
-        )
-        for namespace in pod_statuses.covered.intersection(namespaces)
-    }
-
-
-def _by_namespace(pairs: Iterable[tuple[str, Owner]]) -> dict[str, set[Owner]]:
-    owners: dict[str, set[Owner]] = defaultdict(set)
-    for namespace, owner in pairs:
-        owners[namespace].add(owner)
-    return owners

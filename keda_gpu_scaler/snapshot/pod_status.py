@@ -7,13 +7,14 @@ a restart a list is short, and so is the list of one of several targets that sha
 Kubernetes API lists all pods at once: a pod that was seen earlier and is not listed is gone.
 """
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from keda_gpu_scaler.snapshot.evidence import (
     Evidence,
     EvidenceSource,
+    NamespaceEvidence,
     PodKey,
     PodStatement,
     PodStatus,
@@ -61,14 +62,9 @@ class PodStatuses:
     scraped_at: float = float("-inf")
     """The time of the newest list."""
     pods: Mapping[PodKey, PodStatus] = field(default_factory=dict)
-    without_pods: frozenset[tuple[str, Owner]] = frozenset()
-    covered: frozenset[str] = frozenset()
-    """The namespaces it is about."""
     watch: Watch = field(default_factory=Watch)
-    selected: frozenset[tuple[str, Owner]] = frozenset()
-    """The scale targets of which the selected pods are known now."""
-    wanted: Mapping[tuple[str, Owner], int] = field(default_factory=dict)
-    """How many replicas owners ask for, where that is known."""
+    evidence: Mapping[str, NamespaceEvidence] = field(default_factory=dict)
+    """What holds for each namespace that the newest list is about."""
 
     def is_current(self, at: float) -> bool:
         """Tell whether there is recent evidence from the cluster."""
@@ -76,7 +72,7 @@ class PodStatuses:
 
     def evidence_source(self, at: float) -> EvidenceSource:
         """Return the evidence source that says which pods there are."""
-        is_silenced = self.watch.evidence_source is EvidenceSource.KUBERNETES and not self.covered
+        is_silenced = self.watch.evidence_source is EvidenceSource.KUBERNETES and not self.evidence
         return (
             self.watch.evidence_source
             if self.is_current(at) and not is_silenced
@@ -93,7 +89,7 @@ class PodStatuses:
         In other evidence, a pod that is ending is treated like one that is not listed.
         """
         is_available = (
-            self.watch.evidence_source is EvidenceSource.KUBERNETES and key[0] in self.covered
+            self.watch.evidence_source is EvidenceSource.KUBERNETES and key[0] in self.evidence
         )
         return is_available and status.ended and self.is_listed(status)
 
@@ -110,7 +106,7 @@ class PodStatuses:
         """Tell whether a pod that was last seen at `last_seen` does not exist any more."""
         known = self.pods.get(key)
         last = last_seen if known is None else max(last_seen, known.listed_at)
-        return key[0] in self.covered and self.watch.proves_gone(self.scraped_at - last)
+        return key[0] in self.evidence and self.watch.proves_gone(self.scraped_at - last)
 
     def _is_fresh(self, time: float, at: float) -> bool:
         return at - time <= 2 * self.watch.grace_seconds
@@ -135,29 +131,13 @@ def advance_pod_statuses(
         if key not in evidence.pods:
             del pods[key]
     scraped_at = listed_at if evidence.is_available else pod_statuses.scraped_at
-    return PodStatuses(
-        scraped_at=scraped_at,
-        pods=pods,
-        without_pods=evidence.without_pods,
-        selected=evidence.selected,
-        wanted=evidence.wanted,
-        covered=evidence.covered,
-        watch=watch,
-    )
+    return PodStatuses(scraped_at, pods, watch, _by_namespace(evidence, watch, scraped_at))
 
 
 def silenced(pod_statuses: PodStatuses) -> PodStatuses:
     """Return the statuses while the cluster is silent: absence proves nothing then."""
     watch = replace(pod_statuses.watch, is_whole=False)
-    nothing = frozenset[Any]()
-    return replace(
-        pod_statuses,
-        without_pods=nothing,
-        selected=nothing,
-        wanted={},
-        covered=nothing,
-        watch=watch,
-    )
+    return replace(pod_statuses, watch=watch, evidence={})
 
 
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
@@ -223,3 +203,30 @@ def _readiness(
     if statement.was_ready:
         return Readiness.EVER, None
     return (Readiness.UNKNOWN if statement.ready is None else Readiness.NEVER), None
+
+
+def _by_namespace(
+    evidence: Evidence, watch: Watch, scraped_at: float
+) -> dict[str, NamespaceEvidence]:
+    without_pods, selected = _owners(evidence.without_pods), _owners(evidence.selected)
+    wanted: dict[str, dict[Owner, int]] = defaultdict(dict)
+    for (namespace, owner), replicas in evidence.wanted.items():
+        wanted[namespace][owner] = replicas
+    return {
+        namespace: NamespaceEvidence(
+            scraped_at,
+            watch.is_whole,
+            frozenset(without_pods[namespace]),
+            watch.evidence_source,
+            frozenset(selected[namespace]),
+            wanted[namespace],
+        )
+        for namespace in evidence.covered
+    }
+
+
+def _owners(pairs: Iterable[tuple[str, Owner]]) -> dict[str, set[Owner]]:
+    owners: dict[str, set[Owner]] = defaultdict(set)
+    for namespace, owner in pairs:
+        owners[namespace].add(owner)
+    return owners

@@ -5,7 +5,6 @@ scrape of its own target lacked it. If it was in its target's last good scrape i
 its state is unknown. Absence right after a target (or the whole source) came back proves nothing.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,75 @@ from keda_gpu_scaler.snapshot.targets import (
 
 LOOKBACK_SECONDS = 300
 """How long a Prometheus repeats the last sample of a series whose end it has not seen."""
+MISSING_PODS_KEPT = 20_000
+"""How many pods that disappeared together with their exporters are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedPods:
+    """All that is remembered of pods between two observations."""
+
+    at: float | None = None
+    pods: Mapping[PodKey, Pod] = field(default_factory=dict)
+    targets: Mapping[Target, TargetHealth] = field(default_factory=dict)
+
+
+def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
+    """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
+    at = observation.at
+    present_pods = {
+        (series.namespace, series.pod) for series in observation.series if series.present[-1] >= at
+    }
+    known_gpus = {
+        gpu.gpu
+        for key, pod in reported_pods.pods.items()
+        if key not in present_pods and (not pod.ended or pod.is_unnamed)
+        for gpu in pod.gpus
+    }
+    new_gpus = {
+        series.gpu
+        for series in observation.series
+        if (series.namespace, series.pod) not in present_pods
+        and (series.namespace, series.pod) not in reported_pods.pods
+    }
+    return frozenset(uuid_of(gpu) for gpu in known_gpus | new_gpus)
+
+
+def join(
+    reported_pods: ReportedPods, history: ReportedPods, unsure_seconds: float = 0.0
+) -> ReportedPods:
+    """Return `reported_pods` with the pods of namespaces that were not asked about before.
+
+    `history` has these from the past, with `unsure_seconds` between two of its instants.
+    """
+    past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
+    return ReportedPods(
+        history.at if reported_pods.at is None else reported_pods.at,
+        {**past, **reported_pods.pods},
+        {**history.targets, **reported_pods.targets},
+    )
+
+
+def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> ReportedPods:
+    """Return the pods with those marked of which a GPU was busy without a pod at `at`.
+
+    The pods are from the past of new namespaces, and `gpus` says where GPUs were then.
+    """
+    marked = {
+        key: replace(pod, busy_unnamed_at=at)
+        for key, pod in reported_pods.pods.items()
+        if pod.last_seen < at and not gpus.busy_without_pod.isdisjoint(_uuids(pod))
+    }
+    return replace(reported_pods, pods={**reported_pods.pods, **marked})
+
+
+def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
+    """Return the reported pods of these namespaces only; no trigger asks about others."""
+    wanted = frozenset(namespaces)
+    return replace(
+        reported_pods,
+        pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in wanted},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,39 +118,89 @@ class Scene:
             return True
         return instant in self.observation.good_scrapes.get(target, {})
 
+    def scrape_interval(self, target: Target) -> float:
+        """Return how often a target is scraped; 0 while that is not known."""
+        state = self.targets.get(target)
+        return 0.0 if state is None else state.interval_seconds
 
-def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
+
+def advance_reported_pods(
+    reported_pods: ReportedPods,
+    observation: Observation,
+    gpus: GpuReports,
+    forget_seconds: float,
+) -> ReportedPods:
+    """Return the reported pods after an observation.
+
+    `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
+    `forget_seconds`.
+    """
+    up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
+    at = observation.at
+    naming = frozenset(series.target for series in observation.series if series.present[-1] >= at)
+    scene = Scene(observation, up_intervals, targets, naming)
+    pods = dict(reported_pods.pods)
+    groups: dict[PodKey, list[Series]] = defaultdict(list)
+    for series in observation.series:
+        groups[series.namespace, series.pod].append(series)
+    for key, group in groups.items():
+        pods[key] = _update_reporting(scene, key, pods.get(key), group)
+    for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
+        # Its exporter may not know its pods.
+        if not pod.ended or pod.is_unnamed:
+            pods[key] = _update_absent(scene, pod, gpus, forget_seconds)
+    kept = _kept(pods, at, forget_seconds)
+    return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
+
+
+def _watched(
+    targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
+) -> dict[Target, TargetHealth]:
+    """Drop targets that were last good long ago and that reported no remembered pod."""
+    with_pods = {target for pod in pods.values() for target in pod.targets}
+    return {
+        target: state
+        for target, state in targets.items()
+        if state.last_good >= since or target in with_pods
+    }
+
+
+def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:
+    kept = {
+        key: pod
+        for key, pod in pods.items()
+        if not (pod.ended and at - pod.last_seen > forget_seconds)
+    }
+    missing = [key for key, pod in kept.items() if pod.last_seen < at and not pod.ended]
+    missing.sort(key=lambda key: kept[key].last_seen)
+    for key in missing[: max(0, len(missing) - MISSING_PODS_KEPT)]:
+        del kept[key]
+    return kept
+
+
+def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
-    if known is not None and len(group) == 1:
-        pod = _usual_update(scene, key, known, group[0])
-        if pod is not None:
-            return pod
-    last_seen, targets = _last_seen(scene, group)
-    if last_seen is None or (known is not None and last_seen < known.last_seen):
-        return known or _unscraped(key, group)
-    sampled_at = _sampled_at(scene, key, last_seen, targets)
-    group = _of_one_node(group, targets, last_seen)
-    if known is None:
-        first_seen = _began(scene, group, known)
-    elif _has_moved(known, group, targets):
-        is_later = any(series.present[-1] > known.last_seen for series in group)
-        first_seen = _began(scene, group, known) if is_later else last_seen
+    if known is not None and _goes_on(scene, key, known, group):
+        last_seen, targets, first_seen = group[0].present[-1], known.targets, known.first_seen
+        sampled_at = _sampled_at(scene, key, last_seen, targets)
     else:
-        first_seen = known.first_seen
-    if known is not None and known.ended_at is not None and last_seen > known.last_seen:
-        if not _is_newer(scene, key, known.ended_at, group, sampled_at):
-            return known
-        first_seen = _began(scene, group, known)
+        newest, targets = _last_seen(scene, group)
+        if newest is None or (known is not None and newest < known.last_seen):
+            return known or _unscraped(key, group)
+        last_seen, group = newest, _of_one_node(group, targets, newest)
+        sampled_at = _sampled_at(scene, key, last_seen, targets)
+        first_seen = _first_seen(scene, known, group, targets, last_seen)
+        if known is not None and known.ended_at is not None and last_seen > known.last_seen:
+            if not _is_newer(scene, key, known.ended_at, group, sampled_at):
+                return known
+            first_seen = _began(scene, group, known)
     pod = Pod(
         name=key[1],
         gpus=_gpus(group, first_seen),
         first_seen=first_seen,
         last_seen=last_seen,
         sampled_at=sampled_at,
-        scrape_interval_seconds=max(
-            0.0 if state is None else state.interval_seconds
-            for state in map(scene.targets.get, targets)
-        ),
+        scrape_interval_seconds=max(map(scene.scrape_interval, targets)),
         collection_seconds=scene.observation.collection_seconds,
         sampled_since=scene.observation.sampled_since,
         averaged=all(series.averaged for series in group if series.values),
@@ -102,38 +220,16 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     )
 
 
-def _usual_update(scene: Scene, key: PodKey, known: Pod, series: Series) -> Pod | None:
-    """Return what `update_reporting` does of a pod that goes on, with one GPU at the same target.
-
-    None: it needs a closer look. Most pods need none.
-    """
-    scrapes, last_seen = scene.observation.good_scrapes.get(series.target, {}), series.present[-1]
-    is_usual = (
-        last_seen in scrapes
-        and last_seen > known.last_seen
+def _goes_on(scene: Scene, key: PodKey, known: Pod, group: list[Series]) -> bool:
+    """Tell whether a pod goes on with one GPU at the same target: most pods need no closer look."""
+    series = group[0]
+    return (
+        len(group) == 1
+        and series.present[-1] in scene.observation.good_scrapes.get(series.target, {})
+        and series.present[-1] > known.last_seen
         and known.ended_at is None
         and known.targets == {series.target}
         and key not in scene.observation.sample_ages
-    )
-    if not is_usual:
-        return None
-    state = scene.targets.get(series.target)
-    samples = _samples(
-        series.gpu, [series], -math.inf if known.first_seen is None else known.first_seen
-    )
-    return Pod(
-        name=key[1],
-        gpus=() if samples is None else (samples,),
-        first_seen=known.first_seen,
-        last_seen=last_seen,
-        sampled_at=min(last_seen, scrapes[last_seen]),
-        scrape_interval_seconds=0.0 if state is None else state.interval_seconds,
-        collection_seconds=scene.observation.collection_seconds,
-        sampled_since=scene.observation.sampled_since,
-        averaged=series.averaged or not series.values,
-        targets=known.targets,
-        shows_free_gpus=series.shows_free_gpus,
-        shown_by=tuple(dict.fromkeys(series.shown_by)),
     )
 
 
@@ -166,8 +262,11 @@ def _has_moved(known: Pod, group: list[Series], targets: frozenset[Target]) -> b
         return False
     gpus = {series.gpu for series in group}
     are_named = all(map(_has_uuid, gpus.union(gpu.gpu for gpu in known.gpus)))
-    former = {uuid_of(gpu.gpu) for gpu in known.gpus}
-    return are_named and former.isdisjoint(map(uuid_of, gpus))
+    return are_named and _uuids(known).isdisjoint(map(uuid_of, gpus))
+
+
+def _uuids(pod: Pod) -> set[str]:
+    return {uuid_of(gpu.gpu) for gpu in pod.gpus}
 
 
 def _instances(targets: Iterable[Target]) -> set[str]:
@@ -221,6 +320,21 @@ def _unscraped(key: PodKey, group: list[Series]) -> Pod:
     return Pod(key[1], _gpus(group, None), None, first, first, targets=targets)
 
 
+def _first_seen(
+    scene: Scene,
+    known: Pod | None,
+    group: list[Series],
+    targets: frozenset[Target],
+    last_seen: float,
+) -> float | None:
+    """Return when the pod began, which is later if it is another one of the same name now."""
+    if known is not None and not _has_moved(known, group, targets):
+        return known.first_seen
+    if known is None or any(series.present[-1] > known.last_seen for series in group):
+        return _began(scene, group, known)
+    return last_seen
+
+
 def _began(scene: Scene, group: list[Series], known: Pod | None) -> float | None:
     """Return when the pod's series began; None when it was there before, or has only come back."""
     after = known.last_seen if known is not None else float("-inf")
@@ -239,8 +353,9 @@ def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[
     age = scene.observation.sample_ages.get(key)
     if age is not None and last_seen == scene.observation.at:
         return last_seen - age
-    scrapes = (scene.observation.good_scrapes.get(target, {}) for target in targets)
-    return min(last_seen, max(times.get(last_seen, last_seen) for times in scrapes))
+    good_scrapes = scene.observation.good_scrapes
+    times = [good_scrapes.get(target, {}).get(last_seen, last_seen) for target in targets]
+    return min(last_seen, max(times))
 
 
 def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
@@ -274,173 +389,61 @@ def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
     return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
 
 
-def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:
+def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:
     """Return a pod that does not report now, after looking for it and for its GPUs.
 
-    It has ended at once if both agree: a good scrape of its target lacks it, and its GPUs are
-    reported without it. One of them alone counts after the settling time: an exporter that has just
-    restarted may not know its pods yet. An exporter that shows no GPU at all proves nothing, except
-    one that shows only GPUs with pods.
-
-    A GPU that is busy without a pod speaks against it, until `forget_seconds` after the pod was
-    named: a process outside Kubernetes may use the GPU.
+    A GPU that is busy without a pod speaks against its end, until `forget_seconds` after the pod
+    was named: a process outside Kubernetes may use the GPU.
     """
-    at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
-    grace, silence = grace_seconds(pod.scrape_interval_seconds), at - pod.last_seen
-    busy = bool(uuids & gpus.busy_without_pod) and silence < forget_seconds
-    reported = bool(uuids) and uuids <= gpus.reported
-    names_others = bool(pod.targets & scene.naming)
-    known = at if pod.released_since is None else pod.released_since
-    since = known if reported and not busy else None
-    shows_gpus = names_others or bool(uuids & gpus.reported)
-    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else forget_seconds
-    was_absent = any(_was_absent(scene, pod, target) for target in pod.targets)
-    settled = was_absent and (since is not None or silence >= waited_seconds)
-    released = since is not None and at - since >= grace
-    has_ended = (pod.ended or settled or released) and not busy
+    at, uuids = scene.observation.at, _uuids(pod)
+    are_reported = bool(uuids) and uuids <= gpus.reported
+    is_unnamed = (are_reported or pod.is_unnamed) and pod.targets.isdisjoint(scene.naming)
+    if at - pod.last_seen < forget_seconds and not uuids.isdisjoint(gpus.busy_without_pod):
+        return replace(
+            pod,
+            released_since=None,
+            is_unnamed=is_unnamed,
+            busy_unnamed_at=at,
+            ended=False,
+            ended_at=None,
+        )
+    released_since = None
+    if are_reported:
+        released_since = at if pod.released_since is None else pod.released_since
+    ended_at = None
+    if pod.ended or _has_ended(scene, pod, released_since, gpus, forget_seconds):
+        ended_at = at if pod.ended_at is None else pod.ended_at
     return replace(
         pod,
-        released_since=since,
-        is_unnamed=(reported or pod.is_unnamed) and not names_others,
-        busy_unnamed_at=at if busy else pod.busy_unnamed_at,
-        ended=has_ended,
-        ended_at=None if not has_ended else at if pod.ended_at is None else pod.ended_at,
+        released_since=released_since,
+        is_unnamed=is_unnamed,
+        ended=ended_at is not None,
+        ended_at=ended_at,
     )
+
+
+def _has_ended(
+    scene: Scene, pod: Pod, released_since: float | None, gpus: GpuReports, forget_seconds: float
+) -> bool:
+    """Tell whether a pod of which no GPU is busy has ended.
+
+    It has at once if both agree: a good scrape of its target lacks it, and its GPUs are reported
+    without it. One of them alone counts after the settling time: an exporter that has just
+    restarted may not know its pods yet. An exporter that shows no GPU at all proves nothing, except
+    one that shows only GPUs with pods.
+    """
+    at, grace = scene.observation.at, grace_seconds(pod.scrape_interval_seconds)
+    if released_since is not None and at - released_since >= grace:
+        return True
+    if not any(_was_absent(scene, pod, target) for target in pod.targets):
+        return False
+    are_shown = not gpus.reported.isdisjoint(_uuids(pod))
+    shows_gpus = are_shown or not pod.targets.isdisjoint(scene.naming)
+    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else forget_seconds
+    return released_since is not None or at - pod.last_seen >= waited_seconds
 
 
 def _was_absent(scene: Scene, pod: Pod, target: Target) -> bool:
     """Tell whether a good scrape of a target proves that a pod is gone."""
-    state = scene.targets.get(target)
-    settle = grace_seconds(state.interval_seconds if state is not None else 0.0)
+    settle = grace_seconds(scene.scrape_interval(target))
     return absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, settle)
-
-
-MISSING_PODS_KEPT = 20_000
-"""How many pods that disappeared together with their exporters are remembered."""
-TARGETS_KEPT = 20_000
-"""How many targets are remembered; a cluster has one for each node with a GPU."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedPods:
-    """All that is remembered of pods between two observations."""
-
-    at: float | None = None
-    pods: Mapping[PodKey, Pod] = field(default_factory=dict)
-    targets: Mapping[Target, TargetHealth] = field(default_factory=dict)
-
-
-def advance_reported_pods(
-    reported_pods: ReportedPods,
-    observation: Observation,
-    gpus: GpuReports,
-    forget_seconds: float,
-) -> ReportedPods:
-    """Return the reported pods after an observation.
-
-    `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
-    `forget_seconds`.
-    """
-    up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
-    at = observation.at
-    naming = frozenset(series.target for series in observation.series if series.present[-1] >= at)
-    scene = Scene(observation, up_intervals, targets, naming)
-    pods = dict(reported_pods.pods)
-    groups: dict[PodKey, list[Series]] = defaultdict(list)
-    for series in observation.series:
-        groups[series.namespace, series.pod].append(series)
-    for key, group in groups.items():
-        pods[key] = update_reporting(scene, key, pods.get(key), group)
-    for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
-        # Its exporter may not know its pods.
-        if not pod.ended or pod.is_unnamed:
-            pods[key] = update_absent(scene, pod, gpus, forget_seconds)
-    kept = _kept(pods, at, forget_seconds)
-    return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
-
-
-def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
-    """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
-    at = observation.at
-    present_pods = {
-        (series.namespace, series.pod) for series in observation.series if series.present[-1] >= at
-    }
-    known_gpus = {
-        gpu.gpu
-        for key, pod in reported_pods.pods.items()
-        if key not in present_pods and (not pod.ended or pod.is_unnamed)
-        for gpu in pod.gpus
-    }
-    new_gpus = {
-        series.gpu
-        for series in observation.series
-        if (series.namespace, series.pod) not in present_pods
-        and (series.namespace, series.pod) not in reported_pods.pods
-    }
-    return frozenset(uuid_of(gpu) for gpu in known_gpus | new_gpus)
-
-
-def join(
-    reported_pods: ReportedPods, history: ReportedPods, unsure_seconds: float = 0.0
-) -> ReportedPods:
-    """Return `reported_pods` with the pods of namespaces that were not asked about before.
-
-    `history` has these from the past, with `unsure_seconds` between two of its instants.
-    """
-    past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
-    return ReportedPods(
-        history.at if reported_pods.at is None else reported_pods.at,
-        {**past, **reported_pods.pods},
-        {**history.targets, **reported_pods.targets},
-    )
-
-
-def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> ReportedPods:
-    """Return the pods with those marked of which a GPU was busy without a pod at `at`.
-
-    The pods are from the past of new namespaces, and `gpus` says where GPUs were then.
-    """
-    marked = {
-        key: replace(pod, busy_unnamed_at=at)
-        for key, pod in reported_pods.pods.items()
-        if pod.last_seen < at and {uuid_of(gpu.gpu) for gpu in pod.gpus} & gpus.busy_without_pod
-    }
-    return replace(reported_pods, pods={**reported_pods.pods, **marked})
-
-
-def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
-    """Return the reported pods of these namespaces only; no trigger asks about others."""
-    wanted = frozenset(namespaces)
-    return replace(
-        reported_pods,
-        pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in wanted},
-    )
-
-
-def _watched(
-    targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
-) -> dict[Target, TargetHealth]:
-    """Drop targets that were last good long ago and that reported no remembered pod."""
-    with_pods = {target for pod in pods.values() for target in pod.targets}
-    kept = {
-        target: state
-        for target, state in targets.items()
-        if state.last_good >= since or target in with_pods
-    }
-    oldest = sorted(kept.keys() - with_pods, key=lambda target: kept[target].last_good)
-    for target in oldest[: max(0, len(kept) - TARGETS_KEPT)]:
-        del kept[target]
-    return kept
-
-
-def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:
-    kept = {
-        key: pod
-        for key, pod in pods.items()
-        if not (pod.ended and at - pod.last_seen > forget_seconds)
-    }
-    missing = [key for key, pod in kept.items() if pod.last_seen < at and not pod.ended]
-    missing.sort(key=lambda key: kept[key].last_seen)
-    for key in missing[: max(0, len(missing) - MISSING_PODS_KEPT)]:
-        del kept[key]
-    return kept

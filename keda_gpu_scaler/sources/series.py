@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Measure, Metric, MetricSource, Part
-from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
+from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import (
     Observation,

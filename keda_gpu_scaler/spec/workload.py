@@ -108,7 +108,7 @@ class Selected(PodSelector):
     """Exactly the pods that the label selector of one scale target selects.
 
     Neither names nor any other evidence can tell them: while the Kubernetes API does not say which
-    pods the target selects, nothing is known of the workload (`decision.is_told`).
+    pods the target selects, nothing is known of the workload (`load.are_pods_known`).
     """
 
     namespace: str

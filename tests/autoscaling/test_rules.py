@@ -219,7 +219,6 @@ def test_a_sync_that_fails_leaves_no_recommendation() -> None:
 
 def test_an_active_trigger_wakes_at_once() -> None:
     assert rules.Keda().poll(0, 0, [False, True]).replicas == 1
-    assert rules.Keda(minimum=3).poll(0, 0, [True]).replicas == 3
 
 
 def test_a_wake_up_succeeds_beside_a_failed_trigger() -> None:
@@ -240,10 +239,8 @@ def test_the_wake_up_itself_counts_as_active() -> None:
     assert keda.poll(1030, 1, [False]) == (1, "inactive: the cooldown ends in 270 s")
 
 
-def test_a_workload_never_active_waits_for_the_initial_cooldown() -> None:
-    keda = rules.Keda(initial_cooldown_seconds=60, created_at=100)
-    assert keda.poll(160, 2, [False]).replicas == 2
-    assert keda.poll(161, 2, [False]).replicas == 0
+def test_a_workload_that_was_never_active_goes_to_zero_at_once() -> None:
+    assert rules.Keda().poll(0, 2, [False]) == (0, "inactive for the whole cooldown: to 0")
 
 
 def test_an_error_never_scales_in() -> None:
@@ -257,21 +254,8 @@ def test_an_active_poll_with_an_error_does_not_renew_the_cooldown() -> None:
     assert keda.poll(301, 4, [False]).replicas == 0
 
 
-def test_a_minimum_above_zero_leaves_the_scale_in_to_the_hpa() -> None:
-    keda = rules.Keda(minimum=2)
-    assert keda.poll(10_000, 5, [False]).replicas == 5
-    assert keda.poll(10_000, 1, [False]).replicas == 2
-
-
 def test_zero_replicas_stay_while_nothing_is_active() -> None:
     assert rules.Keda().poll(10_000, 0, [False]) == (0, "inactive: nothing to do")
-
-
-def test_idle_replicas_are_left_and_reached_like_zero() -> None:
-    keda = rules.Keda(minimum=3, idle=0)
-    assert keda.poll(0, 2, [True]).replicas == 3
-    assert keda.poll(301, 3, [False]).replicas == 0
-    assert keda.poll(302, 0, [False]).replicas == 0
 
 
 loads = st.floats(min_value=0, max_value=1e6)
@@ -330,15 +314,12 @@ def test_no_replica_is_given_back_while_the_window_remembers_it(
         replicas = after
 
 
-@given(
-    minimum=st.integers(min_value=0, max_value=5),
-    polls=st.lists(st.lists(st.none() | st.booleans(), min_size=1, max_size=3), max_size=40),
-)
+@given(polls=st.lists(st.lists(st.none() | st.booleans(), min_size=1, max_size=3), max_size=40))
 def test_keda_only_falls_on_a_poll_without_errors_after_a_quiet_cooldown(
-    minimum: int, polls: list[list[bool | None]]
+    polls: list[list[bool | None]],
 ) -> None:
-    keda = rules.Keda(minimum=minimum)
-    replicas, last_active = minimum, -math.inf
+    keda = rules.Keda()
+    replicas, last_active = 0, -math.inf
     for count, triggers in enumerate(polls):
         now = 30.0 * count
         after = keda.poll(now, replicas, triggers).replicas

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from keda_gpu_scaler.decision import activity
-from keda_gpu_scaler.decision.activity import Activity, in_use_unnamed
+from keda_gpu_scaler.decision.activity import Activity
+from keda_gpu_scaler.decision.pod_state import in_use_unnamed
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.support.snapshots import NOW, bert, said

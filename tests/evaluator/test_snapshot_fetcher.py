@@ -199,7 +199,7 @@ async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(  # no
         source.said = said
     lost = await believer.pod_statuses({"ml"}, AT + 15)
     assert not lost.proves_gone(("ml", "other"), AT - 1)
-    assert not lost.covered
+    assert not lost.evidence
     readiness = [
         (await believer.pod_statuses({"ml"}, at)).status(KEY, at) for at in (AT + 120, AT + 121)
     ]

@@ -2,20 +2,26 @@
 
 import itertools
 import re
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.query.explain import Explained
 from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from tests.query.test_promql_texts import selectors
 from tests.support.triggers import access, spec
 
 SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
 PAGE = Path(__file__).parents[2] / "docs" / "trigger.md"
+
+
+def explained_promql(spec: TriggerSpec, found: Collection[str] = (), **how: Any) -> str:  # noqa: ANN401 - fields of Explained
+    return Explained(spec=spec, found=found, **how).value
 
 
 def test_the_pages_example_is_the_text() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, Part
+from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part
 from keda_gpu_scaler.spec.spec import Signal
 
 DCGM_BLANKS = (2147483632, 9223372036854775792, 140737488355328.0)

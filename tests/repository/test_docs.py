@@ -9,7 +9,7 @@ import yaml
 from keda_gpu_scaler import settings, trigger
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Profile
+from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
 from tests.support import go_modules

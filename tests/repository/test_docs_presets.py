@@ -5,7 +5,7 @@ import re
 from keda_gpu_scaler.query import presets
 from keda_gpu_scaler.query.presets import PRESETS, Metric, Preset
 from keda_gpu_scaler.spec import workload
-from tests.repository.test_docs import ROOT, section, table
+from tests.repository.test_docs import ROOT, section
 
 PAGE = ROOT / "docs" / "presets.md"
 
@@ -17,19 +17,20 @@ def metric(one: Metric) -> str:
 def preset_row(preset: Preset) -> list[str]:
     added = "; plus ".join("; or ".join(map(metric, quantity)) for quantity in preset.added)
     threshold = "-" if preset.threshold is None else f"{preset.threshold:g}"
-    return [
-        f"`{preset.name}`",
-        preset.counts,
-        added,
-        f"{threshold}: {preset.because}",
-        f"{preset.at_zero}: {'it wakes' if preset.wakes else 'it cannot wake'}",
-    ]
+    wakes = "it wakes" if preset.wakes else "it cannot wake"
+    return [f"`{preset.name}`", added, threshold, wakes]
+
+
+def shown_row(line: str) -> list[str]:
+    """Return what the code knows too: why a threshold, and what is counted, is the page's own."""
+    name, counts, added, threshold, at_zero = line.strip("| ").split(" | ")
+    assert counts.startswith("requests")
+    return [name, added, threshold.partition(": ")[0], at_zero.rpartition(": ")[2]]
 
 
 def test_it_has_every_preset_with_what_it_reads() -> None:
-    head = ["preset", "counts", "metrics and releases", "`demandThreshold`", "at zero shows"]
-    rows = [preset_row(preset) for preset in PRESETS.values()]
-    assert section(PAGE, "presets") == table(head, rows)
+    _, _, *lines = section(PAGE, "presets")
+    assert list(map(shown_row, lines)) == list(map(preset_row, PRESETS.values()))
 
 
 def test_its_query_is_the_one_that_is_asked() -> None:

@@ -8,14 +8,12 @@ from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, Watch
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
-from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, pod, said
+from tests.support.snapshots import COLLECTION, NOW, pod, said
 
 NAMESPACES = ("ml", "web")
 KEY = ("ml", "bert-0")
 WHOLE = Watch(is_whole=True, steady=1, steady_at=NOW, interval_seconds=30.0)
 NAME = "bert-0"
-SELECTED = ("web", Owner("models.example.com/scale", "bert"))
 
 
 def _taken(
@@ -24,13 +22,11 @@ def _taken(
     *,
     scraped: float = NOW - 10,
     watch: Watch = WHOLE,
-    without: tuple[str, Owner] | None = None,
 ) -> Snapshot:
     reported_pods = ReportedPods(NOW, {} if shown is None else {KEY: shown})
     statuses = {} if status is None else {KEY: status}
-    empty = frozenset({without} if without else ())
-    selected = frozenset({SELECTED})
-    pod_statuses = PodStatuses(scraped, statuses, empty, frozenset(NAMESPACES), watch, selected)
+    evidence = NamespaceEvidence(scraped, watch.is_whole)
+    pod_statuses = PodStatuses(scraped, statuses, watch, dict.fromkeys(NAMESPACES, evidence))
     observation = Observation(
         (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, unmatched_elements=3
     )
@@ -153,18 +149,10 @@ def test_a_list_that_is_no_evidence_any_more_stands_only_where_it_is_newer_than_
     assert not _ended(before, said(listed=old), scraped=old)
 
 
-def test_each_namespace_knows_which_owners_have_no_replicas() -> None:
-    taken = _taken(None, None, without=("ml", BERT_DEPLOYMENT))
-    assert _evidence(taken, "ml").without_pods == {BERT_DEPLOYMENT}
-    assert not _evidence(taken, "web").without_pods
+def test_where_a_whole_list_is_about_a_namespace_it_is_complete() -> None:
+    taken = _taken(None, None)
     assert _evidence(taken, "web").absence_known
     assert taken.of("web").is_complete
-
-
-def test_each_namespace_knows_whose_selectors_are_known() -> None:
-    taken = _taken(None, None)
-    assert _evidence(taken, "web").selected == {SELECTED[1]}
-    assert not _evidence(taken, "ml").selected
 
 
 def test_what_is_known_of_the_fetch_itself_goes_with_it() -> None:

@@ -7,6 +7,7 @@ import pytest
 from keda_gpu_scaler.snapshot.evidence import (
     Evidence,
     EvidenceSource,
+    NamespaceEvidence,
     PodStatement,
     PodStatus,
     Readiness,
@@ -18,6 +19,7 @@ from keda_gpu_scaler.snapshot.pod_status import (
     advance_pod_statuses,
     silenced,
 )
+from keda_gpu_scaler.spec.workload import Owner
 
 AT = 10_000.0
 KEY = ("ml", "bert-0")
@@ -247,3 +249,21 @@ def test_of_very_many_pods_those_that_are_gone_for_longest_are_forgotten() -> No
     many = {("ml", f"third-{number}"): one for number in range(REMEMBERED + 5)}
     said = Evidence(many, covered=frozenset({"ml"}), scrapes={Target("ksm", "a"): AT + 30})
     assert advance_pod_statuses(book, said, {"ml"}, AT + 30).pods.keys() == many.keys()
+
+
+def test_what_the_cluster_says_of_owners_holds_in_their_namespace_until_it_is_silent() -> None:
+    deployment, target = Owner("Deployment", "bert"), Owner("models.example.com/scale", "bert")
+    said = replace(
+        _said(AT),
+        covered=frozenset({"ml", "web"}),
+        without_pods=frozenset({("ml", deployment)}),
+        selected=frozenset({("web", target)}),
+        wanted={("web", deployment): 3},
+    )
+    book = advance_pod_statuses(PodStatuses(), said, {"ml", "web"}, AT)
+    listed = NamespaceEvidence(AT, absence_known=True)
+    assert book.evidence == {
+        "ml": replace(listed, without_pods=frozenset({deployment})),
+        "web": replace(listed, selected=frozenset({target}), wanted={deployment: 3}),
+    }
+    assert not silenced(book).evidence

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.snapshot.reported_pods import (
     MISSING_PODS_KEPT,
-    TARGETS_KEPT,
     ReportedPods,
     absent_gpus,
     advance_reported_pods,
@@ -424,13 +423,6 @@ def test_a_history_and_the_present_are_one_story() -> None:
     assert _pod(reported_pods, "old").first_seen is None
     assert _pod(reported_pods, "gone").ended
     assert 3400 <= (_pod(reported_pods, "new").first_seen or 0) <= 3480
-
-
-def test_targets_beyond_those_of_any_cluster_are_forgotten() -> None:
-    good = {Target("dcgm", str(number)): {600.0: 600.0} for number in range(TARGETS_KEPT + 5)}
-    observation = replace(World(()).observed(600.0), good_scrapes=good)
-    after = advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)
-    assert len(after.targets) == TARGETS_KEPT
 
 
 INSTANTS = tuple(STEP * number for number in range(6))

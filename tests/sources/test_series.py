@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Metric, MetricSource
+from keda_gpu_scaler.query.profiles.model import Metric, MetricSource
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
 from keda_gpu_scaler.sources.series import LARGEST_GPUS, read_series
 from keda_gpu_scaler.spec.spec import Signal

@@ -6,40 +6,8 @@ Pure data, and the functions that read it. The documentation's table is compared
 from collections.abc import Collection, Iterator, Mapping
 
 from keda_gpu_scaler.query.profiles import clouds, dcgm, vendors
-from keda_gpu_scaler.query.profiles.model import (
-    LabelConvention,
-    Labels,
-    Measure,
-    Metric,
-    MetricSource,
-    Part,
-    Profile,
-)
+from keda_gpu_scaler.query.profiles.model import LabelConvention, MetricSource, Profile
 from keda_gpu_scaler.spec.spec import Signal
-
-__all__ = [
-    "AUTO",
-    "BOARD_LABELS",
-    "DETECTED",
-    "KNOWN_LABELS",
-    "KNOWN_METRICS",
-    "NAMES",
-    "NAMESPACE_LABELS",
-    "POD_LABELS",
-    "PROFILES",
-    "UTILIZATION_METRICS",
-    "LabelConvention",
-    "Labels",
-    "Measure",
-    "Metric",
-    "MetricSource",
-    "Part",
-    "Profile",
-    "metric_names",
-    "metric_sources",
-    "pod_of",
-    "signals",
-]
 
 PROFILES: Mapping[str, Profile] = {
     "dcgm-exported": Profile("dcgm-exporter, scraped without honor_labels", dcgm.EXPORTED_SCHEMES),

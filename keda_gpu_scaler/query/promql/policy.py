@@ -14,7 +14,7 @@ The matchers of a source confine all its queries, the scaler's own too, to a par
 data, such as one of several clusters. Matchers are added to a query's tree and never to its text.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache, partial
 
@@ -65,7 +65,7 @@ def own(text: str, policy: Policy, namespace: str, values: Values | None = None)
     Raises:
         ValueError: it cannot or may not be sent; the words follow "expected".
     """
-    sent, root, more = _allowed(text, reading.instant_vector, policy, namespace, values)
+    sent, root, more = _allowed(text, reading.INSTANT_VECTOR, policy, namespace, values)
     lookbacks = _longest_lookbacks(root, more)
     if not lookbacks:
         raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
@@ -74,18 +74,11 @@ def own(text: str, policy: Policy, namespace: str, values: Values | None = None)
 
 
 def number(text: str, policy: Policy, namespace: str, values: Values | None = None) -> str:
-    """Return an expression for one number, as it is sent.
+    """Return an expression for one number, a scalar or an instant vector, as it is sent.
 
-    Args:
-        text: what the user wrote: an expression for a scalar or an instant vector.
-        policy: what the operator has decided.
-        namespace: the ScaledObject's, the only one that `namespaced` lets it read.
-        values: what is filled in for placeholders; None: there are none.
-
-    Raises:
-        ValueError: it cannot or may not be sent; the words follow "expected".
+    The arguments and errors are those of `own`; the namespace is the ScaledObject's.
     """
-    sent, root, more = _allowed(text, reading.number, policy, namespace, values)
+    sent, root, more = _allowed(text, reading.NUMBER, policy, namespace, values)
     _longest_lookbacks(root, more)
     return sent
 
@@ -135,11 +128,7 @@ def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
 
 
 def _allowed(
-    text: str,
-    read: Callable[..., Node],
-    policy: Policy,
-    namespace: str,
-    values: Values | None,
+    text: str, wanted: reading.Wanted, policy: Policy, namespace: str, values: Values | None
 ) -> tuple[str, Node, More]:
     """Return the text that may be sent, its tree, and the matchers that confine its selectors."""
     if policy is Policy.DENY:
@@ -153,9 +142,10 @@ def _allowed(
             filled = placeholders.filled(text, values)
         except MisplacedError as error:
             raise reading.misplaced(text, error) from error
-    root = read(text)  # the places in its mistakes are those of what the user wrote
+    # The places in its mistakes are those of what the user wrote.
+    root = reading.expression(text, wanted)
     if filled != text:
-        root = read(filled, reading.FILLED_CHARACTERS)
+        root = reading.expression(filled, wanted, reading.FILLED_CHARACTERS)
     if tree.most_steps(root, _USUAL_STEP_SECONDS) > _STEPS:
         # A server would evaluate it for minutes, and it would be sent again meanwhile.
         raise ValueError(

@@ -8,7 +8,7 @@ the text's size for its tokens, by their number for the parser, and by RE2's mem
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import re2
 
@@ -45,6 +45,18 @@ _PLAIN = {
     "ParseFloatError": "a number in it is none that the parser reads",
 }
 """What is said instead of some messages."""
+
+
+class Wanted(NamedTuple):
+    """What an expression is for."""
+
+    name: str
+    kinds: tuple[Kind, ...]
+
+
+INSTANT_VECTOR = Wanted("an instant vector", (Kind.VECTOR,))
+NUMBER = Wanted("one number", (Kind.VECTOR, Kind.SCALAR))
+"""A scalar, or a vector of one element."""
 _GIVEN = {
     Kind.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
     Kind.MATRIX: "a range of each series; a function such as rate(...) makes a vector of it",
@@ -52,8 +64,8 @@ _GIVEN = {
 }
 
 
-def expression(text: str, longest: int = CHARACTERS) -> Node:
-    """Return the tree of an expression of any type, of at most `longest` characters."""
+def expression(text: str, wanted: Wanted, longest: int = CHARACTERS) -> Node:
+    """Return the tree of an expression for what is wanted, of at most `longest` characters."""
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
     if len(text) > longest:
@@ -66,24 +78,9 @@ def expression(text: str, longest: int = CHARACTERS) -> Node:
     if max(depth for _, depth in tree.nodes(root)) > _DEPTH:
         raise ValueError(f"a PromQL expression nested at most {_DEPTH} deep")
     _check_patterns(root)
-    return root
-
-
-def instant_vector(text: str, longest: int = CHARACTERS) -> Node:
-    """Return the tree of an expression that gives an instant vector."""
-    root = expression(text, longest)
     given = tree.kind(root)
-    if given is not Kind.VECTOR:
-        raise ValueError(f"a PromQL expression for an instant vector, and this is {_GIVEN[given]}")
-    return root
-
-
-def number(text: str, longest: int = CHARACTERS) -> Node:
-    """Return the tree of an expression that can give one number: a scalar, or a vector of one."""
-    root = expression(text, longest)
-    given = tree.kind(root)
-    if given not in (Kind.VECTOR, Kind.SCALAR):
-        raise ValueError(f"a PromQL expression for one number, and this is {_GIVEN[given]}")
+    if given not in wanted.kinds:
+        raise ValueError(f"a PromQL expression for {wanted.name}, and this is {_GIVEN[given]}")
     return root
 
 

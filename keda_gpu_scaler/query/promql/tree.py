@@ -152,13 +152,6 @@ Node: TypeAlias = (
 )
 
 
-class Lookback(NamedTuple):
-    """A selector, and how far back before the time of its samples the expression looks."""
-
-    selector: Selector
-    seconds: float
-
-
 def children(node: Node) -> Sequence[Node]:
     """Return the nodes right below a node, in the order in which they are written."""
     match node:
@@ -204,11 +197,11 @@ def kind(node: Node) -> Kind:  # noqa: PLR0911 - one for each kind of node
             return Kind.VECTOR
 
 
-def lookbacks(node: Node, outer_seconds: float = 0.0) -> Iterator[Lookback]:
-    """Yield every selector with the ranges around it added up."""
+def lookbacks(node: Node, outer_seconds: float = 0.0) -> Iterator[tuple[Selector, float]]:
+    """Yield every selector with the ranges around it added up: as far back the expression looks."""
     match node:
         case Selector():
-            yield Lookback(node, outer_seconds)
+            yield node, outer_seconds
         case Range() | Subquery():
             outer_seconds += node.seconds
     for child in children(node):

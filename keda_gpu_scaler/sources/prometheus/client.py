@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
-from keda_gpu_scaler.query.splitting import SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus import api

@@ -11,8 +11,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.own_query import element_ages_text, element_targets_text, elements_text
 from keda_gpu_scaler.query.profiles import dcgm
+from keda_gpu_scaler.query.promql_texts import (
+    element_ages_text,
+    element_targets_text,
+    elements_text,
+)
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target

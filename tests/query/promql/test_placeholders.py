@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.query.promql import Policy, number, own, quoted
 from keda_gpu_scaler.query.promql.placeholders import NAMES, Values, are_in, filled
-from keda_gpu_scaler.query.promql.reading import FILLED_CHARACTERS, expression
+from keda_gpu_scaler.query.promql.reading import FILLED_CHARACTERS, NUMBER, expression
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.query.promql.tree import Matcher, Selector, nodes
 from keda_gpu_scaler.spec.workload import parse
@@ -199,7 +199,7 @@ def test_what_is_sent_is_confined_after_it_was_filled_in(
 
 
 def _selectors(text: str) -> list[Selector]:
-    root = expression(text, FILLED_CHARACTERS)
+    root = expression(text, NUMBER, FILLED_CHARACTERS)
     return [node for node, _ in nodes(root) if isinstance(node, Selector)]
 
 

@@ -7,8 +7,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import EXPORTERS
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.query.splitting import SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import (

@@ -7,7 +7,7 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
-from keda_gpu_scaler.query.splitting import SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics

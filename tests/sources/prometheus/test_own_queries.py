@@ -6,8 +6,12 @@ import promql_parser
 import pytest
 
 from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.own_query import element_ages_text, element_targets_text, elements_text
 from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.query.promql_texts import (
+    element_ages_text,
+    element_targets_text,
+    elements_text,
+)
 from keda_gpu_scaler.snapshot.observation import Row, Target
 from keda_gpu_scaler.sources.prometheus import own_queries
 from keda_gpu_scaler.spec.spec import OwnQuery
