@@ -1,8 +1,5 @@
-"""Plain pictures as SVG, for light and for dark pages: curves over time, and boxes with arrows."""
+"""Plain pictures as SVG, for light and for dark pages."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 FONT = "-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif"
@@ -27,97 +24,6 @@ def picture(width: int, height: int, title: str, *parts: str) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
     page = f'<rect class="p" width="{width}" height="{height}" rx="8"/>'
     return "\n".join([head, f"<title>{escape(title)}</title>", _STYLE, page, *parts, "</svg>", ""])
-
-
-class Curve(NamedTuple):
-    """Values, one for each step of time, with the class that gives the color."""
-
-    name: str
-    kind: str
-    values: Sequence[float]
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """Curves in one frame, which share an axis of time with the panels above and below."""
-
-    left: int
-    top: int
-    width: int
-    height: int
-    highest: float
-
-    def y(self, value: float) -> float:
-        """Return where a value is drawn."""
-        return self.top + self.height * (1 - value / self.highest)
-
-    def axis(self, marks: Sequence[float], unit: str = "") -> str:
-        """Return lines at some values, with their numbers."""
-        return "".join(
-            f'<path class="a" d="M{self.left} {self.y(mark):.1f}h{self.width}"/>'
-            f'<text class="q e" x="{self.left - 8}" y="{self.y(mark) + 4:.1f}">'
-            f"{mark:g}{unit}</text>"
-            for mark in marks
-        )
-
-    def steps(self, curve: Curve) -> str:
-        """Return a curve that keeps each value until the next one."""
-        wide = self.width / len(curve.values)
-        path, last = f"M{self.left} {self.y(curve.values[0]):.1f}", curve.values[0]
-        for number, value in enumerate(curve.values):
-            if value != last:
-                path += f"H{self.left + number * wide:.1f}V{self.y(value):.1f}"
-                last = value
-        return f'<path class="{curve.kind} c" d="{path}H{self.left + self.width}"/>'
-
-    def label(self, curve: Curve, at: int, below: int = -8) -> str:
-        """Return the name of a curve, beside its value at one step."""
-        x = self.left + self.width * at / len(curve.values)
-        y = self.y(curve.values[at]) + below
-        return f'<text class="{curve.kind} n" x="{x:.1f}" y="{y:.1f}">{escape(curve.name)}</text>'
-
-
-def times(panel: Panel, minutes: Sequence[int], last: float) -> str:
-    """Return the minutes below a panel."""
-    return "".join(
-        f'<text class="q m" x="{panel.left + panel.width * each / last:.1f}" '
-        f'y="{panel.top + panel.height + 18}">{each} min</text>'
-        for each in minutes
-    )
-
-
-class Box(NamedTuple):
-    """A part of the system: its name, and what it does."""
-
-    x: int
-    y: int
-    name: str
-    does: Sequence[str]
-    is_ours: bool = False
-    width: int = 150
-    height: int = 76
-
-    def drawn(self) -> str:
-        """Return the box with its words."""
-        kind, middle = "g" if self.is_ours else "b", self.x + self.width // 2
-        words = "".join(
-            f'<text class="q m" x="{middle}" y="{self.y + 45 + 16 * number}">{escape(line)}</text>'
-            for number, line in enumerate(self.does)
-        )
-        return (
-            f'<rect class="{kind}" x="{self.x}" y="{self.y}" width="{self.width}" '
-            f'height="{self.height}" rx="8"/>'
-            f'<text class="t m" x="{middle}" y="{self.y + 25}">{escape(self.name)}</text>{words}'
-        )
-
-
-_HEADS = {"right": "l-8 -4.5v9z", "left": "l8 -4.5v9z", "down": "l-4.5 -8h9z", "up": "l-4.5 8h9z"}
-
-
-def arrow(path: str, tip: tuple[int, int], points: str) -> str:
-    """Return an arrow whose tip points right, left, down or up."""
-    head = f'<path class="h" d="M{tip[0]} {tip[1]}{_HEADS[points]}"/>'
-    return f'<path class="w" d="{path}"/>{head}'
 
 
 def words(x: int, y: int, text: str, kind: str = "q") -> str:
