@@ -55,8 +55,8 @@ def check(step: Step, folder: Path, *needs: str) -> None:
     """Type a step in a checkout, with the product on the PATH, and compare what it prints."""
     checkout = folder / "checkout"
     checkout.mkdir()
-    for path in ROOT.iterdir():
-        (checkout / path.name).symlink_to(path)
+    for file in ROOT.iterdir():
+        (checkout / file.name).symlink_to(file)
     folders = [str(Path(programs.path(name)).parent) for name in needs]
     path = os.pathsep.join([str(Path(sys.executable).parent), *folders, os.environ["PATH"]])
     mine = {name: value for name, value in os.environ.items() if not name.startswith("KEDA_GPU_")}

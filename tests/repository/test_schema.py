@@ -79,7 +79,7 @@ SECTIONS = dict(re.findall(r"^### (\w+)\n\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE 
 def row(key: str, name: str) -> str:
     """Return a cell of the table about a key; empty: it has no such row."""
     found = re.search(rf"^\| {name} \| (.+) \|$", SECTIONS[key], re.MULTILINE)
-    return found[1] if found else ""
+    return found[1].replace(r"\|", "|") if found else ""
 
 
 def test_the_page_has_each_key_with_its_meaning_default_and_choices() -> None:

@@ -93,7 +93,7 @@ def test_every_default_passes(tmp_path: Path) -> None:
         rows = [row for row in describe() if row.key.startswith(f"{kind}_") and row.default]
         own = {row.key: row.default for row in rows}
         own |= {f"{kind}_{key}": value for key, value in needed.items()}
-        assert passed({**defaults, **own}, tmp_path)
+        assert passed({**defaults, **own}, tmp_path).sources
 
 
 def test_a_number_is_written_so_that_the_scaler_reads_it(tmp_path: Path) -> None:

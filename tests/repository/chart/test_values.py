@@ -149,7 +149,7 @@ def test_the_namespace_of_keda_is_asked_for_where_the_wrong_one_would_break_some
 ) -> None:
     assert message in charts.refusal(*_set(*values), namespace="scaler")
     assert charts.template(*_set(*values))
-    assert charts.template(*_set(*values, "keda.namespace=keda"), namespace="scaler")
+    assert charts.template(*_set(*values, "keda.namespace=scaler"), namespace="scaler")
 
 
 def test_every_mistake_is_told_at_once() -> None:
