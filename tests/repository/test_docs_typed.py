@@ -1,8 +1,8 @@
 """The commands of the pages that need no cluster: each is typed as a reader does.
 
 A block `sh` of a page is a step (`tests/support/guides.py`). A remark above it says
-`not run: reason`, `needs: helm`, or `fails`. Scenarios type the quick starts and the page on
-troubleshooting on a real cluster, and the same words on another page are not typed again.
+`not run: reason`, `needs: helm`, or `fails`. The quick starts and the page on troubleshooting are
+for readers with a cluster, and scenarios type them there: what they say is not typed again here.
 """
 
 import os
@@ -18,8 +18,8 @@ from tests.repository.test_docs import ROOT
 from tests.support import guides, printed, programs
 from tests.support.guides import Step
 
-FOLLOWED = (*guides.QUICK_STARTS, "troubleshooting")
-"""Pages that scenarios in tests/e2e follow from the first command to the last."""
+IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
+"""Pages for readers with a cluster."""
 PAGES = (
     "install",
     "arithmetic",
@@ -33,15 +33,15 @@ PAGES = (
 """Pages whose commands are typed without a cluster, or say why not."""
 
 
-def followed() -> set[str]:
-    """Return what scenarios type."""
-    steps = [step for name in FOLLOWED for step in guides.steps(guides.page(name))]
+def in_a_cluster() -> set[str]:
+    """Return what a reader types in a cluster."""
+    steps = [step for name in IN_A_CLUSTER for step in guides.steps(guides.page(name))]
     return {step.commands for step in steps if not step.is_(guides.NOT_RUN)}
 
 
 def typed(*needs: str) -> list[object]:
     """Return the steps that a test types with these programs, as parameters."""
-    elsewhere = followed()
+    elsewhere = in_a_cluster()
     return [
         pytest.param(step, id=f"{name}-{number}")
         for name in PAGES

@@ -1,6 +1,6 @@
 """Every example is a ScaledObject that the scaler accepts without a warning.
 
-`tests/check/test_own_files.py` proves the rest: what each measures, wakes and names.
+`tests/check/test_own_files.py` runs `check` on them, and on the YAML of every page.
 """
 
 from pathlib import Path
@@ -55,7 +55,12 @@ def test_the_trigger_is_accepted_without_a_warning(subtests: pytest.Subtests) ->
         with subtests.test(path.stem):
             document = read(path)
             (one,) = ours(document)
-            assert parsed(document, one["metadata"]).warnings == ()
+            found = parsed(document, one["metadata"])
+            assert found.warnings == ()
+            target = document["spec"]["scaleTargetRef"]
+            kind = target.get("kind", "Deployment").lower()
+            assert found.workload == f"{kind}/{target['name']}"
+            assert found.pods.namespace == document["metadata"]["namespace"]
             assert "fallback" not in document["spec"], "it cannot work with onUnknown: hold"
 
 
