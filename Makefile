@@ -93,7 +93,6 @@ check-wheels: $(UV)
 			--python-platform $$machine-manylinux_2_28 -o .cache/wheels.txt; \
 		echo "Python $$python on $$machine: $$(grep -c == .cache/wheels.txt) wheels"; done; done
 docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
-	@$(BIN)/python -m tests.support.page_commands
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
@@ -102,11 +101,9 @@ proto: $(TOOLS) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tests.repository.chart.regenerate
-schema: $(TOOLS) ## Regenerate the JSON Schema and the page of triggers from their keys, and the picture of states
+schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
 	@$(BIN)/python -c 'from tests.repository import schema; print(schema.text(), end="")' \
 		> deploy/schema/scaledobject.json
-	@$(BIN)/python -m tests.repository.specification
-	@$(BIN)/python -m tests.repository.states_picture
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests

@@ -90,13 +90,6 @@ class Case(NamedTuple):
     seed: int
 
 
-PART = [
-    Case(way, FIXED_SIZES[2] if way == FIXED else THRESHOLD, 100, 120, "azure2023_conv_10s", 1)
-    for way in WAYS
-]
-"""What `make test` runs again."""
-
-
 @functools.cache
 def load(trace: str, seed: int) -> tuple[float, ...]:
     """Return the load of each bin in GPU percent; its highest is that of `PEAK_REPLICAS`.
@@ -211,9 +204,8 @@ def main(
     chosen = few if quick else cases()
     with ProcessPoolExecutor() as pool:
         found = rows(dict(zip(chosen, pool.map(replay, chosen, chunksize=5), strict=True)))
-    part = {case.way: [round(figure, 3) for figure in replay(case)] for case in PART}
     lines = ",\n".join(json.dumps(asdict(row)) for row in found)
-    text = f'{{"part": {json.dumps(part)},\n"rows": [\n{lines}\n]}}\n'
+    text = f'{{"rows": [\n{lines}\n]}}\n'
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     table = Table(*decided.HEAD, title="Replica-hours ÷ clairvoyant, and the overloaded time")
     for line in decided.cells(found):

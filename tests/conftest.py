@@ -35,7 +35,6 @@ _LEFT_OUT = pytest.StashKey[str]()
 _LEFT_OUT_BY_WORKER = "left_out"
 _TIME = "more than a moment"
 """What a slow test requires: listed like a program, but never built."""
-pytest_plugins = ["pytester"]
 # Thousands of tests are collected, and none of them is garbage.
 gc.disable()
 # How long an example takes depends on how busy the machine is: no profile has a deadline.

@@ -1,7 +1,7 @@
 """The pictures of README.md, each drawn from a run of the product's own code.
 
-`python -m tests.repository.pictures` draws them anew. A test compares them with the files: nothing
-in them depends on a clock, a machine or a terminal.
+`python -m tests.repository.pictures` draws them anew. Nothing in them depends on a clock, a machine
+or a terminal.
 """
 
 from collections.abc import Callable, Mapping

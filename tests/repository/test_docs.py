@@ -1,25 +1,25 @@
-"""The documentation says what the code does: every key, every default, every target."""
+"""Each generated table of a page is what the code gives now."""
 
+import dataclasses
 import re
 from pathlib import Path
 
-import trustme
-import yaml
+import pytest
+from typer.testing import CliRunner
 
-from keda_gpu_scaler import settings, trigger
-from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler import cli, settings, trigger
+from keda_gpu_scaler.autoscaling import gates
+from keda_gpu_scaler.check.rules import RULES
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.presets import PRESETS, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
-from keda_gpu_scaler.query.promql import Policy
-from keda_gpu_scaler.spec.spec import ScaledObject, Signal
-from tests.support import go_modules
+from keda_gpu_scaler.record import record, why_not
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import history
 from tests.support.exposed import exposed
-from tests.support.go_modules import pinned
-from tests.support.prometheus import KINDS
-from tests.support.triggers import access
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+DOCS = ROOT / "docs"
 _OPTIONS = "grpc."
 """Prefixes of gRPC options, which are dotted words like the events of the log."""
 
@@ -41,18 +41,43 @@ def trigger_row(name: str, key: trigger.Key) -> list[str]:
     return [f"`{name}`", default, key.meaning]
 
 
-def setting_rows() -> list[list[str]]:
-    return [
+def test_every_key_of_a_trigger() -> None:
+    rows = [trigger_row(name, key) for name, key in trigger.KEYS.items()]
+    expected = table(["key", "default", "meaning"], rows)
+    assert section(DOCS / "trigger.md", "trigger-keys") == expected
+
+
+def test_every_setting() -> None:
+    rows = [
         [f"`{row.variable}`", f"`{row.default}`" if row.default else "", row.meaning]
         for row in settings.describe()
     ]
+    expected = table(["variable", "default", "meaning"], rows)
+    assert section(DOCS / "settings.md", "settings") == expected
 
 
-def metric_rows() -> list[list[str]]:
-    return [
+def test_every_metric() -> None:
+    rows = [
         [f"`{metric.name}`", metric.kind, ", ".join(metric.labels), metric.meaning]
         for metric in exposed()
     ]
+    expected = table(["metric", "type", "labels", "meaning"], rows)
+    assert sorted(section(DOCS / "metrics.md", "metrics")) == sorted(expected)
+
+
+def test_every_event_of_the_log() -> None:
+    page = (DOCS / "metrics.md").read_text().partition("## Log events")[2]
+    rows = re.findall(r"^\| (`[^|]+) \| \w+(?:, \w+)* \|", page, re.MULTILINE)
+    explained = [event for row in rows for event in re.findall(r"`([a-z_.]+)`", row)]
+    assert sorted(explained) == sorted(events())
+
+
+def events() -> set[str]:
+    """Return the name of every event: the dotted words of those modules that may write a log."""
+    modules = (ROOT / "keda_gpu_scaler").rglob("*.py")
+    writing = [text for each in modules if "structlog" in (text := each.read_text())]
+    words = re.findall(r'"([a-z]+\.[a-z_]+)"', "".join(writing))
+    return {word for word in words if not word.startswith(_OPTIONS)}
 
 
 def profile_row(name: str, profile: Profile) -> list[str]:
@@ -68,152 +93,99 @@ def profile_row(name: str, profile: Profile) -> list[str]:
     return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), others]
 
 
-def test_the_page_on_exporters_has_every_profile_with_what_it_reads() -> None:
-    page = ROOT / "docs" / "exporters.md"
+def test_every_profile() -> None:
     head = ["profile", "whose series", "namespace and pod", "utilization from", "other signals"]
     rows = [profile_row(name, profile) for name, profile in profiles.PROFILES.items()]
-    assert section(page, "profiles") == table(head, rows)
+    assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
 
 
-def test_the_page_on_exporters_has_the_order_in_which_auto_reads_them() -> None:
-    page = (ROOT / "docs" / "exporters.md").read_text()
-    (order,) = re.findall(r"the first of: dcgm-exporter,\s([^.]+)\.", page)
-    assert tuple(re.findall(r"`([\w-]+)`", order)) == profiles.DETECTED
+def preset_cells(preset: Preset) -> list[str]:
+    quantities = [
+        [f"{', '.join(f'`{name}`' for name in one.names)} ({one.since})" for one in each]
+        for each in preset.added
+    ]
+    added = "; plus ".join("; or ".join(one) for one in quantities)
+    threshold = "-" if preset.threshold is None else f"{preset.threshold:g}"
+    return [f"`{preset.name}`", added, threshold, "it wakes" if preset.wakes else "it cannot wake"]
 
 
-def test_the_page_on_triggers_has_every_key_with_its_default() -> None:
-    page = ROOT / "docs" / "trigger.md"
-    rows = [trigger_row(name, key) for name, key in trigger.KEYS.items()]
-    assert section(page, "trigger-keys") == table(["key", "default", "meaning"], rows)
+def test_every_preset() -> None:
+    """What is counted, and why a threshold is what it is, are the page's own words."""
+    _, _, *lines = section(DOCS / "presets.md", "presets")
+    rows = [line.strip("| ").split(" | ") for line in lines]
+    shown = [
+        [name, added, threshold.partition(":")[0], at_zero.rpartition(": ")[2]]
+        for name, _, added, threshold, at_zero in rows
+    ]
+    assert shown == list(map(preset_cells, PRESETS.values()))
 
 
-def test_the_page_on_triggers_explains_every_key_of_this_version() -> None:
-    page = (ROOT / "docs" / "trigger.md").read_text()
-    explained = set(re.findall(r"`(\w+)(?:: [\w-]+)?`", page))
-    assert trigger.KEYS.keys() <= explained
+def test_every_rule_of_check() -> None:
+    rules = (DOCS / "check.md").read_text().partition("## Rules")[2]
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\w+) \| (.+) \|$", rules, re.MULTILINE)
+    assert rows == [(one.name, one.severity.value, one.meaning) for one in RULES.values()]
 
 
-def test_the_page_on_settings_has_every_setting_with_its_default() -> None:
-    page = ROOT / "docs" / "settings.md"
-    assert section(page, "settings") == table(["variable", "default", "meaning"], setting_rows())
+@pytest.mark.parametrize("names", [(), *((name,) for name in cli.COMMANDS)])
+def test_every_command(names: tuple[str, ...]) -> None:
+    """With what its help says on a terminal of 80 columns."""
+    command = " ".join(["keda-gpu-scaler", *names, "--help"])
+    (shown,) = re.findall(
+        rf"^```console\n\$ {re.escape(command)}\n(.*?)\n```$",
+        (DOCS / "commands.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    runner = CliRunner(env={"COLUMNS": "80"})
+    done = runner.invoke(cli.app, [*names, "--help"], prog_name="keda-gpu-scaler")
+    assert shown == "\n".join(line.rstrip() for line in done.output.splitlines())
 
 
-def test_the_file_on_the_settings_page_is_accepted(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "settings.md").read_text()
-    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    token, file = tmp_path / "token", tmp_path / "settings.yaml"
-    token.write_text("secret")
-    file.write_text(text.replace("/var/run/secrets/mimir/token", str(token)))
-
-    loaded = settings.load({"KEDA_GPU_SCALER_CONFIG": str(file)})
-
-    assert set(loaded.sources) == set(yaml.safe_load(text)["sources"])
-
-
-def test_every_file_on_the_page_on_tenancy_is_accepted(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "tenancy.md").read_text()
-    token, authority = tmp_path / "token", tmp_path / "service-ca.crt"
-    token.write_text("secret")
-    trustme.CA().cert_pem.write_to_path(str(authority))
-    for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)):
-        file = tmp_path / f"{number}.yaml"
-        file.write_text(re.sub(r"/var/run/secrets/\S+/(\S+)", rf"{tmp_path}/\1", text))
-        source = {} if "sources" in text else {"KEDA_GPU_SCALER_PROMETHEUS_URL": "http://a:9090"}
-        loaded = settings.load({"KEDA_GPU_SCALER_CONFIG": str(file), **source})
-        assert "default" in loaded.sources
-    assert number == 3
+SHOWN = (
+    record.Summary,
+    record.Record,
+    record.Setting,
+    record.Source,
+    record.Pod,
+    record.PodCount,
+    record.Gpu,
+    record.Activation,
+    record.Metric,
+    record.Query,
+    history.Change,
+    gates.Gates,
+    gates.Gate,
+    why_not.WhyNot,
+    why_not.Way,
+)
+"""What `explain` prints as JSON."""
 
 
-def test_the_page_on_metrics_has_every_metric_with_its_labels() -> None:
-    page = ROOT / "docs" / "metrics.md"
-    expected = table(["metric", "type", "labels", "meaning"], metric_rows())
-    assert sorted(section(page, "metrics")) == sorted(expected)
+def first_words(name: str) -> list[str]:
+    """Return the first cells of a table of the page on `explain`."""
+    lines = "\n".join(section(DOCS / "explain.md", name))
+    return re.findall(r"^\| `([^`]+)` \|", lines, re.MULTILINE)
 
 
-def test_the_page_on_metrics_has_exactly_the_events_of_the_log() -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text().partition("## Log events")[2]
-    rows = re.findall(r"^\| (`[^|]+) \| \w+(?:, \w+)* \|", page, re.MULTILINE)
-    explained = [event for row in rows for event in re.findall(r"`([a-z_.]+)`", row)]
-    assert sorted(explained) == sorted(events())
+@pytest.mark.parametrize("shown", SHOWN)
+def test_every_field_of_explain(shown: type) -> None:
+    inherited = {name for base in shown.__bases__ for name in field_names(base)}
+    expected = [name for name in field_names(shown) if name not in inherited]
+    assert first_words(shown.__name__) == expected
 
 
-def events() -> set[str]:
-    """Return the name of every event: the dotted words of those modules that may write a log."""
-    modules = (ROOT / "keda_gpu_scaler").rglob("*.py")
-    writing = [text for each in modules if "structlog" in (text := each.read_text())]
-    words = re.findall(r'"([a-z]+\.[a-z_]+)"', "".join(writing))
-    return {word for word in words if not word.startswith(_OPTIONS)}
+def field_names(shown: type) -> list[str]:
+    return (
+        [one.name for one in dataclasses.fields(shown)] if dataclasses.is_dataclass(shown) else []
+    )
 
 
-def test_the_page_on_servers_has_every_server_that_tests_run_on() -> None:
-    page = (ROOT / "docs" / "servers.md").read_text()
-    run = re.findall(r"^\|[^|]*\|[^|]* runs? on .*: `([\w-]+)` \|", page, re.MULTILINE)
-    assert run == list(KINDS)
+def test_every_gate() -> None:
+    assert first_words("gates") == list(gates.NAMES)
 
 
-def test_every_state_is_explained() -> None:
-    page = (ROOT / "docs" / "states.md").read_text()
-    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= set(State)
-
-
-def test_every_example_is_on_the_page_of_recipes() -> None:
-    page = (ROOT / "docs" / "recipes.md").read_text().partition("## Every example")[2]
-    listed = page.partition("\n## ")[0]
-    linked = set(re.findall(r"\(\.\./(examples/scaledobjects/[\w.-]+)\)", listed))
-    examples = (ROOT / "examples" / "scaledobjects").iterdir()
-    assert linked == {str(path.relative_to(ROOT)) for path in examples}
-
-
-def test_every_make_target_is_in_the_contributing_guide_and_in_its_own_help() -> None:
+def test_every_target_of_make() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z0-9-]+):.* ## ", makefile, re.MULTILINE))
     guide = (ROOT / "CONTRIBUTING.md").read_text().partition("## Every target")[2]
     listed = guide.partition("\n## ")[0]
     assert targets == set(re.findall(r"^\| `make ([a-z0-9-]+)`", listed, re.MULTILINE))
-    assert {"help", "demo", "test", "check", "proto", "lock", "tools", "bench", "clean"} <= targets
-
-
-def test_the_readme_names_the_versions_that_the_scenarios_run() -> None:
-    proved = README.read_text().partition("**Tested on the real programs:**")[2].partition("## ")[0]
-    said = re.findall(r"(KEDA|Kubernetes|Prometheus)\s([0-9.]+[0-9])", proved)
-    prometheus = pinned("tools", "github.com/prometheus/prometheus")
-    assert said == [
-        ("KEDA", go_modules.keda("2.21")),
-        ("Kubernetes", go_modules.kubernetes("1.36")),
-        # As a Go module, Prometheus 3.15.0 is called 0.315.0.
-        ("Prometheus", re.sub(r"^0\.3(\d+)", r"3.\1", prometheus)),
-        ("KEDA", go_modules.keda("2.20")),
-        ("Kubernetes", go_modules.kubernetes("1.35")),
-        ("KEDA", go_modules.keda("2.16")),
-        ("Kubernetes", go_modules.kubernetes("1.37")),
-    ]
-
-
-def test_the_example_on_the_page_on_influxdb_is_accepted() -> None:
-    page = (ROOT / "docs" / "influxdb.md").read_text()
-    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    document = yaml.safe_load(text)
-    (external,) = document["spec"]["triggers"]
-    named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
-    allowed = access("influxdb", own_promql=Policy.ALLOW, influxql_sources=frozenset({"influxdb"}))
-    found = trigger.parse(named, external["metadata"], allowed)
-    assert found.workload == f"deployment/{document['spec']['scaleTargetRef']['name']}"
-    assert found.demand is not None
-    assert not found.warnings
-
-
-def test_the_page_on_influxdb_names_the_settings_that_there_are() -> None:
-    page = (ROOT / "docs" / "influxdb.md").read_text()
-    keys = {row.key.removeprefix("influxdb_") for row in settings.describe()}
-    assert set(re.findall(r"`(\w+_tag|measurement|field|step|delay)`", page)) <= keys
-    assert set(re.findall(r"KEDA_GPU_SCALER_\w*[A-Z]", page)) <= {
-        row.variable for row in settings.describe()
-    }
-
-
-def test_whoever_installs_is_told_first_that_the_image_has_to_be_built() -> None:
-    chart = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
-    for page in (README, chart / "README.md", ROOT / "docs" / "chart.md"):
-        before, install, _ = re.split(r"(helm install .*)", page.read_text(), maxsplit=1)
-        assert "image" in before.rpartition("\n## ")[2]
-        assert "--set image.repository=" in install

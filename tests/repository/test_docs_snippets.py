@@ -1,4 +1,7 @@
-"""Every piece of YAML in the pages can be read, and every trigger of ours in it is taken."""
+"""Each piece of YAML in the pages can be read; our triggers, settings and values in it are taken.
+
+`tests/check/test_own_files.py` finds nothing in the ScaledObjects among them.
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,20 +9,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import trustme
 import yaml
 
-from keda_gpu_scaler import trigger
+from keda_gpu_scaler import settings, trigger
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.repository.chart import charts
 from tests.repository.test_docs import ROOT
-from tests.repository.test_examples import EXAMPLES, is_ours, read
+from tests.repository.test_examples import is_ours
 from tests.support.triggers import access
 
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 ALLOWED = {"influxdb.md": Policy.ALLOW, "alert-webhook.md": Policy.ALLOW}
 """Pages that tell operators to let triggers read all namespaces."""
-WAKES = frozenset({"demandQuery", "activationWorkload"})
-EXTERNAL = frozenset({"external", "external-push"})
+MOUNTED = re.compile(r"/var/run/secrets/\S+/(\S+)")
 
 
 class Piece(NamedTuple):
@@ -48,33 +52,28 @@ def pieces(page: Path) -> Iterator[Piece]:
 PIECES = [piece for page in pages() for piece in pieces(page) if isinstance(piece.document, dict)]
 SCALED_OBJECTS = [piece for piece in PIECES if piece.document.get("kind") == "ScaledObject"]
 FRAGMENTS = [
-    Piece(piece.page, {"metadata": {"namespace": "inference", "name": "part"}, "spec": parts})
+    Piece(piece.page, {"metadata": {"namespace": "inference", "name": "part"}, "spec": spec})
     for piece in PIECES
-    for parts in [piece.document]
-    if "triggers" in parts
+    for spec in [piece.document]
+    if "triggers" in spec
 ]
 """Snippets of triggers alone, on pages about a few of their keys."""
+_VALUES = yaml.safe_load((charts.CHART / "values.yaml").read_text()).keys()
+VALUES = {
+    yaml.safe_dump(piece.document): piece.page.name
+    for piece in PIECES
+    if piece.document.keys() <= _VALUES
+}
+SETTINGS = {
+    yaml.safe_dump(piece.document): piece.page.name
+    for piece in PIECES
+    if piece.document.keys() & {"sources", "other_namespaces"}
+}
 
 
 def triggers(piece: Piece) -> list[dict[str, Any]]:
     """Return the triggers of a ScaledObject that are for this scaler."""
     return [one for one in piece.document["spec"]["triggers"] if is_ours(one)]
-
-
-def test_no_trigger_in_a_page_is_passed_over() -> None:
-    seen = sum(len(piece.document["spec"]["triggers"]) for piece in SCALED_OBJECTS + FRAGMENTS)
-    blocks = [text for page in pages() for _, text in BLOCK.findall(page.read_text())]
-    assert sum(text.count("- type: ") for text in blocks if "triggers:" in text) == seen
-
-
-def test_no_scaled_object_has_times_that_have_no_effect(subtests: pytest.Subtests) -> None:
-    """KEDA 2.21 warns of them where nothing can go to zero."""
-    found = [Piece(path, read(path)) for path in EXAMPLES]
-    for piece in SCALED_OBJECTS + found:
-        spec = piece.document["spec"]
-        with subtests.test(piece.name):
-            if spec.get("minReplicaCount", 0) > 0 and "idleReplicaCount" not in spec:
-                assert not {"pollingInterval", "cooldownPeriod"} & spec.keys()
 
 
 def test_each_trigger_of_ours_is_taken_without_a_warning(subtests: pytest.Subtests) -> None:
@@ -92,45 +91,21 @@ def test_each_trigger_of_ours_is_taken_without_a_warning(subtests: pytest.Subtes
                 assert found.pods.namespace == named["namespace"]
 
 
-def test_metadata_are_strings_as_kubernetes_demands(subtests: pytest.Subtests) -> None:
-    for piece in SCALED_OBJECTS + FRAGMENTS:
-        with subtests.test(piece.name):
-            for one in piece.document["spec"]["triggers"]:
-                assert {type(value) for value in one["metadata"].values()} == {str}
+@pytest.mark.needs("helm")
+@pytest.mark.parametrize("text", VALUES, ids=VALUES.values())
+def test_helm_takes_values_of_the_chart(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(text)
+    assert charts.template("--values", str(file))
 
 
-def test_what_may_go_to_zero_has_something_to_wake_it(subtests: pytest.Subtests) -> None:
-    for piece in SCALED_OBJECTS + FRAGMENTS:
-        with subtests.test(piece.name):
-            spec = piece.document["spec"]
-            if "scaleTargetRef" in spec and triggers(piece) and spec.get("minReplicaCount", 0) == 0:
-                keys = {key for one in triggers(piece) for key in one["metadata"]}
-                types = {one["type"] for one in triggers(piece)}
-                by_an_alert = types == {"external-push"}
-                assert by_an_alert or keys & WAKES or len(spec["triggers"]) > 1
-
-
-def test_a_fallback_goes_with_errors_to_fall_back_from(subtests: pytest.Subtests) -> None:
-    for piece in SCALED_OBJECTS + FRAGMENTS:
-        with subtests.test(piece.name):
-            if triggers(piece) and "fallback" in piece.document["spec"]:
-                for one in triggers(piece):
-                    assert one["metadata"]["onUnknown"] == "error"
-
-
-def test_only_the_page_about_another_scaler_shows_a_trigger_that_is_not_for_this_one() -> None:
-    foreign = {
-        piece.page.name
-        for piece in SCALED_OBJECTS
-        for one in piece.document["spec"]["triggers"]
-        if one["type"] in EXTERNAL and not is_ours(one)
-    }
-    assert foreign == {"pmady-keda-gpu-scaler.md"}
-
-
-def test_what_is_to_be_typed_has_a_prompt_only_where_its_output_follows() -> None:
-    blocks = re.compile(r"^ *```(console|sh)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-    for page in pages():
-        for language, text in blocks.findall(page.read_text()):
-            assert text.lstrip().startswith("$ ") == (language == "console"), (page.name, text)
-            assert language == "sh" or len(text.splitlines()) > 1, (page.name, text)
+@pytest.mark.parametrize("text", SETTINGS, ids=SETTINGS.values())
+def test_the_scaler_takes_a_file_of_settings(text: str, tmp_path: Path) -> None:
+    for name in MOUNTED.findall(text):
+        (tmp_path / name).write_text("secret")
+        if name.endswith(".crt"):
+            trustme.CA().cert_pem.write_to_path(str(tmp_path / name))
+    file = tmp_path / "settings.yaml"
+    file.write_text(MOUNTED.sub(rf"{tmp_path}/\1", text))
+    source = {} if "sources" in text else {"KEDA_GPU_SCALER_PROMETHEUS_URL": "http://a:9090"}
+    assert settings.load({"KEDA_GPU_SCALER_CONFIG": str(file), **source}).sources

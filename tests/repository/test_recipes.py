@@ -5,17 +5,13 @@ with the labels that a Prometheus adds to them at a scrape without `honor_labels
 """
 
 import asyncio
-import json
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-import yaml
 
-from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -31,24 +27,13 @@ HERE = "inference"
 """The namespace of the examples."""
 
 
-def block(language: str, about: str) -> str:
-    """Return the page's one block of a language that mentions this."""
-    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (found,) = [text for text in blocks if about in text]
-    return found
-
-
-def queries() -> list[str]:
-    return re.findall(r"```promql\n(.*?)```", PAGE.read_text(), re.DOTALL)
-
-
-def sent(example: str, policy: Policy = Policy.NAMESPACED, namespace: str = HERE) -> str:
+def sent(example: str, namespace: str) -> str:
     """Return an example's demandQuery as the source is sent it, for another namespace."""
     document = read(PATHS[example])
     document["metadata"]["namespace"] = namespace
     (one,) = ours(document)
     query = one["metadata"]["demandQuery"].replace(HERE, namespace)
-    demand = parsed(document, one["metadata"] | {"demandQuery": query}, policy).demand
+    demand = parsed(document, one["metadata"] | {"demandQuery": query}).demand
     assert demand is not None
     return demand.text
 
@@ -215,7 +200,6 @@ RECIPES: Mapping[str, Mapping[str, Case]] = {
         "in-another-namespace": ([alert(namespace="b")], 0),
     },
 }
-every_recipe = pytest.mark.parametrize("recipe", RECIPES)
 
 
 def moved(series: Series, case: str) -> Series:
@@ -229,7 +213,7 @@ def moved(series: Series, case: str) -> Series:
 
 
 @ON_EVERY_SERVER
-@every_recipe
+@pytest.mark.parametrize("recipe", RECIPES)
 async def test_a_recipe_gives_the_numbers_that_it_claims(
     prometheus: PrometheusServer, recipe: str
 ) -> None:
@@ -237,7 +221,7 @@ async def test_a_recipe_gives_the_numbers_that_it_claims(
     await prometheus.write(
         moved(part.series(now), case) for case, (parts, _) in cases.items() for part in parts
     )
-    given = await numbers(prometheus, *(sent(recipe, namespace=case) for case in cases))
+    given = await numbers(prometheus, *(sent(recipe, case) for case in cases))
     claimed = {
         case: None if value is None else pytest.approx(value, abs=1e-6)
         for case, (_, value) in cases.items()
@@ -245,98 +229,8 @@ async def test_a_recipe_gives_the_numbers_that_it_claims(
     assert dict(zip(cases, given, strict=True)) == claimed
 
 
-@pytest.mark.parametrize(
-    ("convention", "confined"),
-    [
-        pytest.param("plain", 30, id="honor-labels"),
-        pytest.param("exported", None, id="no-honor-labels"),
-    ],
-)
-async def test_the_clusters_average_is_over_all_namespaces_only_where_that_is_allowed(
-    prometheus: PrometheusServer, convention: str, confined: float | None
-) -> None:
-    parts = [
-        Gpu("bert-7b6667bd9-bcdfg", 30, namespace=HERE, convention=convention),
-        Gpu("train-0", 96, namespace="research", convention=convention),
-        Gpu("", 0, uuid="GPU-nobodys", convention="idle"),
-    ]
-    await prometheus.write(part.series(time.time()) for part in parts)
-    allowed, here = sent("cluster-average", Policy.ALLOW), sent("cluster-average")
-    assert await numbers(prometheus, allowed, here) == [42, confined]
-
-
-async def test_the_rule_on_the_page_raises_the_alert_that_its_query_hears(
-    prometheus: PrometheusServer, tmp_path: Path
-) -> None:
-    (group,) = yaml.safe_load(block("yaml", "PrometheusRule"))["spec"]["groups"]
-    (rule,) = group["rules"]
-    file = tmp_path / "rules.yml"
-    file.write_text(json.dumps({"groups": [group | {"rules": [rule | {"for": "0s"}]}]}))
-    waiting = Scraped("uploads_waiting", {"namespace": HERE, "pod": "uploads-0"}, 11)
-    await prometheus.write([waiting.series(time.time())])
-    assert await numbers(prometheus, sent("alert")) == [0]
-
-    prometheus.sections = {"rule_files": [str(file)]}
-    await prometheus.reload([])
-    await prometheus.wait_for("ALERTS")
-    assert await numbers(prometheus, sent("alert")) == [1]
-
-
-def climb(value_per_replica: float, target: float, replicas: int) -> list[int]:
-    """Return the replicas that an HPA asks for, each time that all of the last ones are busy."""
-    asked = [replicas]
-    for _ in range(3):
-        metric = rules.Metric(value=value_per_replica * asked[-1], target=target)
-        step = rules.recommend([metric], rules.Scale.steady(asked[-1]))
-        assert step is not None
-        asked.append(step.replicas)
-    return asked
-
-
-@pytest.mark.parametrize(
-    ("shown", "threshold", "asked"),
-    [
-        pytest.param(100, 70, [2, 3, 5, 8], id="a-usual-threshold-runs-away"),
-        pytest.param(100, 100, [2, 2, 2, 2], id="what-a-busy-one-shows-keeps"),
-        pytest.param(60, 100, [5, 3, 2, 2], id="with-more-busy-ones-are-given-up"),
-    ],
-)
-def test_workers_of_a_queue_ask_for_themselves_at_what_a_busy_one_shows(
-    shown: float, threshold: float, asked: list[int]
-) -> None:
-    assert climb(shown, threshold, asked[0]) == asked
-
-
-def test_the_clusters_sum_keeps_what_it_asks_for() -> None:
-    metric = rules.Metric(value=120, target=45)
-    for replicas in (2, 3):
-        step = rules.recommend([metric], rules.Scale.steady(replicas))
-        assert step is not None
-        assert step.replicas == 3
-
-
-def test_an_overflow_pool_may_give_up_the_protection_of_busy_pods_with_a_warning() -> None:
-    document = read(PATHS["overflow"])
-    (one,) = ours(document)
-    found = parsed(document, one["metadata"] | {"activationThreshold": "100"})
-    assert found.activation_threshold == 100
-    (warning,) = found.warnings
-    assert "can count as idle" in warning
-
-
-def test_every_demand_query_is_on_the_page_and_every_query_there_is_accepted() -> None:
-    shown = {_words(query) for query in queries()}
-    asked = set()
-    # Those of demand and one-text are of no real router; that of influxdb is on a page of its own.
-    elsewhere = {"demand", "one-text", "influxdb"}
-    recipes = [path for path in EXAMPLES if path.stem not in elsewhere]
-    for path in recipes:
-        (one,) = ours(read(path))
-        asked |= {_words(one["metadata"][key]) for key in ["demandQuery"] if key in one["metadata"]}
-    assert asked <= shown
-    for query in queries():
+def test_every_query_on_the_page_is_accepted() -> None:
+    queries = re.findall(r"```promql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert queries
+    for query in queries:
         promql.number(query, Policy.NAMESPACED, HERE)
-
-
-def _words(query: str) -> str:
-    return re.sub(r"\s", "", query)

@@ -1,25 +1,24 @@
-"""The JSON Schema for editors says of each key what the scaler's own reader says."""
+"""The JSON Schema for editors and the page with a section for each key say what the reader does."""
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.errors import SpecError
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger import KEYS
 from tests.repository import schema
+from tests.repository.test_docs import DOCS, ROOT
 from tests.support.triggers import access
 
-ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "schema" / "scaledobject.json"
-SCALED = sorted((ROOT / "examples" / "scaledobjects").glob("*.yaml"))
-ADDRESS = "keda-gpu-scaler.keda.svc:6000"
+PROPERTIES = schema.metadata()["properties"]
+SMALL = {"workload": "bert", "threshold": "70"}
 WORDS = st.sampled_from(
     [
         *("70", "-1", "7e1", "nan", " 5 ", "1_0", "2m", "90s", "1h30m", "1.5h", "m", "5 m", "0s"),
@@ -29,53 +28,20 @@ WORDS = st.sampled_from(
 )
 
 
-Value = str | int | list[Any] | dict[str, Any]
-
-
-def is_valid(value: Value, of: dict[str, Any]) -> bool:
-    """Tell whether a value is valid by the words of JSON Schema that ours has."""
-    if "$ref" in of:
-        return is_valid(value, schema.schema()["definitions"][of["$ref"].rpartition("/")[2]])
-    match value:
-        case str():
-            fits = re.search(of.get("pattern", ""), value) is not None
-            return (
-                of.get("type", "string") == "string" and fits and value in of.get("enum", [value])
-            )
-        case list():
-            return of["type"] == "array" and all(is_valid(one, of["items"]) for one in value)
-        case dict():
-            return of.get("type", "object") == "object" and is_valid_object(value, of)
-        case _:
-            return "type" not in of
-
-
-def is_valid_object(value: dict[str, Any], of: dict[str, Any]) -> bool:
-    conditions = [{"required": of.get("required", [])}, *of.get("anyOf", [])]
-    given = [value.keys() >= set(one["required"]) for one in conditions]
-    follows = "if" not in of or not is_valid(value, of["if"]) or is_valid(value, of["then"])
-    return (
-        follows
-        and given[0]
-        and any(given[1:] or [True])
-        and all(is_valid_entry(key, one, of) for key, one in value.items())
+def is_valid(key: str, value: str) -> bool:
+    """Tell whether the schema has this value for a key."""
+    one = PROPERTIES[key]
+    return re.search(one.get("pattern", ""), value) is not None and value in one.get(
+        "enum", [value]
     )
-
-
-def is_valid_entry(key: str, value: Value, of: dict[str, Any]) -> bool:
-    fitting = [one for name, one in of.get("patternProperties", {}).items() if re.search(name, key)]
-    if key in of.get("properties", {}):
-        fitting.append(of["properties"][key])
-    known = bool(fitting) or bool(of.get("additionalProperties", True))
-    return known and all(is_valid(value, one) for one in fitting)
 
 
 def refused(metadata: dict[str, str]) -> set[str]:
     """Return the keys that the scaler's reader refuses."""
     sources = access(metadata.get("source", "default"))
     try:
-        trigger.parse(ScaledObject("ml", "bert"), metadata, sources)
-    except errors.SpecError as wrong:
+        trigger.parse(ScaledObject("inference", "bert"), metadata, sources)
+    except SpecError as wrong:
         return {mistake.key for mistake in wrong.mistakes}
     return set()
 
@@ -85,55 +51,77 @@ def test_the_file_is_what_the_keys_give() -> None:
     assert json.loads(schema.text()) == schema.schema()
 
 
-def test_each_key_is_there_with_its_meaning_and_default() -> None:
-    properties = schema.metadata()["properties"]
-    for key, one in KEYS.items():
-        assert properties[key]["description"] == one.meaning
-        assert properties[key].get("default") == one.default
-        assert one.default is None or is_valid(one.default, properties[key])
-
-
 @given(st.sampled_from(sorted(KEYS)), WORDS | st.text(max_size=20))
 def test_what_the_scaler_takes_is_valid(key: str, value: str) -> None:
-    metadata = {"workload": "bert", "threshold": "70", "scalerAddress": ADDRESS, key: value}
-    if key not in refused(metadata):
-        assert is_valid(metadata, schema.metadata())
+    assert key in refused({**SMALL, key: value}) or is_valid(key, value)
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("key", "value"),
     [
-        {"treshold": "70"},
-        {"signal": "load"},
-        {"profile": "dcgm-exporter"},
-        {"window": "90"},
-        {"activationThreshold": "a few"},
-        {"onUnknown": "Hold"},
-        {"aggregation": "mean"},
-        {"gpuAggregation": "mean"},
-        {"demandOnEmpty": "zero"},
-        {"metricName": "gpu load"},
-        {"threshold": 70},
+        ("signal", "load"),
+        ("profile", "dcgm-exporter"),
+        ("window", "90"),
+        ("activationThreshold", "a few"),
+        ("onUnknown", "Hold"),
+        ("aggregation", "mean"),
+        ("metricName", "gpu load"),
     ],
 )
-def test_what_editors_can_see_is_invalid(changes: dict[str, Any]) -> None:
-    metadata = {"workload": "bert", "threshold": "70", "scalerAddress": ADDRESS}
-    assert is_valid(metadata, schema.metadata())
-    assert not is_valid(metadata | changes, schema.metadata())
-    assert not is_valid({**metadata, "threshold": {}}, schema.metadata())
+def test_what_editors_can_see_is_invalid(key: str, value: str) -> None:
+    assert not is_valid(key, value)
 
 
-def test_a_threshold_can_come_from_the_environment_and_not_be_missing() -> None:
-    metadata = {"workload": "bert", "scalerAddress": ADDRESS}
-    assert not is_valid(metadata, schema.metadata())
-    assert is_valid({**metadata, "thresholdFromEnv": "X"}, schema.metadata())
-    assert not is_valid({**metadata, "thresholdFromEnv": "X", "xFromEnv": "X"}, schema.metadata())
+PAGE = (DOCS / "specification.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^### (\w+)\n\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
-def test_our_examples_are_valid_and_their_triggers_are_looked_at() -> None:
-    for path in SCALED:
-        document = list(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))[-1]
-        assert is_valid(document, schema.schema())
-        for one in document["spec"]["triggers"]:
-            one["metadata"]["treshold"] = "70"
-        assert not is_valid(document, schema.schema())
+def row(key: str, name: str) -> str:
+    """Return a cell of the table about a key; empty: it has no such row."""
+    found = re.search(rf"^\| {name} \| (.+) \|$", SECTIONS[key], re.MULTILINE)
+    return found[1].replace(r"\|", "|") if found else ""
+
+
+def test_the_page_has_each_key_with_its_meaning_default_and_choices() -> None:
+    assert sorted(SECTIONS) == sorted(KEYS)
+    for key, one in KEYS.items():
+        meaning = one.meaning[:1].upper() + one.meaning[1:]
+        assert SECTIONS[key].replace("`", "").startswith(f"{meaning.replace('`', '')}. "), key
+        otherwise = one.otherwise.removeprefix("-; ").replace("<", r"\<")
+        usual = f"`{one.default}`" if one.default else otherwise
+        assert row(key, "default") == ("none: optional" if usual == "-" else usual)
+        if "enum" in PROPERTIES[key]:
+            choices = [f"`{choice}`" for choice in PROPERTIES[key]["enum"]]
+            assert row(key, "values").split(", ") == choices
+
+
+REPLACING = [key for key in SECTIONS if row(key, "in place of")]
+
+
+@pytest.mark.parametrize("key", REPLACING)
+def test_a_key_in_place_of_others_is_taken_too(key: str) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (one,) = yaml.safe_load(block)["triggers"]
+    replaced = re.findall(r"`(\w+)`", row(key, "in place of"))
+    added = [key, *(other for other in SECTIONS if f"`{key}`" in row(other, "with"))]
+    kept = {name: value for name, value in one["metadata"].items() if name not in replaced}
+    assert not refused(kept | {each: row(each, "example").strip("`") for each in added})
+
+
+NUMBERS = [key for key in SECTIONS if row(key, "values").startswith(("a duration", "a number"))]
+FIRST_TOO_LARGE = "9007199254740992"
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_the_limits_on_the_page_are_taken_and_what_is_beyond_them_is_not(key: str) -> None:
+    beside = SMALL | ({"demandQuery": "vector(1)"} if key.startswith("demand") else {})
+    least, _, largest = re.findall(r", (\S+) (to|or more)(?: (\w+))?", row(key, "values"))[0]
+    if row(key, "values").startswith("a duration"):
+        beyond = ["999ms" if least == "1s" else "-1ms", f"{largest}1ms"]
+    else:
+        beyond = ["-0.0001" if least == "0" else "0.0009999"]
+        beyond.append("90.0001" if largest else FIRST_TOO_LARGE)
+    for value in (least, largest or str(int(FIRST_TOO_LARGE) - 1)):
+        assert not refused({**beside, key: value}), value
+    for value in beyond:
+        assert refused({**beside, key: value}), value

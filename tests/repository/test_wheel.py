@@ -1,59 +1,77 @@
-"""The wheel as in the image: with the runtime lock's packages, and no right to write files.
+"""The wheel, as a package index gets it and as in the image, where it may write no file.
 
 The packages are copied out of the environment that runs the tests, into which they were installed
 by the hashes of requirements.lock: that requires neither an index nor a cache.
 """
 
 import contextlib
-import functools
-import importlib.util
+import email
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import httpx
 import pytest
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.cli import COMMANDS
 from tests.cli import test_serve as serve
 from tests.repository.test_docs import ROOT
-from tests.repository.test_metadata import built
+from tests.repository.test_versions import said
 
 pytestmark = pytest.mark.slow
 
 UV = os.environ.get("UV") or str(ROOT / ".cache" / "uv" / "bin" / "uv")
-NONROOT = 65532
-"""As in the Dockerfile."""
-
-
-def locked(name: str) -> dict[str, frozenset[str]]:
-    """Return what a lock pins, each with its hashes."""
-    lines = (ROOT / name).read_text().replace("\\\n", "").splitlines()
-    parts = [line.split(" --hash=") for line in lines if not line.startswith("#")]
-    return {pinned.strip(): frozenset(map(str.strip, hashes)) for pinned, *hashes in parts}
 
 
 def requirements(name: str) -> list[tuple[Requirement, frozenset[str]]]:
-    """Return the same, parsed."""
-    return [(Requirement(pinned), hashes) for pinned, hashes in locked(name).items()]
+    """Return what a lock pins, each with its hashes."""
+    lines = (ROOT / name).read_text().replace("\\\n", "").splitlines()
+    parts = [line.split(" --hash=") for line in lines if not line.startswith("#")]
+    return [(Requirement(pin.strip()), frozenset(map(str.strip, of))) for pin, *of in parts]
+
+
+def built(folder: Path, target: str, into: Path) -> Path:
+    """Build what is uploaded to a package index, and return the file."""
+    command = (sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(into))
+    _run(*command, folder=folder)
+    (path,) = into.iterdir()
+    return path
 
 
 @pytest.fixture(scope="module")
-def app() -> Iterator[Path]:
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive of the working tree, unpacked."""
+    archive = built(ROOT, "sdist", tmp_path_factory.mktemp("sdist"))
+    unpacked = tmp_path_factory.mktemp("source")
+    with tarfile.open(archive) as files:
+        files.extractall(unpacked, filter="data")
+    (folder,) = unpacked.iterdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the source archive alone."""
+    return built(source, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def app(wheel: Path) -> Iterator[Path]:
     """A read-only folder, readable for all users, with the wheel and its dependencies."""
     with tempfile.TemporaryDirectory(prefix="wheel-") as directory:
         home = Path(directory)
         home.chmod(0o755)
-        (wheel,) = built(ROOT, "wheel", home / "dist")
         app = home / "app"
         _run(UV, "venv", "--quiet", "--python", sys.executable, str(app))
         (packages,) = app.glob("lib/python3.*/site-packages")
@@ -68,49 +86,25 @@ def app() -> Iterator[Path]:
 
 
 def _copy(requirement: Requirement, packages: Path) -> None:
-    """Copy a package out of this environment, without its programs and with its byte code."""
+    """Copy a package out of this environment, without its programs."""
     installed = metadata.distribution(requirement.name)
     assert requirement.specifier.contains(installed.version)
     for file in installed.files or ():
         if ".." not in file.parts:
-            source, target = Path(str(file.locate())), packages / file
-            _copy_file(source, target)
-            if source.suffix == ".py" and (code := _byte_code(source)).exists():
-                _copy_file(code, _byte_code(target))
+            target = packages / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(Path(str(file.locate())), target)
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target)  # with its mtime, which its byte code refers to
+def _run(*command: str, folder: Path = ROOT) -> None:
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
 
 
-def _byte_code(source: Path) -> Path:
-    return Path(importlib.util.cache_from_source(source))
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-
-
-def nobody(*command: str) -> list[str]:
-    """Return the command as one that may not write a byte into any file."""
-    return ["prlimit", "--fsize=0", "--", *_without_rights(), *command]
-
-
-@functools.cache
-def _without_rights() -> Sequence[str]:
-    """Return what runs a command as another user.
-
-    Where a Python below /root is only for root, it is root without what makes it more than others.
-    """
-    program = shutil.which("setpriv") if os.geteuid() == 0 else None
-    if program is None:
-        return ()
-    user = (program, f"--reuid={NONROOT}", f"--regid={NONROOT}", "--clear-groups", "--")
-    tried = subprocess.run([*user, sys.executable, "-V"], capture_output=True, check=False)
-    if tried.returncode == 0:
-        return user
-    return (program, "--inh-caps=-all", "--bounding-set=-all", "--")
+def unable_to_write(*command: str) -> list[str]:
+    """Return the command as one that may not write a byte, not even where it is root."""
+    without_rights = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--"]
+    is_root = os.geteuid() == 0 and shutil.which("setpriv") is not None
+    return ["prlimit", "--fsize=0", "--", *(without_rights if is_root else []), *command]
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -153,33 +147,43 @@ def test_what_an_image_installs_is_what_tests_run_on_to_the_hash() -> None:
     assert ours.items() <= every.items()
 
 
-def test_what_a_package_needs_with_extras_is_pinned_with_them() -> None:
-    """Otherwise pip 23.0, which Debian 12 has, finds it without a version and refuses the lock."""
-    pinned = {
-        canonicalize_name(one.name): one
-        for one, _ in requirements("requirements-runtime.lock")
-        if one.marker is None or one.marker.evaluate()
+def test_the_source_archive_and_the_wheel_have_the_package_and_nothing_else(
+    source: Path, wheel: Path
+) -> None:
+    chosen = {"CHANGELOG.md", "LICENSE", "README.md", "keda_gpu_scaler", "pyproject.toml"}
+    added_by_every_build = {".gitignore", "PKG-INFO"}
+    assert {path.name for path in source.iterdir()} == chosen | added_by_every_build
+    package = (path for path in (ROOT / "keda_gpu_scaler").rglob("*") if path.is_file())
+    own = {str(path.relative_to(ROOT)) for path in package if path.suffix != ".pyc"}
+    with zipfile.ZipFile(wheel) as files:
+        assert {name for name in files.namelist() if ".dist-info/" not in name} == own
+    assert "keda_gpu_scaler/py.typed" in own
+
+
+def test_its_page_has_the_promised_pythons_and_links_to_files_of_this_version(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as files:
+        (name,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        page = email.message_from_bytes(files.read(name))
+    prefix = "Programming Language :: Python :: "
+    named = [each for each in page.get_all("Classifier", []) if each.startswith(prefix)]
+    assert ", ".join(each.removeprefix(prefix) for each in named) == said()["Python"][0]
+
+    links = re.findall(r"\]\(([^)]*)\)", str(page.get_payload()))
+    assert [link for link in links if not link.startswith("https://")] == []
+    urls = dict(each.split(", ") for each in page.get_all("Project-URL", []))
+    files_here = f"{urls['Source']}/blob/v{__version__}/"
+    paths = {
+        link.removeprefix(files_here).partition("#")[0] for link in links if files_here in link
     }
-    needed = [
-        each
-        for one in pinned.values()
-        for each in map(Requirement, metadata.requires(one.name) or ())
-        if each.marker is None or any(each.marker.evaluate({"extra": x}) for x in {"", *one.extras})
-    ]
-    with_extras = [each for each in needed if each.extras]
-    assert with_extras
-    assert not [
-        each
-        for each in with_extras
-        if not each.extras <= pinned[canonicalize_name(each.name)].extras
-    ]
+    assert "docs/quickstart.md" in paths
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
 
 
 def test_every_command_starts(app: Path) -> None:
     commands = ["", *COMMANDS]
     with untouched(app):
         done = subprocess.run(
-            nobody(str(app / "bin" / "python"), "-c", HELP_OF_EACH, *commands),
+            unable_to_write(str(app / "bin" / "python"), "-c", HELP_OF_EACH, *commands),
             cwd=app,
             env={},
             capture_output=True,
@@ -193,17 +197,11 @@ def test_every_command_starts(app: Path) -> None:
     assert all(name in usage for name, usage in zip(commands, usages, strict=True))
 
 
-def test_it_says_its_version(app: Path) -> None:
-    command = nobody(str(app / "bin" / "keda-gpu-scaler"), "--version")
-    done = subprocess.run(command, cwd=app, env={}, capture_output=True, text=True, check=True)
-    assert done.stdout == f"keda-gpu-scaler {__version__}\n"
-
-
 def test_it_serves_with_traces_and_writes_nothing(app: Path) -> None:
     with (
         untouched(app),
         subprocess.Popen(
-            nobody(str(app / "bin" / "keda-gpu-scaler"), "serve"),
+            unable_to_write(str(app / "bin" / "keda-gpu-scaler"), "serve"),
             cwd=app,
             env=environment(TRACES="true"),
             stdout=subprocess.PIPE,
@@ -218,10 +216,3 @@ def test_it_serves_with_traces_and_writes_nothing(app: Path) -> None:
             assert process.wait(serve.PATIENCE_SECONDS) == 0
         finally:
             process.kill()
-
-
-def test_nothing_of_the_tests_is_in_it(app: Path) -> None:
-    (packages,) = app.glob("lib/python3.*/site-packages")
-    assert (packages / "keda_gpu_scaler" / "pb" / "externalscaler_pb2.py").exists()
-    assert not (packages / "tests").exists()
-    assert not (packages / "pytest").exists()

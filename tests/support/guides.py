@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-LANGUAGES = ("", ".zh", ".ja")
-"""What stands between a page's name and `.md`: English, Simplified Chinese, Japanese."""
-TRANSLATED = ("quickstart", "quickstart-dcgm")
+QUICK_STARTS = ("quickstart", "quickstart-dcgm")
 _PIECE = re.compile(
     r"^<!-- (?P<remark>[^\n]*?) -->$"
     r"|^```(?P<language>\w+)\n(?P<text>.*?)^```$"
@@ -73,9 +71,9 @@ class _Reading:
             self.steps[-1] = replace(self.steps[-1], output=piece["text"])
 
 
-def page(name: str, language: str = "") -> Path:
-    """Return the page of this name in a language."""
-    return DOCS / f"{name}{language}.md"
+def page(name: str) -> Path:
+    """Return the English page of this name."""
+    return DOCS / f"{name}.md"
 
 
 def steps(path: Path) -> list[Step]:

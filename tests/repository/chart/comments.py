@@ -22,8 +22,6 @@ class Value(NamedTuple):
     path: str
     default: str
     meaning: str
-    kind: str
-    """As helm-docs calls it: object, list, string, int or bool."""
 
 
 def values() -> list[Value]:
@@ -35,27 +33,9 @@ def values() -> list[Value]:
 
 
 def table() -> list[str]:
-    """Return the lines of the table that the documentation shows."""
+    """Return the lines of the table that the documentation and the chart's README show."""
     rows = (f"| `{one.path}` | `{one.default}` | {one.meaning} |" for one in values())
     return ["| value | default | meaning |", "| --- | --- | --- |", *rows]
-
-
-def readme_table() -> list[str]:
-    """Return the table of the chart's README, in the form of helm-docs: by name, as JSON."""
-    rows = (
-        f"| {one.path} | {one.kind} | `{_json(one)}` | {one.meaning} |"
-        for one in sorted(values(), key=lambda one: one.path.lower())
-    )
-    return [
-        "| Key | Type | Default | Description |",
-        "|-----|------|---------|-------------|",
-        *rows,
-    ]
-
-
-def _json(one: Value) -> str:
-    is_plain_text = one.kind == "string" and not one.default.startswith('"')
-    return json.dumps(one.default) if is_plain_text else one.default
 
 
 def _below(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[Value]:
@@ -65,7 +45,7 @@ def _below(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[Valu
         if isinstance(value, yaml.MappingNode) and value.value and not meaning:
             yield from _below(value, lines, f"{name}.")
         else:
-            yield Value(name, _default(value), meaning, _kind(value))
+            yield Value(name, _default(value), meaning)
 
 
 def _comment(lines: list[str], below: int) -> str:
@@ -74,11 +54,6 @@ def _comment(lines: list[str], below: int) -> str:
         found.insert(0, match[1])
         below -= 1
     return " ".join(found)
-
-
-def _kind(node: yaml.Node) -> str:
-    kinds = {dict: "object", list: "list", str: "string", int: "int", bool: "bool"}
-    return kinds[type(yaml.safe_load(yaml.serialize(node)))]
 
 
 def _default(node: yaml.Node) -> str:

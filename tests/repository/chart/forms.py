@@ -1,16 +1,16 @@
 r"""The forms of settings in JSON Schema, each after its type in `settings.values`.
 
-What a form lets through, its type accepts: a test asks both. The other way round a few things are
-left out that are not written in practice, such as `1h0m`, or a duration that is long enough only as
-a sum. What depends on more than the text stays the scaler's to say: whether a file is there, a
-pattern is RE2, two settings go together. An empty text counts as not set, so it is let through.
+What is usual passes both: a test asks. A few things are left out that are not written in practice.
+What depends on more than the form stays the scaler's to say: how long a duration may be, whether a
+file is there, a pattern is RE2, two settings go together. An empty text counts as not set, so it is
+let through.
 
 Patterns are those of Go's `regexp`, which Helm uses: no lookahead, and `\p{L}` for letters.
 """
 
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,12 @@ from pydantic.fields import FieldInfo
 from keda_gpu_scaler.settings import values
 
 Part = dict[str, Any]
-Reader = Callable[[object], object]
 
 SCALAR: Part = {"type": ["string", "number", "boolean"]}
 """Anything that YAML writes without brackets."""
 _LONGEST_DURATION = 40
+_SOME = r"\d+(\.\d+)?"
+_DURATION = rf"({_SOME}d)?({_SOME}h)?({_SOME}m)?({_SOME}s)?({_SOME}ms)?"
 _LARGEST_WHOLE = 2**31 - 1
 """As a number; Helm writes larger ones of a file of values with an exponent, which is not read."""
 
@@ -88,10 +89,9 @@ def _marks(field: object) -> Iterator[object]:
 
 
 def _general(mark: object) -> Iterator[Part]:
-    """Yield the form of a duration, a number or a pattern."""
+    """Yield the form of a duration or a pattern."""
     if isinstance(mark, BeforeValidator) and mark.func.__qualname__.startswith("seconds."):
-        shortest = _shortest(typing.cast("Reader", mark.func))
-        yield _text(_duration(shortest), maxLength=_LONGEST_DURATION)
+        yield _text(_DURATION, maxLength=_LONGEST_DURATION)
     if pattern := getattr(mark, "pattern", None):
         form = _text(pattern.removeprefix("^").removesuffix("$"))
         # What any number is written as has such a pattern.
@@ -126,39 +126,6 @@ def _texts(in_text: str, item: str) -> Part:
     pattern = rf"\s*{in_text}(\s*,\s*{in_text})*\s*,?\s*"
     items = {"type": "string", "pattern": f"^{item}$"}
     return {**_text(pattern), "type": ["string", "array"], "minItems": 1, "items": items}
-
-
-def _shortest(reader: Reader) -> float:
-    """Return the shortest duration that a reader takes, found by asking it, to the millisecond."""
-    low, high = 0, 3_600_000
-    while low < high:
-        middle = (low + high) // 2
-        try:
-            reader(middle / 1000)
-        except ValueError:
-            low = middle + 1
-        else:
-            high = middle
-    return low / 1000
-
-
-def _duration(shortest: float) -> str:
-    """Return a pattern for durations of which each part, or the first one, is long enough."""
-    some, whole, part = r"\d+(\.\d+)?", r"[1-9]\d*(\.\d+)?", r"0\.[1-9]\d*"
-    both = rf"({whole}|{part})"
-    match shortest:
-        case 0.0:
-            return rf"({some}d)?({some}h)?({some}m)?({some}s)?({some}ms)?"
-        case 0.1:
-            return rf"({both}d)?({both}h)?({both}m)?({both}s)?([1-9]\d\d+ms)?"
-        case 1.0:
-            return rf"({both}d)?({both}h)?({both}m)?({whole}s)?([1-9]\d{{3,}}ms)?"
-        case 60.0:
-            hours = rf"{both}h({whole}m)?"
-            long = rf"{both}d({both}h)?({whole}m)?|{hours}|{whole}m"
-            return rf"({long})({whole}s)?|([6-9]\d|[1-9]\d\d+)(\.\d+)?s"
-    message = f"no form is known for durations from {shortest} s on"
-    raise ValueError(message)
 
 
 _NAMESPACES: Part = {

@@ -12,15 +12,14 @@ from tests.repository.chart import charts, comments, kustomized, schema
 from tests.support import programs
 
 PAGE = charts.ROOT / "docs" / "chart.md"
-README = charts.CHART / "README.md"
-TABLES = {PAGE: comments.table, README: comments.readme_table}
-"""The files with a table of the values, and what makes it."""
+TABLES = (PAGE, charts.CHART / "README.md")
+"""The files with a table of the values."""
 
 
 def page(path: Path) -> str:
     """Return a file with the table of the values that there are now."""
     mark = comments.PAGE_MARK
-    table = "\n".join((f"<!-- {mark} -->", *TABLES[path](), f"<!-- /{mark} -->"))
+    table = "\n".join((f"<!-- {mark} -->", *comments.table(), f"<!-- /{mark} -->"))
     pattern = f"<!-- {mark} -->.*<!-- /{mark} -->"
     return re.sub(pattern, lambda _: table, path.read_text(), flags=re.DOTALL)
 

@@ -62,8 +62,3 @@ def test_it_knows_which_keys_are_durations() -> None:
         with pytest.raises(errors.SpecError) as raised:
             trigger.parse(ScaledObject("ml", "bert"), metadata, access())
         assert (key in names("durations")) == (f'{key}: "?"; {refused}' in str(raised.value)), key
-
-
-def test_it_is_not_there_unless_somebody_wants_it() -> None:
-    kinds = {one["kind"] for one in charts.objects(charts.template())}
-    assert not {kind for kind in kinds if "Admission" in kind}

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import yaml
 
 from tests.repository.chart import charts
 
@@ -21,21 +20,6 @@ def test_what_other_values_decide_is_no_variable_even_while_they_are_off(name: s
     refusal = charts.refusal(*_set(f"extraEnv[0].name={variable}", "extraEnv[0].value=x"))
     assert f"extraEnv has {variable}, which the chart sets itself: " in refusal
     assert f"settings.{name}: " in charts.refusal(*_set(f"settings.{name}=x"))
-
-
-def test_whatever_the_chart_sets_is_decided_by_it() -> None:
-    """In the case with everything; a variable that is no setting is refused by its own name."""
-    (deployment,) = (
-        one for one in charts.objects(charts.rendered("everything")) if one["kind"] == "Deployment"
-    )
-    variables = {
-        one["name"] for one in deployment["spec"]["template"]["spec"]["containers"][0]["env"]
-    }
-    given = {
-        one["name"] for one in yaml.safe_load(charts.values("everything").read_text())["extraEnv"]
-    }
-    own = {name.removeprefix("KEDA_GPU_SCALER_").lower() for name in variables - given}
-    assert own - charts.decided() == {"config", "otel_exporter_otlp_endpoint"}
 
 
 SHOWN = [

@@ -1,22 +1,21 @@
 """Values that do not work are refused, by a message that names them and says what to do."""
 
-import json
-
 import pytest
-import yaml
 
-from tests.repository.chart import charts, comments, schema
+from tests.repository.chart import charts
+
+pytestmark = pytest.mark.needs("helm")
 
 TLS = ["tls.enabled=true", "tls.existingSecret=a", "tls.client.existingSecret=b"]
-A = "settings.sources.a"
 MANAGED = ["tls.enabled=true", "tls.certManager.enabled=true"]
+ISSUED = [*MANAGED, "tls.certManager.issuerRef.name=ca"]
+LABEL = r"podLabels.app\.kubernetes\.io/"
 
 
 def _set(*values: str) -> list[str]:
     return [word for value in values for word in ("--set", value)]
 
 
-@pytest.mark.needs("helm")
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -43,7 +42,6 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
     assert message in charts.refusal("--set", value)
 
 
-@pytest.mark.needs("helm")
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -54,7 +52,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             TLS[1:2],
             "tls.enabled is false, and other values of tls are set: set tls.enabled to true",
         ),
-        ([f"{MANAGED[0]}", "tls.certManager.client.duration=1y"], "does not match pattern"),
+        ([TLS[0], "tls.certManager.client.duration=1y"], "does not match pattern"),
         (MANAGED, "needs an issuer: set tls.certManager.issuerRef.name"),
         ([*TLS, *MANAGED], "leave out tls.existingSecret and tls.client.existingSecret, or"),
         (
@@ -109,6 +107,26 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             ["extraEnv[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"],
             "itself: set shutdownGraceSeconds, which",
         ),
+        ([f"{LABEL}component=x"], "podLabels has app.kubernetes.io/component, by which the"),
+        ([f"{LABEL}instance=x"], "podLabels has app.kubernetes.io/instance, by which the"),
+        ([f"{LABEL}name=x"], "podLabels has app.kubernetes.io/name, by which the Deployment"),
+        (["podAnnotations.checksum/settings=x"], "podAnnotations has checksum/settings, by which"),
+        (
+            ["admissionPolicy.validationActions={Deny,Warn}"],
+            "admissionPolicy.validationActions has Deny and Warn, which would say everything twice",
+        ),
+        (
+            [*ISSUED, "tls.certManager.renewBefore=2160h"],
+            "tls.certManager.renewBefore is 2160h, which is not before a certificate of 2160h is",
+        ),
+        (
+            [*ISSUED, "tls.certManager.duration=90m", "tls.certManager.renewBefore=1h31m"],
+            "set it to less than tls.certManager.duration, such as a third of it",
+        ),
+        (
+            [*ISSUED, "tls.certManager.client.duration=1h"],
+            "tls.certManager.client.renewBefore is 4380h, which is not before a certificate of 1h",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_what_to_do(
@@ -117,88 +135,41 @@ def test_what_does_not_go_together_is_refused_with_what_to_do(
     assert message in charts.refusal(*_set(*values))
 
 
-@pytest.mark.needs("helm")
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         (TLS, "is in the namespace of the release: set keda.namespace to that of KEDA"),
         (["admissionPolicy.enabled=true"], "which addresses are the scaler's: set keda.namespace"),
+        (ISSUED, "makes a certificate in the namespace of KEDA: set keda.namespace to it"),
     ],
-    ids=["test", "policy"],
+    ids=["test", "policy", "certificate"],
 )
 def test_the_namespace_of_keda_is_asked_for_where_the_wrong_one_would_break_something(
     values: list[str], message: str
 ) -> None:
     assert message in charts.refusal(*_set(*values), namespace="scaler")
     assert charts.template(*_set(*values))
-    for namespace in ("keda", "scaler"):
-        given = _set(*values, f"keda.namespace={namespace}")
-        assert charts.template(*given, namespace=namespace)
+    assert charts.template(*_set(*values, "keda.namespace=scaler"), namespace="scaler")
 
 
-@pytest.mark.needs("helm")
 def test_every_mistake_is_told_at_once() -> None:
     told = charts.refusal(*_set("webhook.enabled=true", "traces.enabled=true", TLS[0]))
     assert told.count("\n- ") == 4
 
 
-@pytest.mark.needs("helm")
-def test_a_release_inside_a_bigger_chart_takes_what_helm_hands_to_all() -> None:
-    assert charts.template("--set", "global.region=eu")
-
-
-def _set_in(value: object, path: str) -> bool:
-    for step in path.split("."):
-        if not isinstance(value, dict) or step not in value:
-            return False
-        value = value[step]
-    return True
-
-
-def test_the_cases_leave_no_value_out() -> None:
-    given = [yaml.safe_load(charts.values(case).read_text()) for case in charts.cases()]
-    paths = [one.path for one in comments.values()]
-    without = {"serviceAccount.create", "settingsSecret.name", "settingsSecret.key"}
-    only_on = {path for path in paths if path.endswith(("podDisruptionBudget.enabled",))}
-    only_on |= {"networkPolicy.enabled"}
-    left = [path for path in paths if not any(_set_in(one, path) for one in given)]
-    assert set(left) == without | only_on
-
-
-@pytest.mark.needs("helm")
-def test_what_can_be_left_out_is_left_out() -> None:
-    off = ("serviceAccount.create=false", "podDisruptionBudget.enabled=false")
-    secret = (
-        "settingsSecret.name=file",
-        "settingsSecret.key=all.yaml",
-        "networkPolicy.enabled=false",
+def test_a_certificate_of_the_longest_names_has_no_name_that_is_too_long() -> None:
+    """X.509 ends a common name at 64 characters, and cert-manager refuses a longer one."""
+    longest = charts.template(
+        *_set(*ISSUED, "keda.namespace=keda"), release="a" * 50, namespace="b" * 63
     )
-    found = charts.objects(charts.template(*_set(*off, *secret)))
-    assert [one["kind"] for one in found] == ["Service", "Service", "Deployment", "Pod"]
-    (deployment,) = (one for one in found if one["kind"] == "Deployment")
-    spec = deployment["spec"]["template"]["spec"]
-    assert spec["serviceAccountName"] == "default"
-    assert spec["volumes"][0]["secret"]["secretName"] == "file"
-    config, *_ = spec["containers"][0]["env"]
-    assert config["value"] == "/etc/keda-gpu-scaler/settings/all.yaml"
+    found = [one for one in charts.objects(longest) if one["kind"] == "Certificate"]
+    assert len(found) == 2
+    assert all(len(one["spec"].get("commonName", "")) <= 64 for one in found)
+    assert f"{'a' * 50}-keda-gpu-scaler"[:50] + f".{'b' * 63}.svc" in found[0]["spec"]["dnsNames"]
 
 
-def _open(part: object, path: str = "") -> list[str]:
-    """Name the maps of a schema that know some of their names and take any other as well."""
-    if isinstance(part, list):
-        return [name for one in part for name in _open(one, path)]
-    if not isinstance(part, dict):
-        return []
-    is_open = part.get("type") == "object" and "properties" in part
-    found = [path] if is_open and "additionalProperties" not in part else []
-    return found + [name for key, one in part.items() for name in _open(one, f"{path}/{key}")]
-
-
-def test_no_map_with_known_names_takes_others() -> None:
-    """But Kubernetes' own forms, sources, which are judged by kind, and what other charts share."""
-    left = _open(json.loads(schema.SCHEMA.read_text()))
-    assert sorted(left) == [
-        "/$defs/settings/properties/sources/additionalProperties/allOf",
-        "/$defs/variables/items",
-        "/properties/global",
-    ]
+def test_a_cluster_without_admission_policies_is_not_given_one() -> None:
+    flags = ("--set=admissionPolicy.enabled=true", "--kube-version")
+    told = charts.refusal(*flags, "1.29.14")
+    assert "admissionPolicy.enabled needs Kubernetes 1.30, and this cluster has v1.29.14" in told
+    assert "ValidatingAdmissionPolicy" in charts.template(*flags, "1.30.0-eks-1")
