@@ -11,14 +11,14 @@ sets an event. If a part ends before it was asked to, the process ends too.
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
-from starlette.applications import Starlette
 
 from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
@@ -32,37 +32,39 @@ from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
 from keda_gpu_scaler.transport.replicas import Replicas
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.observing import Observing
     from keda_gpu_scaler.service.certificates import CertificateFiles
     from keda_gpu_scaler.transport.certificates import Server
 
 
-class Part(Protocol):
-    """A part of the process that runs until it is stopped."""
-
-    async def ended(self) -> BaseException | None:
-        """Wait until it has ended; return the error that ended it, if any."""
-
-
-async def supervise(stop: asyncio.Event, parts: Mapping[str, Part]) -> None:
-    """Wait for `stop`, or for a part that ends before it was asked to.
+async def supervise(stop: asyncio.Event, parts: Mapping[str, asyncio.Task[None]]) -> None:
+    """Wait for `stop`, or for a part of the process that ends before it was asked to.
 
     Raises:
         RuntimeError: a part ended unexpectedly; the message names it.
     """
     stopped = asyncio.create_task(stop.wait(), name="stop")
-    ended = {
-        asyncio.create_task(part.ended(), name=f"{name} ended"): name
-        for name, part in parts.items()
-    }
     try:
-        await asyncio.wait({stopped, *ended}, return_when=asyncio.FIRST_COMPLETED)
-        for task, name in ended.items():
+        await asyncio.wait({stopped, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
+        for name, task in parts.items():
             if task.done():
-                raise RuntimeError(f"{name} ended by surprise") from task.result()
+                cause = None if task.cancelled() else task.exception()
+                raise RuntimeError(f"{name} ended by surprise") from cause
     finally:
-        for waiting in (stopped, *ended):
-            waiting.cancel()
+        stopped.cancel()
+
+
+def _in_background(
+    stack: AsyncExitStack, work: Coroutine[None, None, None], name: str
+) -> asyncio.Task[None]:
+    """Begin a task that is cancelled with the stack."""
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.wait({task})
+
+    task = asyncio.create_task(work, name=name)
+    stack.push_async_callback(end)
+    return task
 
 
 class Listening(NamedTuple):
@@ -124,7 +126,6 @@ async def run(
             stack, settings, observe, alerts=alerts, is_observing=observed is not None
         )
         peers = Peers(replicas, alerts, observe)
-        stack.push_async_callback(peers.close)
         hook = None
         if webhook_token is not None:
             hook = web.Webhook(alerts, webhook_token, peers.broadcast, observe)
@@ -137,14 +138,26 @@ async def run(
             web.Shown(evaluations, history),
             allowed=settings.http_namespaces,
         )
-        http, http_port = await _start_http(stack, settings, pages, http_certificate)
-        await peers.start()
-        parts: dict[str, Part] = {"the HTTP server": http, "the exchange of alerts": peers}
+        http = web.HttpServer(
+            pages, *settings.http_address, http_certificate.current if http_certificate else None
+        )
+        with _named("KEDA_GPU_SCALER_HTTP_ADDRESS"):
+            http_port = await http.start()
+        stack.push_async_callback(http.stop)
+        await peers.exchange()
+        parts = {"the exchange of alerts": _in_background(stack, peers.run(), "alerts")}
+        if http.serving is not None:
+            parts["the HTTP server"] = http.serving
         if observed is None:
             grpc_port = await _start_grpc(stack, settings, evaluations, grpc_certificate, observe)
         else:
             grpc_port = 0
-            parts["observing"] = _start_observing(stack, settings, evaluations, observed, observe)
+            from keda_gpu_scaler import observing  # noqa: PLC0415 - it loads much that others need not
+
+            rounds = observing.Observing(
+                observed, access=settings.access, evaluations=evaluations, observe=observe
+            )
+            parts["observing"] = _in_background(stack, rounds.run(), "observe")
         ready.set()
         stack.callback(ready.clear)
         listening = Listening(grpc_port, http_port)
@@ -243,37 +256,13 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     return evaluations
 
 
-def _start_observing(
-    stack: AsyncExitStack,
-    settings: Settings,
-    evaluations: evaluator.Evaluator,
-    folder: Path,
-    observe: facts.Observer,
-) -> "Observing":
-    from keda_gpu_scaler import observing  # noqa: PLC0415 - it loads much that others need not
-
-    started = observing.Observing(
-        folder, access=settings.access, evaluations=evaluations, observe=observe
-    )
-    started.start()
-    stack.push_async_callback(started.close)
-    return started
-
-
-async def _start_http(
-    stack: AsyncExitStack,
-    settings: Settings,
-    pages: Starlette,
-    certificate: "CertificateFiles | None",
-) -> tuple[web.HttpServer, int]:
-    current = certificate.current if certificate else None
-    server = web.HttpServer(pages, *settings.http_address, current)
+@contextlib.contextmanager
+def _named(setting: str) -> Iterator[None]:
+    """Put the name of a setting before what is wrong with it."""
     try:
-        port = await server.start()
+        yield
     except errors.SettingsError as error:
-        raise errors.SettingsError(f"KEDA_GPU_SCALER_HTTP_ADDRESS: {error}") from error
-    stack.push_async_callback(server.stop)
-    return server, port
+        raise errors.SettingsError(f"{setting}: {error}") from error
 
 
 async def _start_grpc(
@@ -292,9 +281,7 @@ async def _start_grpc(
         connection_max_age_seconds=settings.connection_max_age_seconds,
         certificate=certificate,
     )
-    try:
+    with _named("KEDA_GPU_SCALER_GRPC_ADDRESS"):
         port = await server.start()
-    except errors.SettingsError as error:
-        raise errors.SettingsError(f"KEDA_GPU_SCALER_GRPC_ADDRESS: {error}") from error
     stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
     return port

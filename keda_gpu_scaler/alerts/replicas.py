@@ -91,31 +91,12 @@ class Peers:
         *,
         exchange_seconds: float = EXCHANGE_SECONDS,
     ) -> None:
-        """Take the replicas, which the caller closes; `start` asks them for the first time."""
+        """Take the replicas, which the caller closes; `exchange` asks them for the first time."""
         self._replicas, self._alerts, self._observe = replicas, alerts, observe
         self._exchange_seconds = exchange_seconds
         self._troubles: Mapping[str, str | None] = {}
         self._unsent: list[AlertRecord] = []
         self._sending = asyncio.Lock()
-        self._exchanges: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Ask all replicas once, within a time limit, and then again at each interval."""
-        await self._exchange()
-        self._exchanges = asyncio.create_task(self._exchange_repeatedly(), name="alerts")
-
-    async def ended(self) -> BaseException | None:
-        """Wait until the exchange has ended, and return the error that ended it, if any."""
-        if self._exchanges is None:
-            return None
-        await asyncio.wait({self._exchanges})
-        return None if self._exchanges.cancelled() else self._exchanges.exception()
-
-    async def close(self) -> None:
-        """Stop the exchange."""
-        if self._exchanges is not None:
-            self._exchanges.cancel()
-            await self.ended()
 
     async def broadcast(self, records: Sequence[AlertRecord]) -> None:
         """Tell all replicas what is known of these alerts; an unreachable one asks for it later.
@@ -129,13 +110,15 @@ class Peers:
             if batch and self._replicas.targets:
                 self._report(await self._replicas.ask(LONGEST_BYTES, written_records(batch)))
 
-    async def _exchange_repeatedly(self) -> None:
+    async def run(self) -> None:
+        """Ask all replicas at each interval, until this is cancelled."""
         while True:
             await asyncio.sleep(self._exchange_seconds)
             self._alerts.expire()
-            await self._exchange()
+            await self.exchange()
 
-    async def _exchange(self) -> None:
+    async def exchange(self) -> None:
+        """Ask all replicas once, within a time limit."""
         if not self._replicas.targets:
             return
         self._replicas.trust_anew()

@@ -25,12 +25,8 @@ def before_demand(
 ) -> Decision:
     """Return a decision after the signals that need no query: another workload, an alert.
 
-    Args:
-        decided: what the workload's own GPUs say.
-        name: the name of the other workload.
-        neighbour: the decision for it, with the same levels and windows; None: the trigger names
-            no other workload.
-        alert: the name of an alert that fires; None: no alert fires.
+    `decided` is what the workload's own GPUs say, and `neighbour` the decision for the workload
+    `name`, with the same levels and windows. `alert` is the name of one that fires.
     """
     if not decided.activated and neighbour is not None:
         if neighbour.activated:

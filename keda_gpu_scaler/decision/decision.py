@@ -259,12 +259,8 @@ def unknown(
 ) -> Decision:
     """Return the answer of `onUnknown` where there is no snapshot to decide from.
 
-    Args:
-        spec: the trigger.
-        why: what is not known, and why: a clause.
-        remembered: the last known state before; None: nothing is remembered.
-        hpa_has_stopped: the HPA asked about the workload before, and has not for a minute.
-        has_pods: what says that it has pods now, for when nothing is remembered; None: nothing.
+    `why` is a clause, and `remembered` the last known state. `has_pods` is what says that there are
+    pods now, for when nothing is remembered.
     """
     state = State.UNKNOWN
     decided = Decision(state=state, reason=why, value=None, active=None, remembered=remembered)

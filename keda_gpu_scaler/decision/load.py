@@ -277,14 +277,9 @@ def workload(
 ) -> Workload:
     """Return the workload's replicas with their loads.
 
-    Args:
-        spec: the trigger.
-        pods: as `pods_of` finds them.
-        at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
-        now: the time of the answer, for the age of samples.
-        give_up_seconds: how long a pod that disappeared with its exporter counts as missing while
-            others report, unless the cluster says that it exists; it does not come back when the
-            others end.
+    Silence is measured up to `at`, the snapshot's instant: a failed fetch adds none. A pod that
+    disappeared with its exporter counts as missing for `give_up_seconds` while others report,
+    unless the cluster says that it exists; it does not come back when the others end.
     """
     reported, ignored = reported_pods(spec, pods, at, now, give_up_seconds)
     groups: dict[str, list[Reported]] = defaultdict(list)

@@ -32,12 +32,6 @@ def recall(
     A stale memory of a workload without pods is no reason to call it inactive. It then counts as
     `measured`, which means active. That it was idle is no reason either, because load may return
     unseen: except where the HPA has stopped asking, which it does when KEDA takes the last replica.
-
-    Args:
-        memory: what was known last.
-        lost_at: since when the load is unknown.
-        step_seconds: how often the source has new samples.
-        hpa_has_stopped: the HPA asked about the workload before, and has not for a minute.
     """
     if memory is None:
         return None

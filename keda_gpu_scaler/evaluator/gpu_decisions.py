@@ -26,14 +26,8 @@ def decide_gpus(
 ) -> GpuDecision:
     """Return what the GPUs say, and remember it in case the load becomes unknown.
 
-    It is the last decision again, while all its inputs are the same.
-
-    Args:
-        tracked: the trigger, which keeps what is remembered.
-        reading: what is known of its snapshot.
-        give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
-        is_observing: no call of KEDA or the HPA tells that a workload exists: one that was never
-            seen is unknown.
+    It is the last decision again, while all its inputs are the same. With `is_observing` no call of
+    KEDA or the HPA tells that a workload exists: one that was never seen is unknown.
     """
     spec, snapshot = tracked.spec, reading.snapshot
     if tracked.gpu is not None and _still_holds(tracked.gpu, spec, reading):

@@ -67,7 +67,7 @@ def _read(path: Path, room: int) -> bytes:
 
 
 class Observing:
-    """Observes the triggers of a folder from `start` until `close`."""
+    """Observes the triggers of a folder."""
 
     def __init__(
         self,
@@ -78,36 +78,19 @@ class Observing:
         observe: facts.Observer,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Take the folder of ScaledObjects, and what decides them; the caller closes it."""
+        """Take the folder of ScaledObjects, and what decides them."""
         self._folder, self._access, self._evaluations = folder, access, evaluations
         self._observe, self._sleep = observe, sleep
         self._contents: Contents | None = None
         self._triggers: tuple[Observed, ...] = ()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to read and to evaluate."""
-        self._task = asyncio.create_task(self._run(), name="observe")
-
-    async def ended(self) -> BaseException | None:
-        """Wait until it has ended, and return the error that ended it, if any."""
-        if self._task is None:
-            return None
-        await asyncio.wait({self._task})
-        return None if self._task.cancelled() else self._task.exception()
-
-    async def close(self) -> None:
-        """Stop."""
-        if self._task is not None:
-            self._task.cancel()
-            await self.ended()
 
     async def round(self) -> None:
         """Read the files, and evaluate all of their triggers once."""
         await self._reread()
         await asyncio.gather(*map(self._evaluate, self._triggers))
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Read and evaluate at each step of the source, until this is cancelled."""
         while True:
             await self.round()
             await self._sleep(min(self._evaluations.step_seconds, LONGEST_PAUSE_SECONDS))

@@ -13,8 +13,6 @@ from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
 
-TRIGGERS_LIMIT = 1000
-"""Each is decided at every step: together about a third of a second of work."""
 VALUES_LIMIT = 50_000
 """Of one file: half a second of work."""
 _NOT_OURS = (
@@ -48,12 +46,7 @@ class Reading(NamedTuple):
 
 
 def read(texts: Mapping[str, str], access: Access) -> Reading:
-    """Return the triggers in some texts; one that is wrong hides no other.
-
-    Args:
-        texts: by the names of their files.
-        access: what ScaledObjects are allowed, by their namespace, as for KEDA's.
-    """
+    """Return the triggers in the texts of some files; one that is wrong hides no other."""
     manifests, problems = check.read(texts, Terms(namespace=""), VALUES_LIMIT)
     refused = [_refused(problem) for problem in problems]
     triggers: dict[Observed, None] = {}
@@ -70,13 +63,8 @@ def read(texts: Mapping[str, str], access: Access) -> Reading:
         for trigger in manifest.ours:
             spec, findings = check.parse(trigger, access)
             refused += map(_refused, findings)
-            if spec is None:
-                continue
-            if len(triggers) < TRIGGERS_LIMIT:
+            if spec is not None:
                 triggers[Observed(manifest.scaled_object, spec)] = None
-            else:
-                line, why = manifest.node.position.line, f"more than {TRIGGERS_LIMIT:,} triggers"
-                refused.append(Refused(manifest.file, line, why))
     return Reading(tuple(triggers), tuple(refused))
 
 

@@ -168,12 +168,8 @@ NAMES = tuple(PRESETS)
 def promql(preset: Preset, pods: PodSelector, model: str = "") -> str:
     """Return the PromQL for one number.
 
-    It has no row if none of the pods shows its part of it.
-
-    Args:
-        preset: what is added up.
-        pods: whose series are read: the workload's pods, or its router's.
-        model: the only model that counts; empty: every one.
+    It has no row if none of the pods shows its part of it. `pods` are the workload's, or its
+    router's. An empty `model` stands for every model.
     """
     matchers = f"{preset.model_label}={quoted(model)}" if model else ""
     totals = []

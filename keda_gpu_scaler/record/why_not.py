@@ -1,11 +1,11 @@
 """What would give another number of replicas: the nearest value, and the nearest threshold.
 
-Pure. The bounds are the HPA's arithmetic backwards, and each is tried with its rules
-(`autoscaling.rules`), so that it holds to a thousandth. What is not known gives no number: the
-answer is then what is missing. Zero, and the way back from it, are KEDA's part: there the answer is
-what each signal says.
+Pure. The bounds are found with the HPA's rules (`autoscaling.rules`) by bisection, to a thousandth.
+What is not known gives no number: the answer is then what is missing. Zero, and the way back from
+it, are KEDA's part: there the answer is what each signal says.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.record.record import Metric, Record, Says
-from keda_gpu_scaler.spec.demand import METRIC_NAME, is_countable
+from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE, is_countable
 from keda_gpu_scaler.trigger.rules import REACHABLE_PERCENT
 
 _INACTIVE = (
@@ -151,20 +151,12 @@ def _to_change(record: Record, wanted: int) -> list[Metric]:
 
 def _ways(record: Record, metric: Metric, wanted: int) -> Iterator[Way]:
     is_more = _desired(metric, metric.value, metric.target) < wanted
-    edge = _edge(metric, wanted, is_more=is_more)
-    if metric.metric_type == rules.MetricType.VALUE:
-        edge /= metric.replicas  # the HPA multiplies an average by them
-    value = _nearest(
-        edge * rules.milli(metric.target),
-        lambda value: _desired(metric, value, metric.target) == wanted,
-        is_upwards=is_more,
-    )
+    value = _bound(lambda value: _desired(metric, value, metric.target), wanted, is_more=is_more)
     if value is not None:
         yield _way(record, metric, None, value, is_least=is_more)
-    target = _nearest(
-        rules.milli(metric.value or 0.0) / edge,
-        lambda target: _desired(metric, metric.value, target) == wanted,
-        is_upwards=not is_more,
+    # The larger the target, the fewer replicas.
+    target = _bound(
+        lambda target: -_desired(metric, metric.value, target), -wanted, is_more=not is_more
     )
     is_demand = metric.name == METRIC_NAME
     is_refused = record.unit == "%" and not is_demand and (target or 0.0) > REACHABLE_PERCENT
@@ -192,24 +184,22 @@ def _way(record: Record, metric: Metric, key: str | None, bound: float, *, is_le
     )
 
 
-def _edge(metric: Metric, wanted: int, *, is_more: bool) -> float:
-    """Return the replicas' worth of load at which the HPA begins, or ends, to ask for so many."""
-    above, below = 1 + metric.tolerance, 1 - metric.tolerance
-    exact = wanted - 1 if is_more else wanted
-    if wanted == metric.replicas:  # the tolerance keeps what there is
-        return min(exact, below * wanted) if is_more else max(exact, above * wanted)
+def _bound(replicas: Callable[[float], int], wanted: int, *, is_more: bool) -> float | None:
+    """Return the least number that gives `wanted`, or the largest; None: no number does.
+
+    `replicas` never falls as the number grows, and the number is one of whole thousandths.
+    """
+
+    def by_thousandths(thousandths: int) -> int:
+        return replicas(thousandths / _MILLI)
+
+    numbers = range(1, _MILLI * int(TOO_LARGE))
     if is_more:
-        return max(exact, above * metric.replicas) if wanted > metric.replicas else exact
-    return min(exact, below * metric.replicas) if wanted < metric.replicas else exact
-
-
-def _nearest(
-    thousandths: float, is_enough: Callable[[float], bool], *, is_upwards: bool
-) -> float | None:
-    """Return the number next to a bound from which on something is so; None: it is not so there."""
-    near = range(int(thousandths) - 1, int(thousandths) + 3)
-    candidates = (milli / _MILLI for milli in (near if is_upwards else reversed(near)) if milli > 0)
-    return next((candidate for candidate in candidates if is_enough(candidate)), None)
+        index = bisect_left(numbers, wanted, key=by_thousandths)
+    else:
+        index = bisect_right(numbers, wanted, key=by_thousandths) - 1
+    is_found = 0 <= index < len(numbers) and by_thousandths(numbers[index]) == wanted
+    return numbers[index] / _MILLI if is_found else None
 
 
 def _desired(metric: Metric, value: float | None, target: float) -> int:

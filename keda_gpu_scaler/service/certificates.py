@@ -31,12 +31,7 @@ class CertificateFiles:
     ) -> None:
         """Read the files, or raise SettingsError if they hold no usable certificate.
 
-        Args:
-            server: the server that shows the certificate.
-            cert: PEM file with the certificate chain, the server's own certificate first.
-            key: PEM file with its key; None: the certificate's file holds it.
-            client_ca: PEM file with the CAs of clients; None: clients need no certificate.
-            observe: gets each certificate, and each reason why one cannot be used.
+        Without `key` the certificate's file holds it.
         """
         self._server, self._observe = server, observe
         self._paths = tuple(path for path in (cert, key or cert, client_ca) if path is not None)

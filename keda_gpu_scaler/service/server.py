@@ -93,16 +93,9 @@ class GrpcServer:
     ) -> None:
         """Put the service together; nothing listens before `start`.
 
-        Args:
-            evaluator: decides the load and the activity of triggers.
-            access: the sources, and the namespaces that may use them.
-            address: host:port to listen on; port 0 takes a free one.
-            observe: is told of every call of KEDA's contract that reached an RPC.
-            max_concurrent_rpcs: the limit of open calls of KEDA's contract, streams included: one
-                or two for each ScaledObject with an `external-push` trigger.
-            connection_max_age_seconds: after this a client is asked to connect again, and a
-                StreamIsActive ends with OK, so that new replicas get their share of both.
-            certificate: the server's certificate and the CAs of clients; None: no TLS.
+        `max_concurrent_rpcs` counts streams too: one or two for each ScaledObject with an
+        `external-push` trigger. After `connection_max_age_seconds` a client is asked to connect
+        again, and a StreamIsActive ends with OK, so that new replicas get their share of both.
         """
         self.draining = asyncio.Event()
         """Set when the server stops; streams end with it."""

@@ -23,12 +23,7 @@ def build_snapshot(
 ) -> Snapshot:
     """Return the snapshot that answers for all of `namespaces`.
 
-    Args:
-        reported_pods: the pods that exporters have shown, `observation` included.
-        pod_statuses: what the cluster says of pods.
-        observation: what was fetched.
-        namespaces: the namespaces that it was fetched for.
-        recorded: those of which the last hour is known.
+    `reported_pods` include `observation`. Of the namespaces in `recorded` the last hour is known.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
     for (namespace, name), pod in (

@@ -138,10 +138,6 @@ class NamespaceEvidence:
         Its own replica count can say so. So can the Kubernetes API's list of pods, for every kind
         of owner, if it lists none of them: a pod that is ending, or ended just now, is often about
         to be replaced. A list in kube-state-metrics may lack pods that were not scraped yet.
-
-        Args:
-            owner: the owner that has the workload's replica count.
-            last_listed: when one of its pods was listed for the last time.
         """
         lists_all = self.evidence_source is EvidenceSource.KUBERNETES and self.absence_known
         return owner in self.without_pods or (lists_all and last_listed < self.scraped_at)

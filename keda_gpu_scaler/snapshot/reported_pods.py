@@ -364,6 +364,9 @@ def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ..
     Samples from before the pod began belong to an earlier pod of the same name.
     """
     began = float("-inf") if first_seen is None else first_seen
+    if len(group) == 1:  # as a rule
+        only = _samples(group[0].gpu, group, began)
+        return () if only is None else (only,)
     by_gpu: dict[str, list[Series]] = defaultdict(list)
     for series in group:
         by_gpu[series.gpu].append(series)

@@ -95,11 +95,8 @@ class Client:
     ) -> None:
         """Prepare connections; `close` closes them.
 
-        Args:
-            timeout_seconds: limit of a request, from its start to the last byte of its answer.
-            max_response_bytes: limit of an answer, after decompression.
-            headers: headers of every request.
-            httpx_arguments: more arguments for httpx, which takes nothing from the environment.
+        `timeout_seconds` is from the start of a request to the last byte of its answer, and
+        `max_response_bytes` is after decompression. httpx takes nothing from the environment.
         """
         self._client = httpx.AsyncClient(
             headers={"User-Agent": USER_AGENT, **(headers or {})},
@@ -137,12 +134,8 @@ class Client:
     ) -> Answer:
         """Get `url`, or post a form or a text, which can be too long for a URL.
 
-        Args:
-            url: the whole URL.
-            body: what to post; None: get.
-            headers: additional headers.
-            server_name: the name that the server's certificate has to be for; None: the URL's.
-            limit_bytes: limit of this answer, below that of all.
+        The server's certificate has to be for `server_name`, or else for the URL's host.
+        `limit_bytes` is the limit of this answer, below that of all.
 
         Raises:
             errors.SourceError: there is no whole answer.

@@ -37,12 +37,7 @@ class Replicas:
     ) -> None:
         """Create the HTTP client; it connects with the first request.
 
-        Args:
-            targets: the addresses, as the operator wrote them; empty: there is only this replica.
-            token: returns the current token, or raises SettingsError; None: none is needed, since
-                there are no targets.
-            ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
-            look_up: finds the addresses of one name.
+        `targets` are the addresses as the operator wrote them; without any there is no token.
         """
         self.targets = targets
         self._resolver = resolver.Resolver(look_up)

@@ -69,7 +69,7 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self._bounds = bounds
         self._since: dict[tuple[H11Protocol, RequestResponseCycle | None], float] = {}
-        self._serving: asyncio.Task[None] | None = None
+        self.serving: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
         """Listen and serve; return the port, or raise SettingsError if it cannot listen."""
@@ -80,21 +80,15 @@ class HttpServer(uvicorn.Server):
             where = f"port {port} of {host or 'any address'}"
             reason = error.strerror or error
             raise errors.SettingsError(f"cannot listen on {where}: {reason}") from error
-        self._serving = asyncio.create_task(self.serve([listener]), name="http")
-        self._serving.add_done_callback(lambda _: listener.close())
+        self.serving = asyncio.create_task(self.serve([listener]), name="http")
+        self.serving.add_done_callback(lambda _: listener.close())
         return int(listener.getsockname()[1])
-
-    async def ended(self) -> BaseException | None:
-        """Wait until the server has ended; return the error that ended it, if any."""
-        if self._serving is None:
-            return None
-        await asyncio.wait({self._serving})
-        return None if self._serving.cancelled() else self._serving.exception()
 
     async def stop(self) -> None:
         """Take no more connections and finish the answers in progress."""
         self.should_exit = True
-        await self.ended()
+        if self.serving is not None:
+            await asyncio.wait({self.serving})
 
     async def on_tick(self, counter: int) -> bool:
         """Cut connections that wait too long, and those that are too many.

@@ -61,10 +61,8 @@ class Reader:
     def read(self, key: str, parser: Callable[[str], T], instead: T) -> T:
         """Return the parsed value of a key, or of its default.
 
-        Args:
-            key: a known key.
-            parser: raises ValueError with what it expected.
-            instead: the answer if there is no value or a wrong one, so that reading can go on.
+        `parser` raises ValueError with what it expected. `instead` stands for no value and for a
+        wrong one, so that reading can go on.
         """
         text = KEYS[key].default
         if key in self._written:

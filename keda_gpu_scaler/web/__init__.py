@@ -43,16 +43,9 @@ def create_app(  # noqa: PLR0913 - the composition root's values
 ) -> Starlette:
     """Return the HTTP application.
 
-    Args:
-        registry: the metrics to show.
-        is_ready: whether this process takes calls now.
-        hook: the webhook; None: there is none.
-        token: returns the current token, or raises SettingsError. It is for everything but health,
-            which the kubelet requests without one, and the webhook, which has its own. None: every
-            client that reaches the port may read.
-        shown: what people are shown of triggers; None: nothing.
-        allowed: returns the namespaces that another token shows, which shows nothing else; none:
-            it is no token. It goes with `token` and `shown`.
+    `token` is for everything but health, which the kubelet requests without one, and the webhook,
+    which has its own; None: every client that reaches the port may read. `allowed` returns the
+    namespaces that another token shows, which shows nothing else.
     """
     open_routes = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
     guarded: Sequence[BaseRoute] = pages.metrics(registry)

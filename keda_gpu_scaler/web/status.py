@@ -72,7 +72,7 @@ def routes(shown: Shown) -> list[Route | Mount]:
         """Render in a thread: a page of a thousand rows takes tens of milliseconds."""
         common = {
             "root": f"{request.scope['root_path']}/",  # behind a proxy that puts a path before it
-            "refresh_seconds": shown.decisions.step_seconds,
+            "refresh_seconds": shown.evaluator.step_seconds,
             "made_at": shown.clock(),
         }
 

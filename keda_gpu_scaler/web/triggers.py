@@ -6,9 +6,9 @@ shown with everything that its decision was made of.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.history import History
@@ -31,38 +32,24 @@ UNKNOWN = (
 )
 
 
-class Decisions(Protocol):
-    """Knows which triggers KEDA asks about, and what is decided of them."""
-
-    @property
-    def step_seconds(self) -> float:
-        """How often there can be something new."""
-
-    def summaries(self, namespace: str | None, /) -> Iterable[Summary]:
-        """Yield the recent answers of one namespace or of all, sorted by ScaledObject."""
-
-    async def records(self, scaled_object: ScaledObject, /) -> Sequence[Record]:
-        """Decide each trigger of a ScaledObject within a few seconds; that is no call about it."""
-
-
 class Shown(NamedTuple):
     """What people are shown of triggers."""
 
-    decisions: Decisions
+    evaluator: Evaluator
     history: History
     clock: Callable[[], float] = time.time
     """Returns Unix seconds, as for the history."""
 
     async def summaries(self, namespace: str | None) -> AsyncIterator[Summary]:
         """Yield the recent answers; calls are answered in between, as there may be thousands."""
-        for count, summary in enumerate(self.decisions.summaries(namespace)):
+        for count, summary in enumerate(self.evaluator.summaries(namespace)):
             if count % SLICE == 0:
                 await asyncio.sleep(0)
             yield summary
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return the records of a ScaledObject's triggers, with a refusal among the warnings."""
-        records = await self.decisions.records(scaled_object)
+        records = await self.evaluator.records(scaled_object)
         refusal = self.history.refusal(scaled_object)
         if refusal is None:
             return [*records]

@@ -9,10 +9,8 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertUpdate
-from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.transport import resolver
-from keda_gpu_scaler.transport.replicas import Replicas
 from tests.support import http_replies as web
 from tests.support.alert_messages import BERT, alert, group, of_dashboard
 from tests.support.processes import free_port, until
@@ -172,13 +170,6 @@ async def test_every_address_of_a_name_is_a_replica() -> None:
         assert replica.asked is not None
         assert sum(replica.asked) == len(addresses)
         assert replica.asked[0] >= 1  # it listens on 127.0.0.1
-
-
-async def test_what_never_started_ends_at_once() -> None:
-    replica = Replica()
-    never = Peers(Replicas((), replica.secret), replica.alerts)
-    assert await never.ended() is None
-    await never.close()
 
 
 async def test_another_token_is_said_by_its_name() -> None:

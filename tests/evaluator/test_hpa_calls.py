@@ -1,6 +1,6 @@
 """Claims about what the calls about one trigger say of its replicas."""
 
-from keda_gpu_scaler.evaluator.hpa_calls import HpaCalls
+from keda_gpu_scaler.evaluator.tracked_trigger import HpaCalls
 
 
 def _called(*calls: tuple[float, bool]) -> HpaCalls:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.observing.manifests import TRIGGERS_LIMIT, Reading, read
+from keda_gpu_scaler.observing.manifests import Reading, read
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.triggers import access
 
@@ -98,14 +98,6 @@ def test_what_cannot_be_observed_is_refused_where_it_is(text: str, line: int, wh
     (found,) = refused(text)
     assert why in found[1]
     assert found[0] == line or not why.startswith("metadata")
-
-
-@pytest.mark.slow
-def test_triggers_are_bounded() -> None:
-    texts = [written(f"bert-{number}") for number in range(TRIGGERS_LIMIT + 2)]
-    found = read({"all.yaml": "---\n".join(texts)}, access())
-    assert len(found.triggers) == TRIGGERS_LIMIT
-    assert [one.why for one in found.refused] == ["more than 1,000 triggers"] * 2
 
 
 def test_values_are_bounded() -> None:

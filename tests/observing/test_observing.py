@@ -64,7 +64,6 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     bench = Bench(ScriptedSource(World(PODS), clock, numbers={"sum(waiting)": 7.0}), clock)
     made = Stage(bench, tmp_path)
     yield made
-    await made.observing.close()
     await bench.evaluator.close()
 
 
@@ -106,15 +105,14 @@ async def test_files_are_read_again_when_they_change_and_say_what_is_wrong(stage
     ]
 
 
-async def test_it_goes_on_at_the_step_of_the_source_until_it_is_closed(stage: Stage) -> None:
-    assert await stage.observing.ended() is None
+async def test_it_goes_on_at_the_step_of_the_source(stage: Stage) -> None:
     stage.write("bert")
-    stage.observing.start()
+    rounds = asyncio.create_task(stage.observing.run())
     await stage.slept.wait()
     assert stage.pauses == [15]
     assert stage.shown() == [("ml/bert", 450, 7)]
-    await stage.observing.close()
-    assert await stage.observing.ended() is None
+    rounds.cancel()
+    await asyncio.wait({rounds})
 
 
 def test_a_mounted_config_map_is_read_through_its_links(tmp_path: Path) -> None:

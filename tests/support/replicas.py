@@ -1,5 +1,6 @@
 """Replicas of the scaler's webhook: each a real server, an alert store and a client of others."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -94,7 +95,6 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
                 replica.facts.append,
                 exchange_seconds=replica.exchange_seconds,
             )
-            stack.push_async_callback(peers.close)
             hook = web.Webhook(
                 replica.alerts, replica.secret, peers.broadcast, replica.facts.append
             )
@@ -102,5 +102,8 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
             server = web.HttpServer(app, "127.0.0.1", replica.port, replica.certificate)
             await server.start()
             stack.push_async_callback(server.stop)
-            await peers.start()
+            await peers.exchange()
+            again = asyncio.create_task(peers.run())
+            stack.push_async_callback(asyncio.wait, {again})
+            stack.callback(again.cancel)
         yield

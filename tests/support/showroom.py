@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import trigger, web
 from keda_gpu_scaler.decision import activation, recommendation
 from keda_gpu_scaler.decision.decision import Context, State, decide
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record, Summary
@@ -323,7 +324,7 @@ def room(workloads: Sequence[Shown], minutes: float = 0.0) -> web.Shown:
                 )
             )
         clock.now += POLL
-    return web.Shown(Room(workloads), history, clock=lambda: END)
+    return web.Shown(cast("Evaluator", Room(workloads)), history, clock=lambda: END)
 
 
 class Address(NamedTuple):

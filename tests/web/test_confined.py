@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ import pytest_asyncio
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings.tokens import OfNamespaces
 from keda_gpu_scaler.telemetry.history import History
 from tests.support.clocks import Clock
@@ -33,7 +35,7 @@ async def client(tmp_path: Path, clock: Clock) -> AsyncIterator[httpx.AsyncClien
         CollectorRegistry(),
         lambda: True,
         token=lambda: MAIN,
-        shown=web.Shown(Known(NAMES), History(lambda: NOW)),
+        shown=web.Shown(cast("Evaluator", Known(NAMES)), History(lambda: NOW)),
         allowed=OfNamespaces(tmp_path, clock).allowed,
     )
     server = web.HttpServer(app, "127.0.0.1", 0)

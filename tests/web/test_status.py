@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
+from typing import cast
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.record.build import Answered, record, summary
 from keda_gpu_scaler.record.record import PodCount, Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -250,7 +252,7 @@ class Slow(Known):
 
 async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
     slow = Slow(NAMES)
-    shown = web.Shown(slow, noted(), clock=lambda: NOW)
+    shown = web.Shown(cast("Evaluator", slow), noted(), clock=lambda: NOW)
     app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://scaler") as client:

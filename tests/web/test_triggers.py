@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import cast
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Context, decide
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.record.build import Answered, record, summary
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -72,7 +74,9 @@ async def serving(
         CollectorRegistry(),
         lambda: True,
         shown=web.Shown(
-            Known(names, summaries, records), changes or History(lambda: NOW), clock=lambda: NOW
+            cast("Evaluator", Known(names, summaries, records)),
+            changes or History(lambda: NOW),
+            clock=lambda: NOW,
         ),
         token=None if token is None else lambda: token,
     )
@@ -192,7 +196,7 @@ async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning
     history = History(lambda: NOW)
     for scaled_object in (BERT, ScaledObject("ml", "other")):
         history(facts.TriggerRefused(scaled_object, "treshold: unknown key"))
-    shown = web.Shown(Known(NAMES), history)
+    shown = web.Shown(cast("Evaluator", Known(NAMES)), history)
     app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
     server = web.HttpServer(app, "127.0.0.1", 0)
     async with (

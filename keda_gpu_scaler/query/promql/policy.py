@@ -56,11 +56,8 @@ class Policy(StrEnum):
 def own(text: str, policy: Policy, namespace: str, values: Values | None = None) -> OwnQuery:
     """Return a query for elements that name their pods, as it is sent.
 
-    Args:
-        text: what the user wrote: an expression for an instant vector.
-        policy: what the operator has decided.
-        namespace: the namespace of the measured pods, the only one that `namespaced` lets it read.
-        values: what is filled in for placeholders; None: there are none.
+    `text` is an expression for an instant vector. `namespace` is that of the measured pods, the
+    only one that the policy `namespaced` lets it read. `values` are filled in for placeholders.
 
     Raises:
         ValueError: it cannot or may not be sent; the words follow "expected".
