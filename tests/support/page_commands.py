@@ -1,10 +1,10 @@
 """The commands on pages that readers follow: which a test types, and which it cannot, and why not.
 
-A block `sh` of a page is a step (`tests/support/guides.py`). Steps of the pages that scenarios
-follow are typed on a real cluster. Of the other pages a step is typed by
-`tests/repository/test_docs_typed.py`, unless
+A block `sh` of a page is a step (`tests/support/guides.py`). A scenario types those of the quick
+start on a real cluster. Of the other pages `tests/repository/test_docs_typed.py` types a step,
+unless
 
-- a scenario types the same words on its page, or
+- a page for readers with a cluster has the same words, or
 - the page remarks `<!-- not run: reason -->` about it.
 
     python -m tests.support.page_commands  # prints how many there are of each kind
@@ -18,8 +18,8 @@ from functools import cached_property
 
 from tests.support import guides
 
-FOLLOWED = (*guides.TRANSLATED, "troubleshooting")
-"""Pages that scenarios in tests/e2e follow from the first command to the last."""
+GUIDES = (*guides.TRANSLATED, "troubleshooting")
+"""Pages for readers with a cluster. A scenario in tests/e2e follows the first one to its end."""
 PAGES = (
     "install",
     "how-it-works",
@@ -74,22 +74,25 @@ def commands(*pages: str) -> Iterator[Command]:
             yield Command(page, number, step)
 
 
-def is_followed(command: Command) -> bool:
-    """Tell whether a scenario types the same words."""
-    followed = {one.step.commands for one in commands(*FOLLOWED) if one.reason is None}
-    return command.step.commands in followed
+def is_in_a_guide(command: Command) -> bool:
+    """Tell whether a page for readers with a cluster has the same words."""
+    words = {one.step.commands for one in commands(*GUIDES) if one.reason is None}
+    return command.step.commands in words
 
 
 def typed() -> list[Command]:
     """Return the commands that are typed without a cluster."""
-    return [one for one in commands(*PAGES) if one.reason is None and not is_followed(one)]
+    return [one for one in commands(*PAGES) if one.reason is None and not is_in_a_guide(one)]
 
 
 def counted() -> str:
     """Return how many steps tests type, and how many not, with the reasons."""
-    every = list(commands(*FOLLOWED, *PAGES))
+    every = list(commands(*GUIDES, *PAGES))
     left_out = [one for one in every if one.reason is not None]
-    count = f"{len(every) - len(left_out)} typed by tests, {len(left_out)} not run"
+    scenario = [one for one in commands(GUIDES[0]) if one.reason is None]
+    by_tests = len(scenario) + len(typed())
+    in_clusters = len(every) - len(left_out) - by_tests
+    count = f"{by_tests} typed by tests, {in_clusters} for a cluster, {len(left_out)} not run"
     reasons = [f"  docs/{one.page}.md: {one.reason}" for one in left_out]
     return "\n".join([f"Commands on pages to follow: {count}", *reasons])
 
