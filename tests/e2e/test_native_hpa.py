@@ -3,36 +3,37 @@
 KEDA's adapter answers for a paused ScaledObject as well: then the HPA alone scales.
 """
 
-import dataclasses
-
 import pytest
-from lightkube.models.autoscaling_v2 import HorizontalPodAutoscalerSpec
-from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
 from tests.e2e import generation, router
 from tests.e2e.lab import Lab
+from tests.e2e.manifests import Manifest
 from tests.e2e.relay import Door
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, the_hpa_has_a_number
 
 
-async def handed_over(lab: Lab, workload: str) -> HorizontalPodAutoscalerSpec:
-    """Pause a ScaledObject, and return what the HPA was that KEDA then deletes."""
+async def handed_over(lab: Lab, workload: str) -> Manifest:
+    """Pause a ScaledObject, and return the spec of the HPA that KEDA then deletes."""
     await the_hpa_has_a_number(lab, workload)
     hpa = await lab.client.get(HorizontalPodAutoscaler, f"keda-hpa-{workload}", namespace=lab.name)
     await lab.annotate(workload, paused="true")
     await lab.shows(workload, "hpa uid", "None")
-    assert hpa.spec is not None
-    return hpa.spec
+    return dict(hpa.to_dict()["spec"])
 
 
-async def scale_natively(lab: Lab, workload: str, spec: HorizontalPodAutoscalerSpec) -> None:
+async def scale_natively(lab: Lab, workload: str, spec: Manifest) -> None:
     """Create an HPA like this one that may go to zero by itself."""
     lab.timeline.note(f"an HPA of its own for {workload}")
-    target = dataclasses.replace(spec.scaleTargetRef, name=workload)
-    here = dataclasses.replace(spec, scaleTargetRef=target, minReplicas=0)
-    metadata = ObjectMeta(name=workload, namespace=lab.name)
-    await lab.client.create(HorizontalPodAutoscaler(metadata=metadata, spec=here))
+    target = spec["scaleTargetRef"] | {"name": workload}
+    await lab.apply(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": workload, "namespace": lab.name},
+            "spec": spec | {"minReplicas": 0, "scaleTargetRef": target},
+        }
+    )
 
 
 @pytest.mark.generations
@@ -46,7 +47,7 @@ async def test_an_hpa_that_goes_to_zero_by_itself_is_woken_by_a_demand_and_by_no
     await lab.deploy("rest")
     await lab.autoscale("bert", lab.gpu("bert", **demand))
     spec = await handed_over(lab, "bert")
-    assert len(spec.metrics or []) == 2
+    assert len(spec["metrics"]) == 2
     for workload in ("bert", "rest"):
         await scale_natively(lab, workload, spec)
     await lab.stays("bert", 2, for_seconds=LONGER_THAN_THE_COOLDOWN)
