@@ -26,7 +26,7 @@ from benchmarks.__main__ import WIDTH, show
 from benchmarks.comparison import Measured
 from benchmarks.results import About
 from benchmarks.waking import Sleeper, Woken
-from tests.e2e import keda, manifests
+from tests.e2e import manifests
 from tests.e2e.cluster import Cluster
 from tests.e2e.programs import CLUSTER
 from tests.e2e.resources import ScaledObject
@@ -101,7 +101,7 @@ async def measure(kubeconfig: Path, directory: Path, moments: Sequence[float]) -
 def _cluster(directory: Path) -> Iterator[Cluster]:
     data = directory / "cluster"
     data.mkdir()
-    cluster = Cluster.create(data, keda.current())
+    cluster = Cluster.create(data)
     cluster.start()
     try:
         yield cluster

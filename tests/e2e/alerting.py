@@ -1,54 +1,67 @@
-"""A scaler with a webhook, and alerts about its workloads."""
+"""A scaler with a webhook, and a real Alertmanager that notifies it of alerts."""
 
-import grpc
+import contextlib
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.e2e import alertmanager, router
-from tests.e2e.alertmanager import Alertmanager, Rule
+from tests.e2e import router
 from tests.e2e.lab import Lab
-from tests.e2e.manifests import Manifest
-from tests.e2e.product import Scaler
+from tests.e2e.programs import Program
+from tests.support import programs
+from tests.support.processes import free_port
 
+READY_WITHIN_SECONDS = 30.0
 TOKEN = "of-the-webhook"  # noqa: S105 - of a scaler on loopback that lives for minutes
 REQUESTS = "requests"
 """Load offered under this name raises alerts; no workload has the name."""
+_ROUTE = {
+    "receiver": "webhook",
+    # As documented: alerts about one workload wait for none about another.
+    "group_by": ["namespace", "scaled_object"],
+    "group_wait": "0s",
+    # How long each further message waits, such as that an alert has ended.
+    "group_interval": "1s",
+    "repeat_interval": "1h",
+}
 
 
-async def open_webhook(lab: Lab, **settings: str) -> None:
-    """Give the lab's scaler a webhook."""
-    await lab.scaler.restart(WEBHOOK_TOKEN=TOKEN, **settings)
+def url(lab: Lab) -> str:
+    """Return the address to which alerts are sent."""
+    return f"http://{lab.scaler.http_address}/webhook"
 
 
-def url(scaler: Scaler) -> str:
-    """Return the address to which a scaler's alerts are sent."""
-    return f"http://{scaler.http_address}/webhook"
+def _about(lab: Lab, workload: str) -> Mapping[str, Any]:
+    """Return a rule that raises an alert about a workload while there are requests."""
+    expression = f"{router.offered(lab.name, REQUESTS)} > 0"
+    return {"alert": "Wanted", "expr": expression, "labels": {"scaled_object": workload}}
 
 
-def on_requests(lab: Lab, name: str, **labels: str) -> Rule:
-    """Return a rule that raises an alert while there are requests."""
-    return alertmanager.rule(name, f"{router.offered(lab.name, REQUESTS)} > 0", **labels)
-
-
-def about(workload: str) -> dict[str, str]:
-    """Return the labels by which an alert about the lab is about a workload there."""
-    return {"scaled_object": workload}
-
-
-async def judge(lab: Lab, told: Alertmanager, *rules: Rule) -> None:
-    """Have Prometheus evaluate only these rules, and send the alerts."""
-    lab.prometheus.sections = told.sections(rules)
-    await lab.prometheus.reload(lab.prometheus.scrape_configs)
-
-
-async def is_active(lab: Lab, scaler: Scaler, workload: str, trigger: Manifest) -> bool | None:
-    """Ask one scaler directly what KEDA asks at the trigger's address; None: an error."""
-    reference = pb.ScaledObjectRef(
-        namespace=lab.name, name=workload, scalerMetadata=trigger["metadata"]
-    )
-    async with grpc.aio.insecure_channel(scaler.address) as channel:
-        try:
-            answer = await externalscaler_pb2_grpc.ExternalScalerStub(channel).IsActive(reference)
-        except grpc.RpcError:
-            return None
-    return bool(answer.result)
+@contextlib.asynccontextmanager
+async def alertmanager(lab: Lab, *workloads: str) -> AsyncIterator[None]:
+    """Tell the webhook of a lab's scaler of alerts about these workloads, until the block ends."""
+    port, folder = free_port(), lab.directory
+    config = folder / "alertmanager.yml"
+    hook = {"url": url(lab), "http_config": {"authorization": {"credentials": TOKEN}}}
+    receivers = [{"name": "webhook", "webhook_configs": [hook]}]
+    config.write_text(json.dumps({"route": _ROUTE, "receivers": receivers}))
+    command = [
+        programs.path("alertmanager"),
+        f"--config.file={config}",
+        f"--storage.path={folder / 'alertmanager'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        # No address: it has no peers to gossip with.
+        "--cluster.listen-address=",
+    ]
+    program = Program("alertmanager", command, folder / "alertmanager.log")
+    rules = [_about(lab, workload) for workload in workloads]
+    file = folder / "rules.yml"
+    file.write_text(json.dumps({"groups": [{"name": "alerts", "rules": rules}]}))
+    managers = {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}]}
+    lab.prometheus.sections = {"rule_files": [str(file)], "alerting": managers}
+    try:
+        await program.start_serving(f"http://127.0.0.1:{port}/-/ready", READY_WITHIN_SECONDS)
+        await lab.prometheus.reload(lab.prometheus.scrape_configs)
+        yield
+    finally:
+        program.stop()

@@ -15,6 +15,7 @@ import contextlib
 import json
 import re
 import ssl
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,11 +28,8 @@ from lightkube.resources.apiregistration_v1 import APIService
 
 from tests.e2e.certificates import Certificates
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.control_plane import Ports as ControlPlanePorts
-from tests.e2e.keda import Keda, Release
-from tests.e2e.keda import Ports as KedaPorts
-from tests.e2e.pods import Pods
-from tests.e2e.programs import Program
+from tests.e2e.keda import Keda, resource_definitions
+from tests.e2e.programs import ROOT, Program
 from tests.support.processes import free_port
 
 READY_WITHIN_SECONDS = 90.0
@@ -47,25 +45,19 @@ class Cluster:
     directory: Path
     keda: Keda
     _plane: ControlPlane
-    pods: Pods | None = None
-    """What runs pods here, if anything does."""
+    network_port: int | None = None
+    """Of the proxy that leads to Services, where pods of our image run."""
     programs: dict[str, Program] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, directory: Path, release: Release, *, runs_pods: bool = False) -> "Cluster":
+    def create(cls, directory: Path, *, runs_pods: bool = False) -> "Cluster":
         """Plan a cluster with its data and logs in a directory that exists."""
-        certificates = Certificates(directory / "certificates")
-        ports = ControlPlanePorts(*(free_port() for _ in range(4)))
-        plane = ControlPlane(directory, certificates, ports)
-        keda_ports = KedaPorts(*(free_port() for _ in range(8)))
-        pods = (
-            Pods(directory / "pods", plane.kubeconfig, certificates, free_port(), free_port())
-            if runs_pods
-            else None
-        )
-        proxy = pods.network_url if pods else None
-        keda = Keda(release, keda_ports, certificates, plane.kubeconfig, proxy)
-        return cls(directory, keda, plane, pods)
+        certificates = Certificates.write(directory / "certificates")
+        plane = ControlPlane(directory, certificates)
+        network_port = free_port() if runs_pods else None
+        proxy = f"http://127.0.0.1:{network_port}" if network_port else None
+        keda = Keda(certificates, plane.kubeconfig, proxy)
+        return cls(directory, keda, plane, network_port)
 
     @property
     def kubeconfig(self) -> Path:
@@ -98,7 +90,6 @@ class Cluster:
         return "\n".join(f"--- {each.name}\n{each.tail()}" for each in self.programs.values())
 
     def _start_control_plane(self) -> None:
-        self._plane.certificates.write()
         self._write_access()
         self._run("etcd", self._plane.etcd())
         self._run("kube-apiserver", self._plane.api_server())
@@ -106,12 +97,13 @@ class Cluster:
         self._run("kube-controller-manager", self._plane.controller_manager())
         self._run("kube-scheduler", self._plane.scheduler())
         self._run("kwok", self._plane.kwok())
-        if self.pods:
-            self._run("network", self.pods.network(), self.pods.environment())
-            self._run("kubelet", self.pods.kubelet(), self.pods.environment())
+        if self.network_port:
+            told = map(str, (self.directory, self.network_port, free_port()))
+            words = [sys.executable, "-m", "tests.e2e.kubelet", *told]
+            self._run("kubelet", words, {"PYTHONPATH": str(ROOT)})
 
     def _start_keda(self) -> None:
-        self._apply(self.keda.release.resource_definitions.read_text())
+        self._apply(resource_definitions())
         self._until(self._keda_is_defined, "KEDA's resources are served")
         self._apply(json.dumps({"kind": "List", "items": self.keda.objects()}))
         self._run("keda-operator", self.keda.operator(), self.keda.environment())
@@ -148,7 +140,7 @@ class Cluster:
         return '"kind":"ScaledObject"' in self._get("/apis", accept=accept).text
 
     def _get(self, path: str, **headers: str) -> httpx2.Response:
-        url = f"https://127.0.0.1:{self._plane.ports.api}{path}"
+        url = f"https://127.0.0.1:{self._plane.api_port}{path}"
         trust = ssl.create_default_context(cafile=self._plane.certificates.authority)
         identified = {"Authorization": f"Bearer {_TOKEN}"} | headers
         return httpx2.get(url, headers=identified, verify=trust, trust_env=False)
@@ -165,20 +157,15 @@ class Cluster:
                 client.apply(manifest, force=True)
 
     def _bootstrap(self) -> contextlib.closing[lightkube.Client]:
-        configuration = self._configuration()
-        return contextlib.closing(
-            lightkube.Client(configuration, field_manager="e2e", trust_env=False)
-        )
-
-    def _configuration(self) -> lightkube.KubeConfig:
-        return lightkube.KubeConfig.from_file(self.kubeconfig)
+        known = lightkube.KubeConfig.from_file(self.kubeconfig)
+        return contextlib.closing(lightkube.Client(known, field_manager="e2e", trust_env=False))
 
     def _write_access(self) -> None:
         """Write the accepted tokens for the API server, and the kubeconfig for its clients."""
         tokens = self.directory / "tokens.csv"
         tokens.write_text(f'{_TOKEN},e2e,e2e,"system:masters"\n')
         server = {
-            "server": f"https://127.0.0.1:{self._plane.ports.api}",
+            "server": f"https://127.0.0.1:{self._plane.api_port}",
             "certificate-authority-data": self._plane.certificates.authority_base64(),
         }
         self.kubeconfig.write_text(

@@ -17,8 +17,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import keda, ran
-from tests.e2e.alertmanager import Alertmanager
+from tests.e2e import ran
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
@@ -34,7 +33,6 @@ _KUBECONFIG = "e2e_kubeconfig"
 _KEDA_METRICS = "e2e_keda_metrics"
 _serial = itertools.count()
 _FIXTURES: Mapping[str, Iterable[str]] = {
-    "alertmanager": ("alertmanager",),
     "defined": ("kubectl", "cert-manager-crds.yaml", "prometheus-operator-crds.yaml"),
     "helm": ("helm",),
     "shell": ("helm", "kubectl", "grpcurl"),
@@ -63,7 +61,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return
     programs.build(CLUSTER)
     directory = Path(tempfile.mkdtemp(prefix="keda-gpu-scaler-e2e-"))
-    cluster = Cluster.create(directory, keda.current())
+    cluster = Cluster.create(directory)
     cluster.start()
     session.config.stash[_CLUSTER] = cluster
     session.config.stash[_VERSIONS] = cluster.versions()
@@ -101,18 +99,16 @@ def pytest_terminal_summary(
     cluster = config.stash.get(_CLUSTER, None)
     if cluster is None:
         return
-    counts = {
-        kind: len(terminalreporter.getreports(kind))
-        for kind in ("passed", "failed", "error", "skipped")
-    }
+    kinds = "passed", "failed", "error", "skipped"
+    passed, failed, wrong, skipped = (len(terminalreporter.getreports(kind)) for kind in kinds)
     running, kubernetes = config.stash[_VERSIONS]
     found = ran.Ran(
         keda=running,
         kubernetes=kubernetes,
         mark=config.option.markexpr,
-        passed=counts["passed"],
-        failed=counts["failed"] + counts["error"],
-        skipped=counts["skipped"],
+        passed=passed,
+        failed=failed + wrong,
+        skipped=skipped,
     )
     terminalreporter.write_line(str(found))
     if config.option.ran and exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
@@ -144,7 +140,7 @@ def lab_name(request: pytest.FixtureRequest, worker_id: str) -> str:
 async def lab(
     request: pytest.FixtureRequest, kubeconfig: Path, lab_name: str, tmp_path: Path
 ) -> AsyncIterator[Lab]:
-    """A lab in the cluster of this run; `evidences.each` opens one with each evidence."""
+    """A lab in the cluster of this run, with the evidence that a parameter names."""
     evidence = getattr(request, "param", EvidenceSource.KUBE_STATE_METRICS)
     async with open_lab(lab_name, kubeconfig, tmp_path, evidence) as opened:
         yield opened
@@ -163,19 +159,16 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     Each worker that uses it has one; tests that share one belong to the same xdist_group, and
     leave nothing behind.
     """
-    cluster = Cluster.create(tmp_path_factory.mktemp("live"), keda.current(), runs_pods=True)
+    cluster = Cluster.create(tmp_path_factory.mktemp("live"), runs_pods=True)
     cluster.start()
     yield cluster
     cluster.stop()
 
 
-@pytest_asyncio.fixture
-async def shell(live: Cluster, tmp_path: Path) -> AsyncIterator[Shell]:
+@pytest.fixture
+def shell(live: Cluster, tmp_path: Path) -> Shell:
     """A terminal on that cluster."""
-    home = tmp_path / "home"
-    home.mkdir()
-    async with open_shell(live, home) as opened:
-        yield opened
+    return open_shell(live, tmp_path / "home")
 
 
 @pytest_asyncio.fixture
@@ -183,14 +176,3 @@ async def recorder() -> AsyncIterator[Recorder]:
     """A scaler that writes down what KEDA asks, for tests of KEDA itself."""
     async with recording() as opened:
         yield opened
-
-
-@pytest_asyncio.fixture
-async def alertmanager(tmp_path: Path) -> AsyncIterator[Alertmanager]:
-    """A running Alertmanager without alerts and without receivers."""
-    started = Alertmanager(tmp_path)
-    try:
-        await started.start()
-        yield started
-    finally:
-        started.stop()

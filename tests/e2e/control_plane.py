@@ -4,20 +4,20 @@ Only what differs from the defaults is said, and why. Sources: the `--help` of e
 version that tests/e2e/tools pins.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.e2e import generation
 from tests.e2e.certificates import Certificates
-from tests.e2e.kubelet.nodes import LABEL as PROCESSES
+from tests.e2e.kubelet import LABEL as PROCESSES
 from tests.support import programs
+from tests.support.processes import free_port
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""
 CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",
-    "replicationcontroller-controller",
     "statefulset-controller",
     "horizontal-pod-autoscaler-controller",
     "garbage-collector-controller",
@@ -26,18 +26,7 @@ CONTROLLERS = (
     "endpointslice-controller",
     "disruption-controller",
     "serviceaccount-controller",
-    "resourceclaim-controller",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """Where the control plane listens, on 127.0.0.1."""
-
-    etcd: int
-    etcd_peer: int
-    api: int
-    kwok: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +35,8 @@ class ControlPlane:
 
     directory: Path
     certificates: Certificates
-    ports: Ports
+    api_port: int = field(default_factory=free_port)
+    _etcd_port: int = field(default_factory=free_port)
 
     @property
     def kubeconfig(self) -> Path:
@@ -55,8 +45,8 @@ class ControlPlane:
 
     def etcd(self) -> list[str]:
         """Keep the cluster's state; it does not have to survive a power cut."""
-        client = f"http://127.0.0.1:{self.ports.etcd}"
-        peer = f"http://127.0.0.1:{self.ports.etcd_peer}"
+        client = f"http://127.0.0.1:{self._etcd_port}"
+        peer = f"http://127.0.0.1:{free_port()}"
         return [
             programs.path("etcd"),
             f"--data-dir={self.directory / 'etcd'}",
@@ -74,9 +64,9 @@ class ControlPlane:
         trust = self.certificates
         return [
             programs.path(generation.kubernetes()["kube-apiserver"]),
-            f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             "--bind-address=127.0.0.1",
-            f"--secure-port={self.ports.api}",
+            f"--secure-port={self.api_port}",
             # Loopback may not be an endpoint of the Service `kubernetes`, which is unused here.
             "--advertise-address=192.0.2.1",
             "--endpoint-reconciler-type=none",
@@ -136,5 +126,5 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             f"--config={Path(__file__).with_name('stages.yaml')}",
             f"--manage-nodes-with-label-selector=!{PROCESSES}",
-            f"--server-address=127.0.0.1:{self.ports.kwok}",
+            f"--server-address=127.0.0.1:{free_port()}",
         ]

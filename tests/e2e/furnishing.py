@@ -31,11 +31,8 @@ async def open_lab(
 ) -> AsyncIterator[Lab]:
     """Furnish a lab of its own name in the cluster, and clear it away afterwards.
 
-    Args:
-        name: the namespace's, and what its nodes' names begin with.
-        kubeconfig: how to reach the cluster.
-        directory: where logs and stored samples go.
-        evidence: the strongest source of which pods exist, and of their state.
+    Logs and stored samples go to the directory. The evidence is the strongest source of which pods
+    exist, and of their state.
     """
     configuration = lightkube.KubeConfig.from_file(kubeconfig)
     client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
@@ -50,7 +47,10 @@ async def open_lab(
         scrape_configs = _scrape_configs(exporters, gpus.port)
         if evidence is EvidenceSource.KUBE_STATE_METRICS:
             port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
-            scrape_configs.append(_kube_state_scrape_config(port))
+            # Its labels are those of the objects that it describes.
+            pods = {"job_name": "kube-state-metrics", "honor_labels": True}
+            targets = [{"targets": [f"127.0.0.1:{port}"]}]
+            scrape_configs.append(pods | {"static_configs": targets})
         prometheus = PrometheusServer(directory, scrape_configs)
         await stack.enter_async_context(prometheus)
         door = await stack.enter_async_context(Relay(prometheus.port).standing())
@@ -114,12 +114,3 @@ def _scrape_configs(exporters: Mapping[str, Relay], simulator_port: int) -> list
         {"job_name": "dcgm-exporter", "static_configs": nodes},
         {"job_name": "router", "metrics_path": "/router/metrics", "static_configs": router},
     ]
-
-
-def _kube_state_scrape_config(port: int) -> dict[str, Any]:
-    """Scrape the fake of kube-state-metrics; its labels are those of the objects it describes."""
-    return {
-        "job_name": "kube-state-metrics",
-        "honor_labels": True,
-        "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
-    }

@@ -1,67 +1,43 @@
 """KEDA's three programs, their command lines, and the cluster objects they rely on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.e2e import generation
 from tests.e2e.certificates import Certificates
 from tests.support import programs
+from tests.support.processes import free_port
 
 NAMESPACE = "keda"
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One version of KEDA."""
-
-    operator: str
-    adapter: str
-    webhooks: str | None
-    resource_definitions: Path
-    """The CustomResourceDefinitions of this version, as KEDA publishes them."""
+def _program(part: str) -> str:
+    return programs.path(generation.keda()[part])
 
 
-def current() -> Release:
-    """Return the version that this run is about, the oldest without its webhooks."""
-    parts = {part: programs.path(name) for part, name in generation.keda().items()}
-    return Release(
-        parts["keda-operator"],
-        parts["keda-adapter"],
-        parts.get("keda-webhooks"),
-        Path(parts["keda-crds.yaml"]),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """Where KEDA's parts listen, on 127.0.0.1 wherever KEDA lets us choose."""
-
-    metrics_service: int
-    adapter: int
-    webhooks: int
-    operator_metrics: int
-    operator_probes: int
-    adapter_metrics: int
-    webhooks_metrics: int
-    webhooks_probes: int
+def resource_definitions() -> str:
+    """Return the CustomResourceDefinitions, as KEDA publishes them."""
+    return Path(_program("keda-crds.yaml")).read_text()
 
 
 @dataclass(frozen=True, slots=True)
 class Keda:
-    """The commands of one release in one cluster."""
+    """The commands of the KEDA that this run is about, in one cluster."""
 
-    release: Release
-    ports: Ports
     certificates: Certificates
     kubeconfig: Path
     proxy: str | None = None
     """The URL of the proxy that reaches Services by name, where pods run."""
+    _metrics_service: int = field(default_factory=free_port)
+    _operator_metrics: int = field(default_factory=free_port)
+    _adapter: int = field(default_factory=free_port)
+    _webhooks: int = field(default_factory=free_port)
 
     @property
     def metrics_url(self) -> str:
         """Where the operator's metrics are."""
-        return f"http://127.0.0.1:{self.ports.operator_metrics}/metrics"
+        return f"http://127.0.0.1:{self._operator_metrics}/metrics"
 
     def environment(self) -> dict[str, str]:
         """Return what KEDA's Deployment would set."""
@@ -78,13 +54,13 @@ class Keda:
     def operator(self) -> list[str]:
         """Ask the scalers, scale from and to zero, keep the HPAs."""
         return [
-            self.release.operator,
+            _program("keda-operator"),
             f"--cert-dir={self.certificates.directory}",
             "--enable-cert-rotation=false",
             "--leader-elect=false",
-            f"--metrics-service-bind-address=127.0.0.1:{self.ports.metrics_service}",
-            f"--metrics-bind-address=127.0.0.1:{self.ports.operator_metrics}",
-            f"--health-probe-bind-address=127.0.0.1:{self.ports.operator_probes}",
+            f"--metrics-service-bind-address=127.0.0.1:{self._metrics_service}",
+            f"--metrics-bind-address=127.0.0.1:{self._operator_metrics}",
+            f"--health-probe-bind-address=127.0.0.1:{free_port()}",
             "--kube-api-qps=200",
             "--kube-api-burst=300",
             "--zap-log-level=info",
@@ -94,39 +70,37 @@ class Keda:
         """Serve external.metrics.k8s.io from what the operator answers."""
         trust = self.certificates
         return [
-            self.release.adapter,
+            _program("keda-adapter"),
             f"--lister-kubeconfig={self.kubeconfig}",
             f"--authentication-kubeconfig={self.kubeconfig}",
             f"--authorization-kubeconfig={self.kubeconfig}",
-            f"--metrics-service-address=127.0.0.1:{self.ports.metrics_service}",
+            f"--metrics-service-address=127.0.0.1:{self._metrics_service}",
             f"--cert-dir={trust.directory}",
             f"--client-ca-file={trust.authority}",
             f"--tls-cert-file={trust.certificate}",
             f"--tls-private-key-file={trust.key}",
             "--bind-address=127.0.0.1",
-            f"--secure-port={self.ports.adapter}",
-            f"--port={self.ports.adapter_metrics}",
+            f"--secure-port={self._adapter}",
+            f"--port={free_port()}",
         ]
 
     def webhooks(self) -> list[str] | None:
-        """Validate ScaledObjects before the API server accepts them."""
-        if self.release.webhooks is None:
+        """Validate ScaledObjects before the API server accepts them; the oldest KEDA has none."""
+        if generation.KEDA_IS_OLDEST:
             return None
         return [
-            self.release.webhooks,
+            _program("keda-webhooks"),
             f"--cert-dir={self.certificates.directory}",
-            f"--port={self.ports.webhooks}",
-            f"--metrics-bind-address=127.0.0.1:{self.ports.webhooks_metrics}",
-            f"--health-probe-bind-address=127.0.0.1:{self.ports.webhooks_probes}",
+            f"--port={self._webhooks}",
+            f"--metrics-bind-address=127.0.0.1:{free_port()}",
+            f"--health-probe-bind-address=127.0.0.1:{free_port()}",
         ]
 
     def objects(self) -> list[dict[str, Any]]:
         """Return what makes the API server send metrics requests and ScaledObjects to KEDA."""
-        found = [self._namespace(), self._service(), self._api_service()]
-        return [*found, self._webhook()] if self.release.webhooks else found
-
-    def _namespace(self) -> dict[str, Any]:
-        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        found = [namespace, self._service(), self._api_service()]
+        return found if generation.KEDA_IS_OLDEST else [*found, self._webhook()]
 
     def _service(self) -> dict[str, Any]:
         """Name this machine: an APIService takes no address, only a Service."""
@@ -151,13 +125,13 @@ class Keda:
                 "service": {
                     "name": "keda-metrics-apiserver",
                     "namespace": NAMESPACE,
-                    "port": self.ports.adapter,
+                    "port": self._adapter,
                 },
             },
         }
 
     def _webhook(self) -> dict[str, Any]:
-        url = f"https://127.0.0.1:{self.ports.webhooks}/validate-keda-sh-v1alpha1-scaledobject"
+        url = f"https://127.0.0.1:{self._webhooks}/validate-keda-sh-v1alpha1-scaledobject"
         return {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingWebhookConfiguration",

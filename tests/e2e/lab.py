@@ -11,14 +11,12 @@ one cluster and each may break its own parts.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lightkube
 from lightkube import codecs
-from lightkube.resources.apps_v1 import Deployment, StatefulSet
-from lightkube.resources.core_v1 import ReplicationController
 from lightkube.types import PatchType
 
 from tests.e2e import manifests, router
@@ -42,7 +40,6 @@ can take that for idleness. Pods that run before KEDA comes are not ended by it 
 STABILIZATION_SECONDS = 4
 SHORT_TIMES = {"window": "4s", "activationWindow": "4s", "warmup": "4s"}
 """In every trigger unless the scenario says otherwise, in the proportions of the defaults."""
-_KINDS = {each.__name__: each for each in (Deployment, StatefulSet, ReplicationController)}
 
 
 @dataclass(slots=True)
@@ -61,7 +58,6 @@ class Lab:
     door: Relay
     """Between the scaler and Prometheus."""
     scaler: Scaler
-    _kinds: dict[str, Any] = field(default_factory=dict)
 
     async def deploy(  # noqa: PLR0913 - each argument is one fact of a workload
         self,
@@ -78,7 +74,6 @@ class Lab:
     ) -> None:
         """Create a workload with a load offered to it."""
         await self.simulator.change(name, load=load, loading_percent=loading_percent)
-        self._kinds[name] = _KINDS[kind]
         await self.apply(
             manifests.workload(
                 kind,
@@ -112,7 +107,6 @@ class Lab:
                 self.name,
                 workload,
                 triggers,
-                kind=self._kinds[workload].__name__,
                 min_replicas=min_replicas,
                 max_replicas=max_replicas,
                 **(times | fields),
@@ -148,6 +142,17 @@ class Lab:
         """Change fields of a ScaledObject's spec."""
         await self.client.patch(
             ScaledObject, workload, {"spec": spec}, namespace=self.name, patch_type=PatchType.MERGE
+        )
+
+    async def annotate(self, workload: str, **annotations: str | None) -> None:
+        """Annotate a ScaledObject for KEDA; _ stands for -, and None takes an annotation away."""
+        named = {
+            f"autoscaling.keda.sh/{key.replace('_', '-')}": value
+            for key, value in annotations.items()
+        }
+        patch = {"metadata": {"annotations": named}}
+        await self.client.patch(
+            ScaledObject, workload, patch, namespace=self.name, patch_type=PatchType.MERGE
         )
 
     def decisions(self, workload: str) -> list[dict[str, Any]]:

@@ -6,11 +6,6 @@ from typing import Any
 GPU = "nvidia.com/gpu"
 NODE_LABEL = "e2e/lab"
 Manifest = dict[str, Any]
-_CORE = frozenset({"ReplicationController"})
-
-
-def _version(kind: str) -> str:
-    return "v1" if kind in _CORE else "apps/v1"
 
 
 def node(name: str, lab: str, gpus: int) -> Manifest:
@@ -31,6 +26,12 @@ def namespace(name: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
+def secret(namespace: str, name: str, texts: Mapping[str, str]) -> Manifest:
+    """Return a Secret."""
+    metadata = {"namespace": namespace, "name": name}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(texts)}
+
+
 def workload(  # noqa: PLR0913 - each argument is one field people know
     kind: str,
     namespace: str,
@@ -45,7 +46,7 @@ def workload(  # noqa: PLR0913 - each argument is one field people know
     labels = {"app": name}
     spec: Manifest = {
         "replicas": replicas,
-        "selector": labels if kind in _CORE else {"matchLabels": labels},
+        "selector": {"matchLabels": labels},
         "template": _template(namespace, name, gpus, annotations),
     }
     if kind == "StatefulSet":
@@ -53,7 +54,7 @@ def workload(  # noqa: PLR0913 - each argument is one field people know
     if strategy is not None:
         spec |= {"strategy": strategy}
     return {
-        "apiVersion": _version(kind),
+        "apiVersion": "apps/v1",
         "kind": kind,
         "metadata": {"namespace": namespace, "name": name},
         "spec": spec,
@@ -98,7 +99,7 @@ def scaled_object(  # noqa: PLR0913 - each argument is one field people know
         "kind": "ScaledObject",
         "metadata": {"namespace": namespace, "name": name},
         "spec": {
-            "scaleTargetRef": {"apiVersion": _version(kind), "kind": kind, "name": name},
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
             "pollingInterval": polling_seconds,
             "cooldownPeriod": cooldown_seconds,
             "minReplicaCount": min_replicas,

@@ -21,7 +21,6 @@ class Scaler:
 
     directory: Path
     prometheus_url: str
-    host: str = "127.0.0.1"
     port: int = field(default_factory=free_port)
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further KEDA_GPU_SCALER_… settings, without that beginning."""
@@ -32,18 +31,18 @@ class Scaler:
 
     def __post_init__(self) -> None:
         """Plan the process."""
-        log = self.directory / f"scaler-{self.host}-{self.port}.log"
+        log = self.directory / f"scaler-{self.port}.log"
         self._program = Program("scaler", [_COMMAND, "serve"], log, self._environment())
 
     @property
     def address(self) -> str:
         """The value of a trigger's `scalerAddress`."""
-        return f"{self.host}:{self.port}"
+        return f"127.0.0.1:{self.port}"
 
     @property
     def http_address(self) -> str:
         """Where its own metrics and its webhook are, as host:port."""
-        return f"{self.host}:{self.http_port}"
+        return f"127.0.0.1:{self.http_port}"
 
     async def start(self) -> None:
         """Start it and wait until it says that it is ready."""

@@ -32,8 +32,6 @@ class Relay:
     target: int
     port: int = field(default_factory=free_port)
     door: Door = Door.OPEN
-    accepted: int = 0
-    """How many connections there have been."""
     _server: asyncio.Server | None = None
     _pipes: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -73,7 +71,6 @@ class Relay:
         pipe = asyncio.current_task()
         assert pipe is not None
         self._pipes.add(pipe)
-        self.accepted += 1
         try:
             await self._forward(reader, writer)
         except (OSError, asyncio.CancelledError):

@@ -5,27 +5,147 @@ refuses too much would prevent any scaling.
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import lightkube
 import pytest
 import pytest_asyncio
 from lightkube import ApiError, codecs
+from lightkube.resources.core_v1 import Namespace
 from lightkube.types import PatchType
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec import spec
 from tests.e2e import manifests
-from tests.e2e.gate import Gate, open_gate
 from tests.e2e.resources import ScaledObject
-from tests.e2e.wrong_triggers import SOUND, WRONG
 from tests.repository.chart import charts
 from tests.repository.test_examples import ADDRESS, EXAMPLES, read
+from tests.support.processes import until
 from tests.support.triggers import access
 
 pytestmark = pytest.mark.usefixtures("helm")
+
+
+SOUND = {"workload": "bert", "threshold": "70"}
+"""A trigger without a mistake."""
+BESIDE = "not given; expected it beside demandRouter and demandModel"
+WRONG: Sequence[tuple[dict[str, str | None], str]] = (
+    (
+        {"activationTreshold": "5"},
+        '"activationTreshold": unknown key; known are workload, namespace,',
+    ),
+    ({"tresholdFromEnv": "X"}, '"tresholdFromEnv": unknown key'),
+    ({"workload": None}, "workload: not given; expected [kind/]name such as deployment/bert"),
+    ({"threshold": None}, "threshold: not given; expected the target per replica, such as 70"),
+    (
+        {"threshold": "seventy"},
+        'threshold: "seventy"; expected a number above 0 without a unit, such as 70',
+    ),
+    ({"threshold": "1e999"}, 'threshold: "1e999"; expected a number above 0'),
+    ({"threshold": "9" * 400}, '9"; expected a number above 0'),
+    ({"threshold": "70\n%"}, 'threshold: "70 %"; expected a number above 0'),
+    ({"threshold": "70%"}, 'threshold: "70%"; expected a number'),
+    ({"threshold": "0"}, 'threshold: "0"; expected a number above 0'),
+    ({"activationThreshold": "-1"}, 'activationThreshold: "-1"; expected a number from 0'),
+    ({"window": "120"}, 'window: "120"; expected a duration such as 30s, 2m or 1h30m'),
+    ({"warmup": " "}, 'warmup: " "; expected a duration'),
+    ({"signal": "utilisation"}, 'signal: "utilisation"; expected one of utilization, memory,'),
+    ({"onUnknown": "0"}, 'onUnknown: "0"; expected one of hold, error, zero'),
+    ({"threshold": "95"}, 'threshold: "95"; expected at most 90 for a percentage'),
+    ({"signal": "memory"}, "activationThreshold: not given; required for this signal"),
+    (
+        {"workload": None, "query": "x", "threshold": "7"},
+        "activationThreshold: not given; required for this signal",
+    ),
+    (
+        {"demandThreshold": "5"},
+        "demandQuery: not given; expected it, or demandPreset, beside the other keys of a demand",
+    ),
+    (
+        {"demandPreset": "vllm-requests", "demandQuery": "sum(x)"},
+        "demandPreset: expected one of the two: demandQuery is given as well",
+    ),
+    ({"demandRouter": "deployment/llama-epp"}, f"demandPreset: {BESIDE}"),
+    ({"demandQuery": "sum(x)", "demandModel": "llama"}, f"demandPreset: {BESIDE}"),
+)
+"""What is changed of that trigger, None for a key that it lacks, and what refuses it says."""
+
+
+class Gate(NamedTuple):
+    """A namespace whose scaler has the policy."""
+
+    client: lightkube.AsyncClient
+    namespace: str
+
+    @property
+    def address(self) -> str:
+        """Where the release's Service is."""
+        return f"{charts.RELEASE}.{self.namespace}.svc:6000"
+
+    def scaled_object(self, *metadata: dict[str, str], **fields: str) -> dict[str, Any]:
+        """Return a ScaledObject with a trigger for each of these metadata."""
+        triggers = [
+            {"type": "external", "metadata": {"scalerAddress": self.address} | one} | fields
+            for one in metadata
+        ]
+        return {
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "ScaledObject",
+            "metadata": {"namespace": self.namespace, "name": f"so-{uuid.uuid4().hex[:8]}"},
+            "spec": {"scaleTargetRef": {"name": "bert"}, "triggers": triggers},
+        }
+
+    async def refusal(self, document: dict[str, Any]) -> str | None:
+        """Return why the API server refuses an object; None when it would accept it."""
+        try:
+            await self.client.create(codecs.from_dict(document), dry_run=True)
+        except ApiError as error:
+            return str(error.status.message)
+        return None
+
+
+@asynccontextmanager
+async def open_gate(kubeconfig: Path, namespace: str, **values: str) -> AsyncIterator[Gate]:
+    """Install the policy for a release in a namespace of its own, until the block ends."""
+    configuration = lightkube.KubeConfig.from_file(kubeconfig)
+    client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
+    gate = Gate(client, namespace)
+    policy = _policy(namespace, {"admissionPolicy.enabled": "true", **values})
+    try:
+        await client.apply(codecs.from_dict(manifests.namespace(namespace)))
+        for each in policy:
+            await client.apply(codecs.from_dict(each), force=True)
+        await _until_it_refuses(gate)
+        yield gate
+    finally:
+        for each in policy:
+            await client.delete(type(codecs.from_dict(each)), each["metadata"]["name"])
+        await client.delete(Namespace, namespace)
+        await client.close()
+
+
+def _policy(namespace: str, values: dict[str, str]) -> list[charts.Object]:
+    """Return the policy and its binding, as the chart makes them."""
+    where = {"keda.namespace": charts.NAMESPACE, **values}
+    flags = [f"--set={key}={value}" for key, value in where.items()]
+    found = charts.objects(charts.template(*flags, namespace=namespace))
+    policy = [one for one in found if one["kind"].startswith("ValidatingAdmissionPolicy")]
+    assert len(policy) == 2
+    return policy
+
+
+async def _until_it_refuses(gate: Gate) -> None:
+    """Wait until the API server applies the policy, some time after it has accepted it."""
+
+    async def refuses() -> bool:
+        return "keda-gpu-scaler: " in str(await gate.refusal(gate.scaled_object({})))
+
+    await until(refuses, 30, "the policy is enforced")
 
 
 @pytest_asyncio.fixture
@@ -36,31 +156,23 @@ async def gate(kubeconfig: Path, lab_name: str) -> AsyncIterator[Gate]:
 
 
 @pytest.mark.core
-async def test_each_mistake_is_refused_in_words_that_name_key_value_and_what_was_expected(
+async def test_all_mistakes_are_told_at_once_in_words_that_name_key_value_and_what_was_expected(
     gate: Gate,
 ) -> None:
-    for case, (metadata, said) in WRONG.items():
-        refusal = await gate.refusal(gate.scaled_object(metadata))
-        assert refusal is not None, case
-        assert said in refusal, case
+    for changes, words in WRONG:
+        metadata = {key: text for key, text in (SOUND | changes).items() if text is not None}
+        assert words in str(await gate.refusal(gate.scaled_object(metadata))), changes
         with pytest.raises(errors.SpecError):  # the scaler says so too
             trigger.parse(spec.ScaledObject("ml", "bert"), metadata, access())
 
-
-async def test_all_mistakes_of_all_triggers_are_told_at_once(gate: Gate) -> None:
     first, second = {"workload": "a", "threshold": "x"}, {**SOUND, "window": "5", "treshold": "1"}
     refusal = await gate.refusal(gate.scaled_object(first, second))
-    assert refusal is not None
-    for said in ('threshold: "x"', 'window: "5"', '"treshold": unknown key'):
-        assert said in refusal
-
-
-async def test_the_first_of_thousands_of_mistakes_are_told(gate: Gate) -> None:
-    """The API server shows a message of 5 KiB at most, and of a longer one nothing."""
+    for words in ('threshold: "x"', 'window: "5"', '"treshold": unknown key'):
+        assert words in str(refusal)
+    # The API server shows a message of 5 KiB at most, and of a longer one nothing.
     for key in ("k", "\U0001f600"):
         unknown = {f"{key}{number}": "v" for number in range(1000, 3000)}
-        refusal = await gate.refusal(gate.scaled_object({**SOUND, **unknown}))
-        assert refusal is not None
+        refusal = str(await gate.refusal(gate.scaled_object({**SOUND, **unknown})))
         assert f'"{key}' in refusal  # any of them: the API server orders a map's keys at random
         assert "unknown key; known are workload, namespace," in refusal
         assert refusal.endswith("… and more")
@@ -117,18 +229,11 @@ async def test_what_is_right_or_cannot_be_known_yet_passes_and_so_does_every_exa
         assert gate.address in json.dumps(document)
         assert await gate.refusal(document) is None, path.name
 
-
-async def test_triggers_of_other_scalers_are_none_of_its_business(gate: Gate) -> None:
+    # Triggers of other scalers are none of its business.
     document = gate.scaled_object({"scalerAddress": f"other.{gate.namespace}.svc:6000", "x": "y"})
-    assert await gate.refusal(document) is None
-    document["spec"]["triggers"] = [
-        {"type": "cpu", "metadata": {"value": "50"}, "metricType": "Utilization"},
-        {
-            "type": "cron",
-            "metadata": {"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *"}
-            | {"desiredReplicas": "2"},
-        },
-    ]
+    cpu = {"type": "cpu", "metadata": {"value": "50"}, "metricType": "Utilization"}
+    cron = {"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *", "desiredReplicas": "2"}
+    document["spec"]["triggers"] += [cpu, {"type": "cron", "metadata": cron}]
     assert await gate.refusal(document) is None
 
 
@@ -139,7 +244,10 @@ async def test_the_name_alone_is_its_service_where_keda_is_in_the_same_namespace
     document = gate.scaled_object(alone)
     assert await gate.refusal(document) is None
     same = f"{lab_name}-same"
-    async with open_gate(kubeconfig, same, **{"keda.namespace": same}) as shared:
+    values = {"keda.namespace": same, "kubernetesApi.enabled": "true"}
+    async with open_gate(kubeconfig, same, **values) as shared:
+        # With evidence of Kubernetes the workload may be left out.
+        assert await shared.refusal(shared.scaled_object({"threshold": "70"})) is None
         for address in (alone, {"scalerAddress": f"dns:///{charts.RELEASE}:6000", "x": "y"}):
             refusal = await shared.refusal(shared.scaled_object(address))
             assert '"x": unknown key' in str(refusal), address
@@ -169,11 +277,3 @@ async def test_one_that_was_wrong_before_can_be_labelled_and_deleted(
             with pytest.raises(ApiError, match="seventy"):
                 await merge({"spec": {"maxReplicaCount": 3}})
             await gate.client.delete(ScaledObject, name, namespace=lab_name)
-
-
-async def test_with_evidence_of_kubernetes_the_workload_may_be_left_out(
-    kubeconfig: Path, lab_name: str
-) -> None:
-    values = {"kubernetesApi.enabled": "true"}
-    async with open_gate(kubeconfig, lab_name, **values) as gate:
-        assert await gate.refusal(gate.scaled_object({"threshold": "70"})) is None

@@ -18,7 +18,8 @@ from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, the_hpa_has_a_number
 async def test_a_poll_that_fails_after_the_hpas_request_ends_a_busy_workload(
     lab: Lab, recorder: Recorder, kind: str
 ) -> None:
-    names = {"bert": {"min_replicas": 0}, "idled": {"idleReplicaCount": 0}, "one": {}}
+    zero = {"min_replicas": 0}
+    names = {"bert": zero, "idled": {"idleReplicaCount": 0}, "one": {}, "paused": zero}
     for name, fields in names.items():
         await lab.deploy(name, replicas=1)
         given = lab.gpu(name, scalerAddress=recorder.address) | {"type": kind}
@@ -28,6 +29,7 @@ async def test_a_poll_that_fails_after_the_hpas_request_ends_a_busy_workload(
         await lab.shows(name, "keda Active", "True ScalerActive")
 
     # The scaler says "active" as ever to whom it answers at all.
+    await lab.annotate("paused", paused_scale_in="true")
     lab.timeline.note("polls wait, and the HPA's requests fail")
     recorder.polls_wait_for = asyncio.Event()
     recorder.failure = grpc.StatusCode.UNAVAILABLE
@@ -38,4 +40,5 @@ async def test_a_poll_that_fails_after_the_hpas_request_ends_a_busy_workload(
     recorder.polls_wait_for.set()
     for name in ("bert", "idled"):
         await lab.reaches(name, 0)
-    assert lab.path("one") == [1], lab.story()
+    for name in ("one", "paused"):
+        assert lab.path(name) == [1], lab.story()

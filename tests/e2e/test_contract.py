@@ -102,21 +102,3 @@ async def test_all_of_a_triggers_metadata_and_nothing_else_is_sent(
     assert resolved.keys() >= trigger.KEDA_KEYS
     owner = ScaledObject(lab.name, "bert")
     assert trigger.parse(owner, resolved, access()).threshold == 70
-
-
-async def test_keda_polls_every_30_s_at_zero_replicas_where_the_hpa_rests(
-    lab: Lab, recorder: Recorder
-) -> None:
-    recorder.active = False
-    await lab.deploy("bert")
-    await lab.autoscale("bert", lab.gpu("bert", scalerAddress=recorder.address), min_replicas=0)
-    await lab.patch("bert", pollingInterval=None)
-    recorder.calls.clear()
-
-    async def asked_twice() -> bool:
-        return len(recorder.asked("GetMetrics")) >= 2
-
-    await lab.wait(asked_twice, "KEDA polls twice")
-    first, second = recorder.asked("GetMetrics")[-2:]
-    assert 29 < second.at_seconds - first.at_seconds < 45
-    assert all(call.seconds_left is None for call in recorder.calls)

@@ -3,20 +3,16 @@
 No scaler of ours is asked here, as in test_contract.py.
 """
 
-import logging
+import math
 from itertools import pairwise
 
 import grpc
 import pytest
 
-from tests.e2e import generation, keda_log, streams
+from tests.e2e import generation, keda_log, waking
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder, Stream, recording
 from tests.e2e.resources import ScaledObject
-
-RARELY_SECONDS = 300
-"""A pollingInterval after whose first poll only a stream can move anything."""
-log = logging.getLogger(__name__)
 
 
 async def _stream(lab: Lab, recorder: Recorder, number: int) -> Stream:
@@ -34,7 +30,7 @@ async def test_a_stream_that_ended_well_is_opened_again_after_2_s_and_a_failed_o
     lab: Lab, recorder: Recorder
 ) -> None:
     await lab.deploy("bert", replicas=1)
-    await lab.autoscale("bert", streams.push(lab, "bert", scalerAddress=recorder.address))
+    await lab.autoscale("bert", waking.push(lab, "bert", scalerAddress=recorder.address))
     codes = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAVAILABLE
     for number, code in enumerate(codes, start=1):
         (await _stream(lab, recorder, number)).end(code)
@@ -63,9 +59,9 @@ async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
     await lab.deploy("bert")
     await lab.autoscale(
         "bert",
-        streams.push(lab, "bert", scalerAddress=recorder.address),
+        waking.push(lab, "bert", scalerAddress=recorder.address),
         min_replicas=0,
-        polling_seconds=RARELY_SECONDS,
+        polling_seconds=waking.RARELY_SECONDS,
     )
     stream = await _stream(lab, recorder, 1)
     await lab.stays("bert", 0, for_seconds=2)
@@ -75,9 +71,9 @@ async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
     stream.push(active=False)
     # Longer than the cooldown: a workload that counted as idle would be at zero by then.
     await lab.stays("bert", 1, for_seconds=8)
-    before = await streams.last_activity(lab, "bert")
+    before = await waking.last_activity(lab, "bert")
     stream.push(active=True)
-    await streams.is_told(lab, "bert", before, "true is pushed again")
+    await waking.is_told(lab, "bert", before, "true is pushed again")
     await lab.client.delete(ScaledObject, "bert", namespace=lab.name)
 
     async def over() -> bool:
@@ -105,13 +101,23 @@ async def test_errors_cut_the_stream_of_a_trigger_that_is_alone_with_its_address
 ) -> None:
     recorder.active = False
     await lab.deploy("bert")
-    trigger = streams.push(lab, "bert", scalerAddress=recorder.address)
+    trigger = waking.push(lab, "bert", scalerAddress=recorder.address)
     await lab.autoscale("bert", trigger, min_replicas=0, polling_seconds=5)
     first = await _stream(lab, recorder, 1)
 
-    # KEDA tries again at once, and that is all that one failure does.
+    # KEDA tries again at once: a try that fails alone ends nothing.
+    recorder.failure, recorder.failures_left = grpc.StatusCode.UNAVAILABLE, 1
+    polls = len(recorder.asked("IsActive"))
+
+    async def goes_on() -> bool:
+        return recorder.failures_left == 0 and len(recorder.asked("IsActive")) > polls + 1
+
+    await lab.wait(goes_on, "a call has failed, and polls go on")
+    assert [each.over for each in recorder.streams] == [False], lab.story()
+    assert len({call.connection for call in recorder.calls}) == 1, lab.story()
+
     known = len(recorder.asked("GetMetrics"))
-    recorder.failure = grpc.StatusCode.UNAVAILABLE
+    recorder.failures_left = math.inf
 
     async def failed_twice() -> bool:
         return len(recorder.asked("GetMetrics")) >= known + 2
@@ -122,8 +128,6 @@ async def test_errors_cut_the_stream_of_a_trigger_that_is_alone_with_its_address
 
     recorder.failure = None
     lab.timeline.note("the scaler answers again")
-    began = lab.timeline.now_seconds
     stream = await _stream(lab, recorder, 1 if generation.KEDA_IS_OLD else 2)
-    log.info("there is a stream after %.1f s", lab.timeline.now_seconds - began)
     stream.push(active=True)
     await lab.reaches("bert", 1)

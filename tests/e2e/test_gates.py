@@ -7,16 +7,11 @@ scenario. Then the real command is run against the running scaler and the API se
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lightkube.core.exceptions import ApiError
-from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
-from lightkube.types import PatchType
-
 from tests.e2e.lab import PATIENCE_SECONDS, Lab
-from tests.e2e.resources import ScaledObject
 from tests.support.processes import bounded
 
 _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))
@@ -72,14 +67,6 @@ def _behavior(up: Mapping[str, Any], down: Mapping[str, Any]) -> dict[str, Any]:
     return {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
 
 
-async def _annotate(lab: Lab, name: str, **annotations: str) -> None:
-    named = {f"autoscaling.keda.sh/{key}": value for key, value in annotations.items()}
-    patch = {"metadata": {"annotations": named}}
-    await lab.client.patch(
-        ScaledObject, name, patch, namespace=lab.name, patch_type=PatchType.MERGE
-    )
-
-
 async def _begin(lab: Lab) -> None:
     """Create every workload, some of them busy first."""
     settings = lab.directory / "settings.yaml"
@@ -108,7 +95,7 @@ async def _begin(lab: Lab) -> None:
     refusing = lab.gpu("failing", source="gone", onUnknown="error")
     await lab.autoscale("failing", refusing, fallback=fallback)
     await lab.autoscale("kept", lab.gpu("kept"), stabilization_seconds=0)
-    await _annotate(lab, "kept", **{"paused-scale-in": "true"})
+    await lab.annotate("kept", paused_scale_in="true")
     await lab.autoscale("wrong", lab.gpu("wrong", threshold="seventy"))
     await lab.is_known("asleep")
     await lab.autoscale("asleep", lab.gpu("asleep"), min_replicas=0)
@@ -123,7 +110,7 @@ async def _arrive(lab: Lab) -> None:
     for name in "settling", "kept":
         await lab.offer(name, 60)
     await lab.offer("cooling", 0)
-    await _annotate(lab, "paused", **{"paused-replicas": "1"})
+    await lab.annotate("paused", paused_replicas="1")
     await lab.shows("near", "hpa metric 0", "75")
     for name, gate in GATES.items():
         kind, _, said = gate.condition.partition("=")
@@ -134,21 +121,12 @@ async def _arrive(lab: Lab) -> None:
     await lab.shows("strict", "hpa metric 0", "50")
 
 
-async def _conditions(lab: Lab, name: str) -> set[str]:
+def _conditions(lab: Lab, name: str) -> set[str]:
     """Return every condition of a ScaledObject and its HPA, as type=status/reason."""
-    return {each async for each in _each_condition(lab, name)}
-
-
-async def _each_condition(lab: Lab, name: str) -> AsyncIterator[str]:
-    scaled_object: Any = await lab.client.get(ScaledObject, name, namespace=lab.name)
-    for each in scaled_object["status"]["conditions"]:
-        yield f"{each['type']}={each['status']}/{each.get('reason', '')}"
-    try:
-        hpa = await lab.client.get(HorizontalPodAutoscaler, f"keda-hpa-{name}", namespace=lab.name)
-    except ApiError:
-        return
-    for one in (hpa.status and hpa.status.conditions) or ():
-        yield f"{one.type}={one.status}/{one.reason}"
+    return {
+        f"{aspect.partition(' ')[2]}={str(value).replace(' ', '/')}"
+        for aspect, value in lab.timeline.now(name).items()
+    }
 
 
 async def _explain(lab: Lab, name: str, *arguments: str) -> str:
@@ -173,9 +151,9 @@ async def test_explain_names_the_gate_that_the_cluster_shows(lab: Lab) -> None:
     await _begin(lab)
     await _arrive(lab)
     for name, gate in GATES.items():
-        before = await _conditions(lab, name)
+        before = _conditions(lab, name)
         found = json.loads(await _explain(lab, name, "--output", "json"))["gates"]
-        shown = before & await _conditions(lab, name)
+        shown = before & _conditions(lab, name)
         first = found["gates"][0]
         assert first["name"] == gate.name, f"{name}: {found}\n{lab.story()}"
         assert first["condition"] == gate.condition, first

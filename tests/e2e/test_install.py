@@ -5,14 +5,12 @@ nodes of `tests.e2e.kubelet`. They come and go; the workloads that KEDA scales b
 """
 
 import datetime as dt
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 import trustme
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e import keda_log, router
 from tests.e2e.cluster import Cluster
@@ -25,18 +23,16 @@ from tests.e2e.release import (
     CLIENT_SECRET,
     HOST,
     HTTP_HOST,
-    IMAGE,
     NAME,
     PODS,
     SERVER_SECRET,
-    SHORT,
     TOKEN,
     TOKEN_SECRET,
     Release,
     everything,
 )
 from tests.e2e.shell import Shell
-from tests.e2e.under_load import LOAD, REPLICAS, deploy_under_load, the_hpa_has_a_number
+from tests.e2e.under_load import LOAD, REPLICAS
 
 pytestmark = pytest.mark.xdist_group("live")
 MTLS = {
@@ -44,12 +40,12 @@ MTLS = {
         "enabled": True,
         "existingSecret": SERVER_SECRET,
         "client": {"existingSecret": CLIENT_SECRET},
-    }
+    },
+    "kubernetesApi": {"enabled": True},
 }
 EVERYTHING = MTLS | {
     "http": {"tls": {"existingSecret": SERVER_SECRET}, "tokenSecret": {"name": TOKEN_SECRET}},
     "webhook": {"enabled": True, "tokenSecret": {"name": TOKEN_SECRET}},
-    "kubernetesApi": {"enabled": True},
     "admissionPolicy": {"enabled": True},
     "metrics": {"dashboard": {"enabled": True}},
 }
@@ -57,7 +53,6 @@ EVERYTHING = MTLS | {
 RESTRICTED = "pod-security.kubernetes.io/enforce"
 LONGER_THAN_A_CONNECTION = 8
 TEST = f"helm test {NAME} --namespace {NAMESPACE} --timeout 60s"
-EXAMPLE = "examples/scaledobjects/utilization.yaml"
 REQUESTS_EACH = "5"
 EXPIRY = "keda_gpu_scaler_certificate_expiry_timestamp_seconds"
 
@@ -72,6 +67,7 @@ async def release(
     async with open_lab(lab_name, live.kubeconfig, tmp_path) as lab:
         lab.scaler.stop()
         prepared = Release(shell, lab)
+        await prepared.share_secrets()
         yield prepared
         await prepared.uninstall()
         await prepared.forget_secrets()
@@ -92,8 +88,7 @@ async def _wake(release: Release) -> None:
     for name, metadata in wanted.items():
         await lab.deploy(name)
         demand = router.offered(lab.name, f"{name}-requests")
-        trigger = release.gpu_by_tls(name, demandQuery=demand, **metadata)
-        await lab.autoscale(name, trigger | {"type": "external-push"}, min_replicas=0)
+        await lab.autoscale(name, release.push(demandQuery=demand, **metadata), min_replicas=0)
         await lab.stays(name, 0, for_seconds=1)
     await lab.offer("gpt-requests", 1)
     await lab.offer("bert-requests", REPLICAS * int(REQUESTS_EACH))
@@ -105,36 +100,23 @@ async def _wake(release: Release) -> None:
 async def _certificate_changes(release: Release) -> None:
     """Replace the scaler's certificate while it is in use, and wait until all replicas show it."""
     ends = dt.datetime.now(dt.UTC).replace(microsecond=0) + dt.timedelta(days=1)
-    await release.show_certificate(release.authority.issue_cert(HOST, not_after=ends))
+    await release.apply_secret(SERVER_SECRET, release.authority.issue_cert(HOST, not_after=ends))
 
     async def shown() -> bool:
-        pages = await release.metrics()
-        return all(
-            _number(page, EXPIRY, server="grpc", kind="server") == ends.timestamp()
-            for page in pages
-        )
+        labels = {"server": "grpc", "kind": "server"}
+        found = [await each.total(EXPIRY, **labels) for each in await release.counts()]
+        return set(found) == {ends.timestamp()}
 
     await release.lab.wait(shown, "every replica shows the new certificate")
 
 
-def _number(page: str, metric: str, **labels: str) -> float | None:
-    """Return one number of a metrics page."""
-    samples = [
-        sample
-        for family in text_string_to_metric_families(page)
-        for sample in family.samples
-        if sample.name == metric and sample.labels == labels
-    ]
-    return samples[0].value if samples else None
-
-
 @pytest.mark.core
-async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
+async def test_from_zero_and_back_through_an_upgrade_a_rollback_and_a_new_certificate(
     live: Cluster, release: Release
 ) -> None:
     lab = release.lab
-    await release.share_certificates()
     await release.install(MTLS)
+    # By its own role it finds which workload the ScaledObject scales.
     await _wake(release)
     before = await _errors(live, lab)
     began = lab.timeline.now_seconds
@@ -142,10 +124,14 @@ async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
     lab.timeline.note("the release is upgraded")
     await release.upgrade({"settings": {"log_level": "debug"}})
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
-    # The old pods logged neither: KEDA asks the new ones.
+    # The old pods did not log on this level: KEDA asks the new ones.
     logs = await release.show("logs --tail=-1")
-    assert '"log_level": "debug"' in logs, logs
-    assert '"event": "decision.made"' in logs, logs
+    for words in ('"log_level": "debug"', '"event": "decision.made"', '"evidence": "kubernetes"'):
+        assert words in logs, logs
+
+    lab.timeline.note("the release is rolled back")
+    await release.roll_back()
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
 
     lab.timeline.note("the certificate is another one")
     await _certificate_changes(release)
@@ -160,66 +146,10 @@ async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
     await lab.reaches("gpt", 0)
 
 
-def _old_names(prometheus_url: str) -> dict[str, Any]:
-    """Return values under the names that they had, all that is asked for being short."""
-    variables = {f"KEDA_GPU_SCALER_{key.upper()}": value for key, value in SHORT.items()}
-    return {
-        "image": IMAGE,
-        "prometheusUrl": prometheus_url,
-        "env": [{"name": name, "value": value} for name, value in variables.items()],
-        "kubernetesEvidence": {"enabled": True},
-    }
-
-
-def _new_names(old: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "image": old["image"],
-        "prometheus": {"url": old["prometheusUrl"]},
-        "extraEnv": old["env"],
-        "kubernetesApi": old["kubernetesEvidence"],
-    }
-
-
-async def test_an_upgrade_from_old_names_to_new_ones_and_a_rollback_move_no_busy_workload(
-    live: Cluster, release: Release
-) -> None:
-    lab = release.lab
-    old = _old_names(lab.scaler.prometheus_url)
-    assert "old names" not in await release.install_old(old)
-    await deploy_under_load(lab)
-    await lab.deploy("gpt", replicas=2, load=110)
-    await lab.reaches("gpt", 2)
-    for name in ("bert", "gpt"):
-        await lab.autoscale(name, release.gpu(name), min_replicas=0)
-        await the_hpa_has_a_number(lab, name)
-    before = await _errors(live, lab)
-    began = lab.timeline.now_seconds
-
-    lab.timeline.note("the chart is upgraded, its values under their old names")
-    told = await release.upgrade_to(old | {"settings": {"log_level": "debug"}})
-    assert "- kubernetesEvidence is now kubernetesApi" in told, told
-    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
-
-    lab.timeline.note("the values have their new names")
-    told = await release.upgrade_to(_new_names(old) | {"settings": {"log_level": "info"}})
-    assert "old names" not in told, told
-    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
-
-    lab.timeline.note("the release is rolled back to the old chart")
-    await release.roll_back(1)
-    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
-
-    assert lab.path("bert", began) == [REPLICAS], lab.story()
-    assert lab.path("gpt", began) == [2], lab.story()
-    assert await _errors(live, lab) == before, lab.story()
-
-
 @pytest.mark.core
 async def test_with_everything_on_helm_test_tells_right_from_wrong_and_uninstall_leaves_nothing(
     release: Release,
 ) -> None:
-    await release.share_certificates()
-    await release.share_token()
     before = await everything(release.shell)
     await release.install(EVERYTHING)
     assert await everything(release.shell) - before
@@ -243,40 +173,12 @@ async def _only_the_token_opens_the_metrics(shell: Shell) -> None:
     assert "keda_gpu_scaler" in await shell.expect(f"{ask} -H 'Authorization: Bearer {TOKEN}'")
 
 
-async def test_by_its_own_role_it_finds_the_workload_and_examples_apply_unchanged(
-    release: Release,
-) -> None:
-    lab = release.lab
-    await release.install({"kubernetesApi": {"enabled": True}})
-    trigger = release.gpu("gpt", demandQuery=router.offered(lab.name, "requests"))
-    del trigger["metadata"]["workload"]
-    await lab.deploy("gpt")
-    await lab.autoscale("gpt", trigger, min_replicas=0)
-    await lab.deploy("bert", replicas=1)
-    apply = f"sed 's/namespace: inference/namespace: {lab.name}/' {EXAMPLE} | kubectl apply -f -"
-    await release.shell.expect(apply)
-
-    await lab.stays("gpt", 0, for_seconds=2)
-    await lab.offer("requests", 1)
-    await lab.reaches("gpt", 1)
-    await lab.offer("gpt", 60)
-    await lab.shows("gpt", "hpa metric 0", "60")
-    await lab.offer("gpt", 0)
-    await lab.offer("requests", 0)
-    await lab.reaches("gpt", 0)
-    assert '"evidence": "kubernetes"' in await release.show("logs --tail=-1")
-
-    await lab.shows("bert", "keda Ready", "True ScaledObjectReady")
-    await lab.shows("bert", "hpa target 0", "70")
-
-
 @pytest.mark.core
 async def test_the_kustomize_base_comes_up_answers_and_goes(shell: Shell) -> None:
     before = await everything(shell)
     await shell.expect("kubectl apply -k deploy/kustomize")
     await shell.expect(f"kubectl rollout status -n {NAMESPACE} deploy/{NAME} --timeout=60s")
-    probe = f"kubectl exec -n {NAMESPACE} deploy/{NAME} -- keda-gpu-scaler probe {ADDRESS}"
-    assert "health: SERVING" in await shell.expect(probe)
+    assert "health: SERVING" in await shell.expect(f"keda-gpu-scaler probe {ADDRESS}")
     await shell.expect("kubectl delete -k deploy/kustomize")
     await shell.expect(f"kubectl wait --for=delete pod {PODS} --timeout=60s")
     assert not await everything(shell) - before

@@ -4,21 +4,12 @@ KEDA 2.21 opens it beside StreamIsActive. It keeps what came on it instead of as
 and reconciles the ScaledObject once for each message, also for one that says nothing new.
 """
 
-import logging
-
 import pytest
 
-from tests.e2e import generation, keda_log, router, streams
+from tests.e2e import generation, keda_log, router, waking
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder
-from tests.e2e.relay import Door
-from tests.e2e.under_load import (
-    LOAD,
-    REPLICAS,
-    SHORT_MAX_AGE,
-    deploy_under_load,
-    the_hpa_has_a_number,
-)
+from tests.e2e.under_load import REPLICAS, deploy_under_load, the_hpa_has_a_number
 
 pytestmark = pytest.mark.skipif(
     generation.KEDA_IS_OLD, reason="KEDA opens StreamMetricSpec since 2.21"
@@ -26,7 +17,6 @@ pytestmark = pytest.mark.skipif(
 RPCS = "keda_gpu_scaler_rpcs_total"
 QUIET_SECONDS = 8
 """Several polls and calls of the HPA's."""
-log = logging.getLogger(__name__)
 
 
 async def _is_asked_for_no_spec(lab: Lab) -> None:
@@ -45,25 +35,13 @@ async def _asked(lab: Lab, method: str) -> float:
     return await lab.scaler.counted(RPCS, method=method)
 
 
-async def test_a_spec_that_was_streamed_is_asked_for_no_more_and_costs_one_reconcile(
-    lab: Lab,
-) -> None:
-    await deploy_under_load(lab)
-    await lab.autoscale("bert", streams.push(lab, "bert"), min_replicas=0)
-    await the_hpa_has_a_number(lab)
-    await _is_asked_for_no_spec(lab)
-    known = keda_log.reconciles(lab, "bert")
-    await lab.stays("bert", REPLICAS, for_seconds=QUIET_SECONDS)
-    assert keda_log.reconciles(lab, "bert") == known, lab.story()
-
-
 async def test_each_message_is_one_reconcile_also_if_it_says_nothing_new(
     lab: Lab, recorder: Recorder
 ) -> None:
     """A fact about KEDA, which the life of our streams is made for."""
     recorder.spec_seconds = 1
     await lab.deploy("bert", replicas=1)
-    await lab.autoscale("bert", streams.push(lab, "bert", scalerAddress=recorder.address))
+    await lab.autoscale("bert", waking.push(lab, "bert", scalerAddress=recorder.address))
     await the_hpa_has_a_number(lab)
 
     def opened() -> int:
@@ -77,52 +55,34 @@ async def test_each_message_is_one_reconcile_also_if_it_says_nothing_new(
     specs = len(recorder.asked("GetMetricSpec"))
     await lab.wait(many, "streams end and open again")
     made, reconciled = opened() - before, keda_log.reconciles(lab, "bert") - known
-    log.info("%d reconciles for %d streams", reconciled, made)
     assert abs(reconciled - made) <= 1, lab.story()
     assert len(recorder.asked("GetMetricSpec")) == specs, lab.story()
 
 
-async def test_a_new_connection_is_no_reconcile_and_no_question(lab: Lab) -> None:
+async def test_a_spec_that_was_streamed_is_asked_for_no_more_and_follows_a_change(
+    lab: Lab,
+) -> None:
     await lab.scaler.restart(CONNECTION_MAX_AGE="3s")
-    await deploy_under_load(lab)
-    await lab.autoscale("bert", streams.push(lab, "bert"), min_replicas=0)
-    await the_hpa_has_a_number(lab)
-    await _is_asked_for_no_spec(lab)
-    specs, known = await _asked(lab, "GetMetricSpec"), keda_log.reconciles(lab, "bert")
-    ended = await lab.scaler.counted(RPCS, method="StreamIsActive", code="OK")
-    await streams.ended(lab, "OK", int(ended) + 4)
-    assert await _asked(lab, "StreamMetricSpec") == 0, lab.story()  # counted when it ends
-    assert await _asked(lab, "GetMetricSpec") == specs, lab.story()
-    assert keda_log.reconciles(lab, "bert") == known, lab.story()
-
-
-async def test_targets_are_right_after_errors_and_after_a_change(lab: Lab) -> None:
     await deploy_under_load(lab)
     # A second metric whose target is its own, in the same stream.
     demand = {"demandQuery": router.offered(lab.name, "bert"), "demandThreshold": "100"}
-    trigger = streams.push(lab, "bert", onUnknown="error", **SHORT_MAX_AGE, **demand)
-    await lab.autoscale("bert", trigger, max_replicas=REPLICAS)
+    trigger = waking.push(lab, "bert", **demand)
+    await lab.autoscale("bert", trigger, min_replicas=0, max_replicas=REPLICAS)
     await _targets(lab, "70", "100")
     await the_hpa_has_a_number(lab)
     await _is_asked_for_no_spec(lab)
 
-    lab.timeline.note("the source is away")
-    specs = await _asked(lab, "GetMetricSpec")
-    await lab.door.turn(Door.SHUT)
-
-    async def forgotten() -> bool:
-        return await _asked(lab, "GetMetricSpec") > specs
-
-    await lab.wait(forgotten, "KEDA has dropped what was streamed, and asks")
-    await lab.stays("bert", REPLICAS, for_seconds=QUIET_SECONDS)
-    await lab.door.turn(Door.OPEN)
-    await the_hpa_has_a_number(lab)
-    await _is_asked_for_no_spec(lab)
+    # Neither is a new connection a reconcile or a question.
+    specs, known = await _asked(lab, "GetMetricSpec"), keda_log.reconciles(lab, "bert")
+    ended = await lab.scaler.counted(RPCS, method="StreamIsActive", code="OK")
+    await waking.ended(lab, "OK", int(ended) + 4)
+    assert await _asked(lab, "StreamMetricSpec") == 0, lab.story()  # counted when it ends
+    assert await _asked(lab, "GetMetricSpec") == specs, lab.story()
+    assert keda_log.reconciles(lab, "bert") == known, lab.story()
 
     trigger["metadata"] |= {"threshold": "60", "demandThreshold": "90"}
     await lab.patch("bert", triggers=[trigger])
     await _targets(lab, "60", "90")
-    await lab.offer("bert", LOAD)
     await _is_asked_for_no_spec(lab)
     assert set(lab.timeline.path("bert", "hpa target 0")) == {"70", "60"}, lab.story()
     assert set(lab.timeline.path("bert", "hpa target 1")) == {"100", "90"}, lab.story()

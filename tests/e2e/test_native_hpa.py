@@ -4,52 +4,36 @@ KEDA's adapter answers for a paused ScaledObject as well: then the HPA alone sca
 """
 
 import pytest
-from lightkube.models.autoscaling_v2 import MetricSpec
-from lightkube.types import PatchType
+from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
 from tests.e2e import generation, router
-from tests.e2e.lab import STABILIZATION_SECONDS, Lab
+from tests.e2e.lab import Lab
+from tests.e2e.manifests import Manifest
 from tests.e2e.relay import Door
-from tests.e2e.resources import ScaledObject
-from tests.e2e.test_migration import autoscalers
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, the_hpa_has_a_number
 
-PAUSED = {"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}}
 
-
-async def handed_over(lab: Lab, workload: str) -> list[MetricSpec]:
-    """Pause a ScaledObject, and return the metrics of the HPA that KEDA then deletes."""
+async def handed_over(lab: Lab, workload: str) -> Manifest:
+    """Pause a ScaledObject, and return the spec of the HPA that KEDA then deletes."""
     await the_hpa_has_a_number(lab, workload)
-    (hpa,) = (await autoscalers(lab)).values()
-    await lab.client.patch(
-        ScaledObject, workload, PAUSED, namespace=lab.name, patch_type=PatchType.MERGE
-    )
-
-    async def gone() -> bool:
-        return not await autoscalers(lab)
-
-    await lab.wait(gone, "KEDA has deleted its HPA")
-    assert hpa.spec is not None
-    return hpa.spec.metrics or []
+    hpa = await lab.client.get(HorizontalPodAutoscaler, f"keda-hpa-{workload}", namespace=lab.name)
+    await lab.annotate(workload, paused="true")
+    await lab.shows(workload, "hpa uid", "None")
+    return dict(hpa.to_dict()["spec"])
 
 
-async def scale_natively(lab: Lab, workload: str, metrics: list[MetricSpec]) -> None:
-    """Create an HPA that may go to zero by itself."""
+async def scale_natively(lab: Lab, workload: str, spec: Manifest) -> None:
+    """Create an HPA like this one that may go to zero by itself."""
     lab.timeline.note(f"an HPA of its own for {workload}")
-    window = {"scaleDown": {"stabilizationWindowSeconds": STABILIZATION_SECONDS}}
-    hpa = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": workload, "namespace": lab.name},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": workload},
-            "minReplicas": 0,
-            "maxReplicas": 12,
-            "metrics": [each.to_dict() for each in metrics],
-            "behavior": window,
-        },
-    }
-    await lab.apply(hpa)
+    target = spec["scaleTargetRef"] | {"name": workload}
+    await lab.apply(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": workload, "namespace": lab.name},
+            "spec": spec | {"minReplicas": 0, "scaleTargetRef": target},
+        }
+    )
 
 
 @pytest.mark.generations
@@ -62,10 +46,10 @@ async def test_an_hpa_that_goes_to_zero_by_itself_is_woken_by_a_demand_and_by_no
     await lab.deploy("bert", replicas=2, load=120)
     await lab.deploy("rest")
     await lab.autoscale("bert", lab.gpu("bert", **demand))
-    metrics = await handed_over(lab, "bert")
-    assert len(metrics) == 2
+    spec = await handed_over(lab, "bert")
+    assert len(spec["metrics"]) == 2
     for workload in ("bert", "rest"):
-        await scale_natively(lab, workload, metrics)
+        await scale_natively(lab, workload, spec)
     await lab.stays("bert", 2, for_seconds=LONGER_THAN_THE_COOLDOWN)
 
     await lab.offer("bert", 0)

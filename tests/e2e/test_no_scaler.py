@@ -8,18 +8,11 @@ of it (docs/operations.md, docs/upstream).
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
-from lightkube.types import PatchType
-
-from tests.e2e import generation, router, streams
+from tests.e2e import generation, router, waking
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
-from tests.e2e.relay import Door, Relay
-from tests.e2e.resources import ScaledObject
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, SEEN_FOR
 
-OUTLASTS_A_POLL_SECONDS = 40
-"""A cooldown: a poll at an address that takes calls and never answers fails after 20 s."""
 BUSY = 50
 """For one replica, in percent of its GPU."""
 LONG_COOLDOWN = {"cooldown_seconds": 600}
@@ -28,7 +21,6 @@ NUMBER = "True ValidMetricFound"
 READY = "True ScaledObjectReady"
 ERROR = "False TriggerError"
 RESTS = "True ScalingDisabled"
-NO_SCALE_IN = "autoscaling.keda.sh/paused-scale-in"
 Fields = Mapping[str, Any]
 
 KEPT: Mapping[str, Fields] = {
@@ -46,14 +38,14 @@ KEPT: Mapping[str, Fields] = {
 """ScaledObjects with one busy replica each. `push` in a name is the type of its trigger."""
 
 
-async def _autoscale(lab: Lab, objects: Mapping[str, Fields], **metadata: str) -> None:
+async def _autoscale(lab: Lab, objects: Mapping[str, Fields]) -> None:
     """Run one busy replica for each ScaledObject until its HPA has numbers."""
     for name in objects:
         await lab.deploy(name, replicas=1, load=BUSY)
     await _have_been_seen(lab, objects, 1)
     for name, fields in objects.items():
-        trigger = streams.push if name.startswith("push") else Lab.gpu
-        await lab.autoscale(name, trigger(lab, name, **metadata), **fields)
+        trigger = waking.push if name.startswith("push") else Lab.gpu
+        await lab.autoscale(name, trigger(lab, name), **fields)
     await _show(lab, objects, "hpa ScalingActive", NUMBER)
     for name in objects:
         await lab.becomes(name, "measured")
@@ -72,21 +64,15 @@ async def _show(lab: Lab, names: Iterable[str], aspect: str, value: str) -> None
         await lab.shows(name, aspect, value)
 
 
-async def _metrics(lab: Lab, name: str) -> list[str]:
-    """Return the names of the metrics that an HPA asks for."""
-    hpa = await lab.client.get(HorizontalPodAutoscaler, f"keda-hpa-{name}", namespace=lab.name)
-    assert hpa.spec is not None
-    return [each.external.metric.name for each in hpa.spec.metrics or () if each.external]
-
-
-async def test_a_scaler_that_is_gone_takes_no_replica_away_wakes_none_and_stops_fallback(
+async def test_a_scaler_that_is_gone_wakes_none_and_takes_away_what_fallback_says_and_no_more(
     lab: Lab, keda_counts: Counts
 ) -> None:
     await lab.deploy("asleep")
     demand = router.offered(lab.name, "asleep")
     asleep = lab.gpu("asleep", demandQuery=demand)
     await lab.autoscale("asleep", asleep, min_replicas=0)
-    await _autoscale(lab, KEPT)
+    ended = {"min_replicas": 0, "fallback": {"failureThreshold": 60, "replicas": 0}}
+    await _autoscale(lab, {**KEPT, "ended": ended})
     await lab.shows("asleep", "keda Ready", READY)
 
     lab.timeline.note("the scaler is killed")
@@ -112,6 +98,9 @@ async def test_a_scaler_that_is_gone_takes_no_replica_away_wakes_none_and_stops_
         await lab.shows(name, "keda Ready", ready)
         engaged = str(lab.timeline.last(name, "keda Fallback")).startswith("True")
         assert engaged == (name in replaced), lab.story()
+    await lab.reaches("ended", 0)
+    await lab.shows("ended", "keda HPAActive", RESTS)
+    assert lab.timeline.last("ended", "keda Ready") == READY, lab.story()
     for name in kept | {"asleep"}:
         failed, detailed = await _errors(lab, keda_counts, name)
         assert failed > before[name][0], name
@@ -134,60 +123,6 @@ async def _errors(lab: Lab, counts: Counts, name: str) -> tuple[float, float]:
     return objects, await counts.total("keda_scaler_detail_errors_total", **labels)
 
 
-async def test_a_fallback_of_no_replicas_ends_a_busy_workload_without_a_scaler(lab: Lab) -> None:
-    ended = {"min_replicas": 0, "fallback": {"failureThreshold": 60, "replicas": 0}}
-    await _autoscale(lab, {"ended": ended, "zero": KEPT["zero"]})
-    lab.timeline.note("the scaler is killed")
-    lab.scaler.kill()
-    await lab.reaches("ended", 0)
-    await lab.shows("ended", "keda HPAActive", RESTS)
-    assert lab.timeline.last("ended", "keda Ready") == READY, lab.story()
-    assert lab.path("zero") == [1], lab.story()
-
-
-async def test_a_scaler_that_takes_calls_and_answers_none_ends_what_its_cooldown_does_not_protect(
-    lab: Lab,
-) -> None:
-    # A lost node looks like this: connections are not refused, and end after 20 s. A poll that
-    # fails after the HPA's request has failed counts as "inactive, no error". 2.20 does not open
-    # its connection anew, so that errors come at once there, and such polls by chance.
-    ended: Mapping[str, Fields] = {
-        "short": {"min_replicas": 0},
-        "idled": {"idleReplicaCount": 0},
-        "fallen": {"min_replicas": 0, "fallback": {"failureThreshold": 3, "replicas": 3}},
-        "later": {"min_replicas": 0, "cooldown_seconds": OUTLASTS_A_POLL_SECONDS},
-    }
-    if generation.KEDA_IS_OLD:
-        ended = {}
-    kept = {name: KEPT[name] for name in ("one", "zero", "idle")}
-    kept["paused"] = {"min_replicas": 0, "cooldown_seconds": OUTLASTS_A_POLL_SECONDS}
-    door = Relay(lab.scaler.port)
-    async with door.standing():
-        await _autoscale(lab, {**ended, **kept}, scalerAddress=door.address)
-        lab.timeline.note("the scaler takes calls and never answers")
-        gone = lab.timeline.now_seconds
-        await door.turn(Door.JAMMED)
-        await _annotate(lab, "paused", {NO_SCALE_IN: "true"})
-        for name in ended:
-            await lab.reaches(name, 0)
-        await _show(lab, kept, "keda HPAActive", NO_NUMBER)
-        # By then a poll that began after the annotation has failed, and the cooldown is over.
-        await lab.stays("one", 1, for_seconds=2 * OUTLASTS_A_POLL_SECONDS)
-
-        lab.timeline.note("the scaler answers")
-        await door.turn(Door.OPEN)
-        await _show(lab, kept, "hpa ScalingActive", NUMBER)
-        for name in kept:
-            assert lab.path(name, gone) == [1], lab.story()
-
-
-async def _annotate(lab: Lab, name: str, annotations: Mapping[str, str | None]) -> None:
-    patch = {"metadata": {"annotations": annotations}}
-    await lab.client.patch(
-        ScaledObject, name, patch, namespace=lab.name, patch_type=PatchType.MERGE
-    )
-
-
 async def test_a_second_trigger_takes_replicas_away_if_keda_makes_the_hpa_anew_without_a_scaler(
     lab: Lab,
 ) -> None:
@@ -204,24 +139,22 @@ async def test_a_second_trigger_takes_replicas_away_if_keda_makes_the_hpa_anew_w
     await _show(lab, names, "hpa ScalingActive", NUMBER)
     for name in names:
         await lab.becomes(name, "measured")
-    whole = {name: await _metrics(lab, name) for name in names}
-    assert whole["lone"] == whole["two"][:1] == ["s0-gpu-utilization"]
+    whole = {name: lab.timeline.last(name, "hpa metrics") for name in names}
+    assert whole["lone"] == ["s0-gpu-utilization"]
 
     lab.timeline.note("the scaler is killed, and the ScaledObjects are changed")
     gone = lab.timeline.now_seconds
     lab.scaler.kill()
     await _show(lab, names, "hpa ScalingActive", NO_NUMBER)
-    await _annotate(lab, "guarded", {NO_SCALE_IN: "true"})
+    await lab.annotate("guarded", paused_scale_in="true")
     for name in names:
         await lab.patch(name, maxReplicaCount=11)
 
-    async def without_ours() -> bool:
-        return [await _metrics(lab, name) for name in ("two", "guarded")] == [["s1-prometheus"]] * 2
-
-    await lab.wait(without_ours, "the HPA asks for the other trigger alone")
+    for name in ("two", "guarded"):
+        await lab.shows(name, "hpa metrics", "['s1-prometheus']")
     # Longer than what the HPA remembers of earlier recommendations.
     await lab.stays("two", replicas, for_seconds=LONGER_THAN_THE_COOLDOWN)
-    assert await _metrics(lab, "lone") == whole["lone"]
+    assert lab.timeline.last("lone", "hpa metrics") == whole["lone"], lab.story()
 
     lab.timeline.note("the scaler is started")
     await lab.scaler.start()
@@ -231,12 +164,10 @@ async def test_a_second_trigger_takes_replicas_away_if_keda_makes_the_hpa_anew_w
 
     lab.timeline.note("the ScaledObjects are changed again")
     await lab.patch("two", maxReplicaCount=12)
-    await _annotate(lab, "guarded", {NO_SCALE_IN: None})
+    await lab.annotate("guarded", paused_scale_in=None)
 
-    async def whole_again() -> bool:
-        return {name: await _metrics(lab, name) for name in names} == whole
-
-    await lab.wait(whole_again, "the HPA asks for ours again")
+    for name in names:
+        await lab.shows(name, "hpa metrics", str(whole[name]))
     await lab.reaches("two", replicas)
     await lab.stays("guarded", replicas, for_seconds=LONGER_THAN_THE_COOLDOWN)
     for name in ("lone", "guarded"):

@@ -3,14 +3,11 @@
 Replicas that serve are never taken away meanwhile: it is unknown whether they are idle.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import evidences, generation
+from tests.e2e import generation
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door
@@ -30,89 +27,44 @@ from tests.e2e.under_load import (
 from tests.repository.test_docs import ROOT
 from tests.repository.test_docs_snippets import pieces
 
-RESTART_SECONDS = 10
-
-
-@asynccontextmanager
-async def _without_a_keda_error(lab: Lab, counts: Counts) -> AsyncIterator[None]:
-    before = await counts.errors(lab.name, "bert")
-    yield
-    assert await counts.errors(lab.name, "bert") == before, lab.story()
-
-
-async def _outlives_it(lab: Lab, keda_counts: Counts) -> None:
-    """Outlive an outage that has just begun: without a scale-in, and without an error."""
-    async with _without_a_keda_error(lab, keda_counts):
-        await lab.becomes("bert", "unknown")
-        await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
-    held = lab.timeline.last("bert", "hpa ScalingActive")
-    assert held == "False FailedGetExternalMetric", lab.story()
-    assert lab.timeline.last("bert", "keda Ready") == "True ScaledObjectReady", lab.story()
-
 
 @pytest.mark.core
 @pytest.mark.generations
-async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_nothing_away(
-    lab: Lab, keda_counts: Counts
-) -> None:
-    await run_under_load(lab, **SHORT_MAX_AGE)
-    lab.timeline.note("Prometheus stopped")
-    await lab.prometheus.stop()
-    await lab.offer("bert", MORE_LOAD)
-    await _outlives_it(lab, keda_counts)
-    lab.timeline.note("Prometheus started")
-    await lab.prometheus.start()
-    await follows_more_load(lab)
-
-
-@pytest.mark.core
-async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
-    lab: Lab, keda_counts: Counts
+@pytest.mark.parametrize("way", ["stopped", "jammed"])
+async def test_prometheus_away_at_load_for_longer_than_the_cooldown_takes_nothing_away(
+    lab: Lab, keda_counts: Counts, way: str
 ) -> None:
     # A poll of KEDA that fails slowly, while its HPA request fails too, counts as "inactive, no
     # error" (the scaler cache is closed under it): only an answer without an error is safe here.
     await run_under_load(lab, **SHORT_MAX_AGE)
-    lab.timeline.note("Prometheus jammed")
-    await lab.door.turn(Door.JAMMED)
+    lab.timeline.note(f"Prometheus {way}")
+    await (lab.prometheus.stop() if way == "stopped" else lab.door.turn(Door.JAMMED))
     await lab.offer("bert", MORE_LOAD)
-    await _outlives_it(lab, keda_counts)
-    lab.timeline.note("Prometheus answers")
-    await lab.door.turn(Door.OPEN)
+    errors = await keda_counts.errors(lab.name, "bert")
+    await lab.becomes("bert", "unknown")
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    assert await keda_counts.errors(lab.name, "bert") == errors, lab.story()
+    held = lab.timeline.last("bert", "hpa ScalingActive")
+    assert held == "False FailedGetExternalMetric", lab.story()
+    assert lab.timeline.last("bert", "keda Ready") == "True ScaledObjectReady", lab.story()
+
+    lab.timeline.note("Prometheus is back")
+    await (lab.prometheus.start() if way == "stopped" else lab.door.turn(Door.OPEN))
     await follows_more_load(lab)
 
 
-async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Counts) -> None:
-    await run_under_load(lab)
-    began = lab.timeline.now_seconds
-    known = len(lab.decisions("bert"))
-    async with _without_a_keda_error(lab, keda_counts):
-        lab.timeline.note("Prometheus stopped")
-        await lab.prometheus.stop()
-        await lab.stays("bert", REPLICAS, for_seconds=RESTART_SECONDS)
-        lab.timeline.note("Prometheus started")
-        await lab.prometheus.start()
-        await lab.stays("bert", REPLICAS, for_seconds=RESTART_SECONDS)
-    said = {(made["state"], made["active"]) for made in lab.decisions("bert")[known:]}
-    assert said == {("measured", True)}, lab.story()
-    assert lab.timeline.path("bert", "hpa ScalingActive", began) == ["True ValidMetricFound"]
-
-
-@evidences.each_with(
-    "scaler", ["known", "fresh"], core=("fresh", EvidenceSource.KUBE_STATE_METRICS)
-)
-async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_the_pods(
-    lab: Lab, scaler: str
+@pytest.mark.core
+async def test_prometheus_and_scaler_that_begin_anew_take_nothing_away_before_they_know_the_load(
+    lab: Lab,
 ) -> None:
     # The exporters come last: until then nothing stored shows that there ever were GPUs.
     await run_under_load(lab, **SHORT_MAX_AGE)
     for exporter in lab.exporters.values():
         await exporter.turn(Door.SHUT)
-    lab.timeline.note("Prometheus restarted empty")
+    lab.timeline.note("Prometheus restarted empty, and the scaler")
     await lab.prometheus.restart_empty()
     known = len(lab.decisions("bert"))
-    if scaler == "fresh":
-        lab.timeline.note("and the scaler")
-        await lab.scaler.restart()
+    await lab.scaler.restart()
 
     async def nothing_is_known() -> bool:
         return [made["value"] for made in lab.decisions("bert")[known:]][-1:] == [None]

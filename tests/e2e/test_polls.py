@@ -4,8 +4,8 @@ Since 2.21 it takes what the HPA asked for last, where nothing can go to zero an
 ScalingActive: its polls then ask for the metrics' names alone.
 """
 
-import logging
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -19,7 +19,6 @@ from tests.e2e.under_load import (
     LONGER_THAN_THE_COOLDOWN,
     REPLICAS,
     SHORT_MAX_AGE,
-    deploy_under_load,
     the_hpa_has_a_number,
 )
 
@@ -27,7 +26,6 @@ MANY = 8
 HELD = "False FailedGetExternalMetric"
 SCALES = "True ValidMetricFound"
 METHODS = "GetMetricSpec", "GetMetrics", "IsActive"
-log = logging.getLogger(__name__)
 
 
 async def _asks(lab: Lab, recorder: Recorder) -> set[str]:
@@ -76,40 +74,6 @@ async def test_values_are_polled_where_zero_is_allowed_or_the_hpa_has_none(
     assert await _asks(lab, recorder) == set(METHODS)
 
 
-async def _counted(lab: Lab) -> dict[str, float]:
-    return {
-        method: await lab.scaler.counted("keda_gpu_scaler_rpcs_total", method=method)
-        for method in METHODS
-    }
-
-
-async def test_the_scaler_answers_no_values_in_polls_where_nothing_can_go_to_zero(
-    lab: Lab,
-) -> None:
-    await deploy_under_load(lab)
-    await lab.autoscale("bert", lab.gpu("bert"))
-    await the_hpa_has_a_number(lab)
-    for least in (1, 0):
-        await lab.patch("bert", minReplicaCount=least)
-        await lab.stays("bert", REPLICAS, for_seconds=3)
-        before = await _counted(lab)
-        await lab.stays("bert", REPLICAS, for_seconds=20)
-        made = {method: count - before[method] for method, count in (await _counted(lab)).items()}
-        log.info("calls within 20 s with minReplicaCount %d: %s", least, made)
-        # A poll every second and a call of the HPA's every two: of three, one or all have values.
-        for method in ("GetMetrics", "IsActive"):
-            often = made[method] / made["GetMetricSpec"] > 2 / 3
-            assert often == (least == 0 or generation.KEDA_IS_OLD), lab.story()
-        # The alert KedaGpuScalerNotAsked goes by this: the HPA alone keeps it fresh.
-        age = "keda_gpu_scaler_trigger_decision_age_seconds"
-        assert await lab.scaler.counted(age, scaled_object="bert") < 15, lab.story()
-
-
-async def _turn_exporters(lab: Lab, door: Door) -> None:
-    for relay in lab.exporters.values():
-        await relay.turn(door)
-
-
 async def _show(lab: Lab, workloads: Iterable[str], of_hpa: str, of_keda: str) -> None:
     for name in workloads:
         await lab.shows(name, "hpa ScalingActive", of_hpa)
@@ -129,11 +93,15 @@ async def test_a_hold_is_shown_by_keda_unless_a_known_demand_keeps_the_replicas(
     for name, demand in demands.items():
         query = router.offered(lab.name, f"{name}-demand")
         scaled = {"demandQuery": query, "demandThreshold": "70"} if demand else {}
-        await lab.autoscale(name, lab.gpu(name, **SHORT_MAX_AGE, **scaled))
+        # A hold is no failure, so that no `fallback` comes.
+        no_failure = {"fallback": {"failureThreshold": 1, "replicas": 7}}
+        fields: dict[str, Any] = {} if demand else no_failure
+        await lab.autoscale(name, lab.gpu(name, **SHORT_MAX_AGE, **scaled), **fields)
     await _show(lab, demands, SCALES, "True")
 
     lab.timeline.note("the exporters are gone")
-    await _turn_exporters(lab, Door.SHUT)
+    for exporter in lab.exporters.values():
+        await exporter.turn(Door.SHUT)
     for name in demands:
         await lab.becomes(name, "unknown")
         await lab.offer(name, LESS_LOAD)
@@ -147,6 +115,7 @@ async def test_a_hold_is_shown_by_keda_unless_a_known_demand_keeps_the_replicas(
         assert lab.timeline.path(name, "keda Ready", held) == ["True ScaledObjectReady"]
 
     lab.timeline.note("the exporters are back")
-    await _turn_exporters(lab, Door.OPEN)
+    for exporter in lab.exporters.values():
+        await exporter.turn(Door.OPEN)
     await lab.reaches("alone", 2)
     await _show(lab, demands, SCALES, "True")

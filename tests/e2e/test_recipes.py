@@ -1,60 +1,103 @@
-"""The numbers of common recipes: what they promise, and where they stop.
+"""The recipes of docs/migrate on the real KEDA: one scenario each, with its example and exporter.
 
 The recipes count `pods * utilization / target`, rounded up: 23 % at a target of 20 % is two pods.
-The common one asks KEDA's prometheus trigger for the average and keeps KEDA's default metric type,
-which divides by the replicas a second time.
+The recipe with alerts is in test_webhook.py.
 """
 
-from tests.e2e.lab import Lab
-from tests.e2e.manifests import Manifest
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from lightkube.resources.core_v1 import Pod
+
+from tests.e2e.lab import SHORT_TIMES, STABILIZATION_SECONDS, Lab
+from tests.e2e.test_examples import placed
+from tests.repository.test_examples import EXAMPLES, read
+
+PATHS = {path.stem: path for path in EXAMPLES}
+LEGACY, CUSTOM = "ack-legacy", "ack-dcgm-custom"
+SERVICE = "58ecbfb07c7ae7056a96a3b1-image-common-production"
+LONGEST_NAME = 63
 
 
-async def test_one_pod_at_23_percent_of_20_becomes_two_and_is_one_again_afterwards(
-    lab: Lab,
+async def scrape(lab: Lab, **changes: Any) -> None:  # noqa: ANN401 - fields of a scrape_config
+    """Change how Prometheus scrapes the exporters on the lab's nodes."""
+    configs = [
+        {**each, **changes} if each["job_name"] == "dcgm-exporter" else each
+        for each in lab.prometheus.scrape_configs
+    ]
+    await lab.prometheus.reload(configs)
+
+
+async def autoscale_by(
+    lab: Lab, example: str, name: str, times: Mapping[str, str] = SHORT_TIMES
+) -> dict[str, str]:
+    """Apply an example's ScaledObject to a workload of another name, and return its metadata.
+
+    These times are for the keys about time that the example leaves out.
+    """
+    document = read(PATHS[example])
+    here = placed(lab, document, name)
+    (trigger,) = here["spec"]["triggers"]
+    trigger["metadata"] = {**times, **trigger["metadata"], "workload": name}
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": STABILIZATION_SECONDS}}
+    here["spec"]["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
+    await lab.apply(here)
+    return dict(trigger["metadata"])
+
+
+@pytest.mark.parametrize(
+    ("example", "exporter", "load"),
+    [
+        ("managed-cloud", CUSTOM, 23),
+        ("gpu-exporter", LEGACY, 23),
+        # 63 % over three minutes at a target of 40. A pod counts once its samples fill half a
+        # window, which are 90 seconds here.
+        ("duty-cycle", LEGACY, 63),
+    ],
+)
+async def test_one_pod_becomes_two_and_is_one_again_afterwards(
+    lab: Lab, example: str, exporter: str, load: float
 ) -> None:
-    # An HPA that shows whole numbers says 22/20 of a GPU at 22.4 %, as the recipe does.
-    offered = {"at-23": 23, "at-22": 22.4, "at-the-edge": 22}
-    for name, percent in offered.items():
-        await lab.deploy(name, replicas=1, load=percent)
-        await lab.autoscale(name, lab.gpu(name, threshold="20"), max_replicas=10)
-    await lab.reaches("at-23", 2)
-    await lab.reaches("at-22", 2)
-    # Two pods at 11.5 % are far below the target, and still what 23 % asks for.
-    await lab.stays("at-23", 2, for_seconds=10)
+    await scrape(lab, params={"exporter": [exporter]})
+    # These exporters show whole numbers: 22 is the last one that the HPA's 10 % leave alone.
+    await lab.deploy("at-the-edge", replicas=1, load=22)
+    await lab.autoscale("at-the-edge", lab.gpu("at-the-edge", profile=exporter, threshold="20"))
+    await lab.deploy("bert", replicas=1, load=load)
+    applied = await autoscale_by(lab, example, "bert")
+    assert applied["profile"] == exporter
 
-    await lab.offer("at-23", 0)
-    await lab.offer("at-22", 0)
-    await lab.reaches("at-23", 1)
-    await lab.reaches("at-22", 1)
-    assert lab.path("at-23") == lab.path("at-22") == [1, 2, 1], lab.story()
-    # 22 and not a thousandth more is the last load the HPA's 10 % of tolerance leaves alone.
-    assert lab.timeline.last("at-the-edge", "hpa metric 0") == "22", lab.story()
+    await lab.reaches("bert", 2)
+    await lab.becomes("bert", "measured")
+    # Each of two shows half, far below the target, which is still what the load asks for.
+    await lab.stays("bert", 2, for_seconds=10)
+    await lab.offer("bert", 0)
+    await lab.reaches("bert", 1)
+    assert lab.path("bert") == [1, 2, 1], lab.story()
     assert lab.path("at-the-edge") == [1], lab.story()
+    assert lab.timeline.last("at-the-edge", "hpa metric 0") == "22", lab.story()
 
 
-async def test_the_sum_reaches_twelve_where_the_common_average_recipe_stays_at_two(
-    lab: Lab,
-) -> None:
-    await lab.deploy("average-of-five", replicas=5, load=800)
-    await lab.reaches("average-of-five", 5)
-    for name in ("sum", "average"):
-        await lab.deploy(name, replicas=1, load=800)
-    await lab.autoscale("sum", lab.gpu("sum", threshold="70"), max_replicas=12)
-    for name in ("average", "average-of-five"):
-        recipe = _common_recipe(lab, name)
-        # Long enough to forgive the recipe the second in which a new pod shows 0 %.
-        await lab.autoscale(name, recipe, max_replicas=12, stabilization_seconds=10)
+async def test_pods_with_cut_names_are_found_and_scaled_at_one_scrape_a_minute(lab: Lab) -> None:
+    await scrape(lab, scrape_interval="60s", scrape_timeout="10s")
+    await lab.scaler.restart(PROMETHEUS_STEP="15s", PROMETHEUS_COLLECTION="30s")
+    for name in (SERVICE, "average"):
+        await lab.deploy(name, replicas=2, load=160)
+    # The example's times are the defaults: a minute between two samples is what they are made for.
+    applied = await autoscale_by(lab, "utilization", SERVICE, times={})
+    assert applied["threshold"] == "70"
+    recipe = lab.keda_prometheus('avg(DCGM_FI_DEV_GPU_UTIL{pod=~"average-.*"})', threshold="70")
+    await lab.autoscale("average", recipe, max_replicas=12, stabilization_seconds=300)
 
-    await lab.reaches("sum", 12)
-    await lab.stays("sum", 12, for_seconds=10)
-    climb = lab.path("sum")
-    assert climb == sorted(climb), lab.story()
-    # Every GPU of these two is at 100 %, and 100 / 70 is two, however many there are.
-    assert lab.path("average") == [1, 2], lab.story()
-    assert lab.path("average-of-five") == [5, 2], lab.story()
-
-
-def _common_recipe(lab: Lab, name: str) -> Manifest:
-    """Return the common first trigger."""
-    selector = f'namespace="{lab.name}",pod=~"{name}-[a-z0-9]+-[a-z0-9]+"'
-    return lab.keda_prometheus(f"avg(DCGM_FI_DEV_GPU_UTIL{{{selector}}})", threshold="70")
+    # Two pods at 80 % are 160 / 70. A pod counts when its samples span two scrapes.
+    await lab.reaches(SERVICE, 3)
+    found = lab.client.list(Pod, namespace=lab.name, labels={"app": SERVICE})
+    pods = [(each.metadata and each.metadata.name) or "" async for each in found]
+    # The longest name that there is: nothing is left of the dash before the last five characters.
+    assert {len(name) for name in pods} == {LONGEST_NAME}, pods
+    assert {name[-6] for name in pods}.isdisjoint("-"), pods
+    assert lab.path(SERVICE) == [2, 3], lab.story()
+    # The common recipe keeps KEDA's metric type, which divides by the replicas a second time:
+    # 80 % on average over 70 % is two, however many there are, and the HPA shows 40.
+    assert lab.timeline.last("average", "hpa metric 0") == "40", lab.story()
+    assert lab.path("average") == [2], lab.story()

@@ -3,20 +3,50 @@
 import contextlib
 import re
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import trustme
 
-from tests.e2e import generation, keda_log, tls
+from tests.e2e import generation, keda_log
 from tests.e2e.lab import Lab
-from tests.e2e.manifests import Manifest
+from tests.e2e.manifests import Manifest, secret
 from tests.e2e.product import Scaler
 from tests.e2e.programs import ROOT
 from tests.support import certificates
 
-SOON = {"CONNECTION_MAX_AGE": "2s"}
-"""KEDA connects anew this often, so that a scenario sees what rotates."""
+NAMES = ("127.0.0.1", "keda-gpu-scaler")
+"""What KEDA checks a scaler's certificate against: the host of `scalerAddress`, one of these."""
+CLIENT = "keda-operator"
+
+
+class Authorities(NamedTuple):
+    """The authority for scalers, and the one for their clients."""
+
+    scalers: trustme.CA
+    clients: trustme.CA
+
+    def settings(self, directory: Path, leaf: trustme.LeafCert | None = None) -> dict[str, str]:
+        """Write a scaler's files, as a Secret's volume has them, and return what names them."""
+        directory.mkdir(exist_ok=True)
+        pair = certificates.write(directory, leaf or self.scalers.issue_cert(*NAMES))
+        authority = directory / "ca.crt"
+        authority.write_bytes(self.clients.cert_pem.bytes())
+        files = {"GRPC_CERT_FILE": str(pair.cert), "GRPC_KEY_FILE": str(pair.key)}
+        return {**files, "GRPC_CLIENT_CA_FILE": str(authority)}
+
+    def parameters(self, leaf: trustme.LeafCert | None = None) -> dict[str, str]:
+        """Return KEDA's parameters, with this certificate or one that is right."""
+        pair = leaf or self.clients.issue_cert(CLIENT)
+        return self.authority() | {
+            "tlsClientCert": certificates.chain(pair).decode(),
+            "tlsClientKey": certificates.key_of(pair).decode(),
+        }
+
+    def authority(self) -> dict[str, str]:
+        """Return KEDA's parameters without a certificate of its own."""
+        return {"caCert": self.scalers.cert_pem.bytes().decode()}
 
 
 class Refusal(NamedTuple):
@@ -52,9 +82,17 @@ def errors(lab: Lab, workload: str) -> list[str]:
 
 
 async def keep(lab: Lab, workload: str, parameters: Mapping[str, str]) -> None:
-    """Put these parameters into a Secret of the workload's name, for KEDA to read."""
-    for manifest in tls.authentication(lab.name, workload, parameters):
-        await lab.apply(manifest)
+    """Put these parameters where a TriggerAuthentication of the workload's name reads them."""
+    await lab.apply(secret(lab.name, workload, parameters))
+    references = [{"parameter": each, "name": workload, "key": each} for each in parameters]
+    await lab.apply(
+        {
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "TriggerAuthentication",
+            "metadata": {"namespace": lab.name, "name": workload},
+            "spec": {"secretTargetRef": references},
+        }
+    )
 
 
 def trusting(lab: Lab, workload: str, **metadata: str) -> Manifest:
@@ -77,53 +115,51 @@ class Attempt(NamedTuple):
     """A trigger that fails: the keys KEDA is given, and the scaler it asks."""
 
     parameters: Mapping[str, str]
-    address: str
     scaler: Scaler
+    host: str = "127.0.0.1"
 
 
 def attempts(
-    trust: tls.Authorities, asked: Scaler, expired: Scaler, plain: Scaler
+    trust: Authorities, asked: Scaler, expired: Scaler, plain: Scaler
 ) -> dict[str, Attempt]:
     """Return one of each kind by the name of its workload, in the order of the page."""
-    other, expired_client = trustme.CA(), certificates.expired(trust.clients, tls.CLIENT)
-    other_ca = {"caCert": other.cert_pem.bytes().decode()}
-    to_asked = {
-        "ca": trust.keda | other_ca,
-        "none": trust.parameters(),
-        "expired": trust.parameters(expired_client),
-        "stranger": trust.parameters(other.issue_cert(tls.CLIENT)),
-        "plain": {},
+    other, late = trustme.CA(), certificates.expired(trust.clients, CLIENT)
+    right = trust.parameters()
+    return {
+        "ca": Attempt(right | {"caCert": other.cert_pem.bytes().decode()}, asked),
+        "name": Attempt(right, asked, host="localhost"),
+        "late": Attempt(right, expired),
+        "none": Attempt(trust.authority(), asked),
+        "expired": Attempt(trust.parameters(late), asked),
+        "stranger": Attempt(trust.parameters(other.issue_cert(CLIENT)), asked),
+        "plain": Attempt({}, asked),
+        "server": Attempt(right, plain),
     }
-    made = {name: Attempt(told, asked.address, asked) for name, told in to_asked.items()}
-    made["name"] = Attempt(trust.keda, f"localhost:{asked.port}", asked)
-    made["late"] = Attempt(trust.keda, expired.address, expired)
-    made["server"] = Attempt(trust.keda, plain.address, plain)
-    order = ("ca", "name", "late", "none", "expired", "stranger", "plain", "server")
-    return {name: made[name] for name in order}
 
 
 async def run(lab: Lab, workload: str, attempt: Attempt) -> None:
     """Deploy a workload with more load than it has replicas for."""
     await lab.deploy(workload, replicas=2, load=180)
-    trigger = lab.gpu(workload, scalerAddress=attempt.address)
+    address = f"{attempt.host}:{attempt.scaler.port}"
+    trigger = lab.gpu(workload, scalerAddress=address)
     if attempt.parameters:
         await keep(lab, workload, attempt.parameters)
-        trigger = trusting(lab, workload, scalerAddress=attempt.address)
+        trigger = trusting(lab, workload, scalerAddress=address)
     await lab.autoscale(workload, trigger)
 
 
 @pytest.mark.core
 @pytest.mark.generations
 async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab: Lab) -> None:
-    trust = tls.Authorities.create()
+    trust = Authorities(trustme.CA(), trustme.CA())
     await lab.scaler.restart(**trust.settings(lab.directory / "tls"))
-    old = certificates.expired(trust.scalers, *tls.NAMES)
+    old = certificates.expired(trust.scalers, *NAMES)
     async with (
         beside(lab, trust.settings(lab.directory / "old", old)) as expired,
         beside(lab, {}) as plain,
     ):
         refused = attempts(trust, lab.scaler, expired, plain)
-        await run(lab, "bert", Attempt(trust.keda, lab.scaler.address, lab.scaler))
+        await run(lab, "bert", Attempt(trust.parameters(), lab.scaler))
         for workload, attempt in refused.items():
             await run(lab, workload, attempt)
         # 180 % over 70 % per replica: 2.6, so 3.
@@ -145,59 +181,22 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
             assert lab.path(workload) == [2], lab.story()
 
 
-async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_holds_replicas(
-    lab: Lab,
-) -> None:
-    trust, mounted = tls.Authorities.create(), lab.directory / "tls"
-    await lab.scaler.restart(**trust.settings(mounted, mutual=False), **SOON)
-    await lab.deploy("bert", replicas=1, load=60)
-    await keep(lab, "bert", trust.parameters())
-    await lab.autoscale("bert", trusting(lab, "bert", enableTLS="true"))
-    await lab.becomes("bert", "measured")
-
-    known = errors(lab, "bert")
-    lab.timeline.note("the scaler's certificate rotates")
-    trust.settings(mounted)
-
-    async def shown() -> bool:
-        return len(lab.scaler.events("certificate.loaded")) == 2
-
-    await lab.wait(shown, "KEDA has connected anew")
-    await lab.offer("bert", 120)
-    await lab.reaches("bert", 2)
-    assert errors(lab, "bert") == known, lab.story()
-
-    lab.timeline.note("the scaler's certificate has expired")
-    trust.settings(mounted, certificates.expired(trust.scalers, *tls.NAMES))
-
-    async def refused() -> bool:
-        return says("\n".join(errors(lab, "bert")), documented()[2].keda)
-
-    await lab.wait(refused, "KEDA refuses it")
-    await lab.offer("bert", 60)
-    # Longer than the HPA's stabilization.
-    await lab.stays("bert", 2, for_seconds=8)
-    trust.settings(mounted)
-    await lab.reaches("bert", 1)
-
-
 async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: Lab) -> None:
-    trust, mounted = tls.Authorities.create(), lab.directory / "tls"
-    await lab.scaler.restart(**trust.settings(mounted), **SOON)
+    trust, mounted = Authorities(trustme.CA(), trustme.CA()), lab.directory / "tls"
+    # KEDA connects anew this often, so that the scenario sees what rotates.
+    await lab.scaler.restart(**trust.settings(mounted), CONNECTION_MAX_AGE="2s")
     for workload, kind in {"bert": "external", "push": "external-push"}.items():
         await lab.deploy(workload, replicas=1, load=60)
-        await keep(lab, workload, trust.keda)
+        await keep(lab, workload, trust.parameters())
         await lab.autoscale(workload, trusting(lab, workload) | {"type": kind})
     for workload in ("bert", "push"):
         await lab.becomes(workload, "measured")
-        assert not [each for each in errors(lab, workload) if "connection error" in each], (
-            lab.story()
-        )
+        assert not any("connection error" in each for each in errors(lab, workload)), lab.story()
 
     lab.timeline.note("the CA of clients is another one, and so is KEDA's certificate")
     renewed = trust._replace(clients=trustme.CA())
     for workload in ("bert", "push"):
-        await keep(lab, workload, renewed.keda)
+        await keep(lab, workload, renewed.parameters())
     (mounted / "ca.crt").write_bytes(renewed.clients.cert_pem.bytes())
 
     async def streams_fail() -> bool:

@@ -1,11 +1,11 @@
-"""From zero to one within seconds: by a demand, by another workload's GPUs, by a second trigger.
+"""From zero to one within seconds: by a demand, and by a second trigger.
 
 KEDA polls every 300 s in these scenarios unless they say otherwise: it is the stream that wakes.
 """
 
 import pytest
 
-from tests.e2e import streams, waking
+from tests.e2e import waking
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
 
@@ -18,14 +18,14 @@ LONGER_THAN_A_REPETITION = 20
 async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) -> None:
     demand = await lab.offers_nothing("requests")
     await lab.deploy("bert")
-    await waking.asleep(lab, "bert", streams.push(lab, "bert", demandQuery=demand))
+    await waking.asleep(lab, "bert", waking.push(lab, "bert", demandQuery=demand))
     await lab.offer("requests", 5)
     await waking.wakes(lab, "bert")
 
     await lab.becomes("bert", "measured")
-    known = await streams.last_activity(lab, "bert")
+    known = await waking.last_activity(lab, "bert")
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_A_REPETITION)
-    assert await streams.last_activity(lab, "bert") == known, lab.story()
+    assert await waking.last_activity(lab, "bert") == known, lab.story()
 
     await waking.poll_often(lab, "bert")
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
@@ -34,26 +34,10 @@ async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) ->
     assert lab.path("bert") == [0, 1, 0], lab.story()
 
 
-async def test_the_gpus_of_another_workload_wake_one_keep_it_up_and_let_it_go(lab: Lab) -> None:
-    await lab.deploy("encoder", replicas=1)
-    await lab.deploy("bert")
-    await waking.asleep(lab, "bert", streams.push(lab, "bert", activationWorkload="encoder"))
-    await lab.prometheus.wait_for('DCGM_FI_DEV_GPU_UTIL{pod=~"encoder-.*"} offset 6s')
-    await lab.stays("bert", 0, for_seconds=2)
-    await lab.offer("encoder", 50)
-    await waking.wakes(lab, "bert")
-
-    await waking.poll_often(lab, "bert")
-    await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
-    await lab.offer("encoder", 0)
-    await lab.reaches("bert", 0)
-    assert lab.path("bert") == [0, 1, 0], lab.story()
-
-
 @pytest.mark.core
 @pytest.mark.generations
 async def test_a_trigger_of_kedas_beside_ours_wakes_at_its_poll(lab: Lab) -> None:
-    triggers = streams.push(lab, "bert"), lab.router("bert")
+    triggers = waking.push(lab, "bert"), lab.router("bert")
     await lab.deploy("bert")
     await waking.asleep(lab, "bert", *triggers, polling_seconds=1)
     await lab.offer("bert", 120)

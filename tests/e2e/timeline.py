@@ -59,11 +59,9 @@ class Timeline:
         """Return what was seen last; None if nothing was."""
         return self._last.get((subject, aspect))
 
-    def when(self, subject: str, aspect: str, value: object, since_seconds: float = 0) -> float:
-        """Return the second in which something first became this, which it has."""
-        what = subject, aspect, value
-        seen = [one for one in self.entries if (one.subject, one.aspect, one.value) == what]
-        return min(one.at_seconds for one in seen if one.at_seconds >= since_seconds)
+    def now(self, subject: str) -> dict[str, object]:
+        """Return every aspect of something, as it was seen last."""
+        return {aspect: value for (what, aspect), value in self._last.items() if what == subject}
 
     def path(self, subject: str, aspect: str, since_seconds: float = 0) -> list[object]:
         """Return every value in order: the one at `since_seconds`, and each change after it."""

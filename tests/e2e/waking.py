@@ -1,12 +1,10 @@
-"""Workloads that sleep until a stream wakes them.
+"""Triggers of type external-push, their streams, and workloads that sleep until one wakes them.
 
 How soon it does is measured by `make bench-wake`. Here no poll comes before a wait is given up.
 """
 
-import logging
 from typing import Any
 
-from tests.e2e import streams
 from tests.e2e.lab import PATIENCE_SECONDS, POLLING_SECONDS, Lab
 from tests.e2e.manifests import Manifest
 from tests.e2e.resources import ScaledObject
@@ -16,7 +14,37 @@ RARELY_SECONDS = 300
 assert RARELY_SECONDS > PATIENCE_SECONDS
 _LOOKS = 3
 """More decisions than the first poll makes: the stream is open and looks."""
-log = logging.getLogger(__name__)
+
+
+def push(lab: Lab, workload: str, **metadata: str) -> Manifest:
+    """Return a trigger of ours whose activity is pushed, beside KEDA's polls."""
+    return lab.gpu(workload, **metadata) | {"type": "external-push"}
+
+
+async def ended(lab: Lab, code: str, at_least: int) -> None:
+    """Wait until this many streams have ended with a status, by the scaler's own count."""
+
+    async def counted() -> bool:
+        labels = {"method": "StreamIsActive", "code": code}
+        return await lab.scaler.counted("keda_gpu_scaler_rpcs_total", **labels) >= at_least
+
+    await lab.wait(counted, f"{at_least} streams have ended with {code}")
+
+
+async def last_activity(lab: Lab, workload: str) -> Any:  # noqa: ANN401 - a timestamp or nothing
+    """Return when KEDA thinks a workload was last active."""
+    found: Any = await lab.client.get(ScaledObject, workload, namespace=lab.name)
+    return (found.status or {}).get("lastActiveTime")
+
+
+async def is_told(lab: Lab, workload: str, since: Any, occasion: str) -> Any:  # noqa: ANN401
+    """Wait until KEDA knows of a later activity than this one, and return it."""
+
+    async def told() -> bool:
+        return bool(await last_activity(lab, workload) != since)
+
+    await lab.wait(told, f"KEDA is told that {workload} is active: {occasion}")
+    return await last_activity(lab, workload)
 
 
 async def asleep(
@@ -40,14 +68,12 @@ async def asleep(
 
 
 async def wakes(lab: Lab, workload: str) -> None:
-    """Wait until a workload is woken by what just happened, and write down how long it took."""
-    began = lab.timeline.now_seconds
+    """Wait until a workload is woken by what just happened."""
 
     async def woken() -> bool:
         return lab.replicas(workload) == 1
 
     await lab.wait(woken, f"{workload} is woken")
-    log.info("%s was woken after %.1f s", workload, lab.timeline.now_seconds - began)
 
 
 async def poll_often(lab: Lab, workload: str) -> None:
@@ -57,7 +83,7 @@ async def poll_often(lab: Lab, workload: str) -> None:
     it has not polled for longer than its cooldown would then be ended.
     """
     found: Any = await lab.client.get(ScaledObject, workload, namespace=lab.name)
-    known = await streams.last_activity(lab, workload)
+    known = await last_activity(lab, workload)
     await lab.patch(workload, pollingInterval=POLLING_SECONDS, cooldownPeriod=RARELY_SECONDS)
-    await streams.is_told(lab, workload, known, "it is polled again")
+    await is_told(lab, workload, known, "it is polled again")
     await lab.patch(workload, cooldownPeriod=found.spec["cooldownPeriod"])

@@ -14,13 +14,13 @@ import httpx2
 import lightkube
 from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
-from lightkube.resources.core_v1 import ReplicationController
 
 from tests.e2e.resources import ScaledObject
 from tests.e2e.timeline import Timeline
 
 _PAUSE_SECONDS = 0.5
 """After a watch that failed: an API server that is away is not asked without pause."""
+_IDENTITY = "hpa uid"
 Sight = tuple[str, str, object]
 """A subject, an aspect of it, and its value."""
 
@@ -61,20 +61,19 @@ async def _watch(
     timeline: Timeline,
 ) -> None:
     async for kind, found in client.watch(resource, namespace=namespace):
-        for sight in sights(found) if kind != "DELETED" else ():
-            timeline.see(*sight)
+        if kind != "DELETED":
+            for sight in sights(found):
+                timeline.see(*sight)
+        elif resource is HorizontalPodAutoscaler:
+            timeline.see(found.spec.scaleTargetRef.name, _IDENTITY, None)
 
 
-def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - anything with replicas
+def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or a StatefulSet
     name = found.metadata.name
     yield name, "replicas", found.spec.replicas
     yield name, "ready", (found.status and found.status.readyReplicas) or 0
     yield name, "pods", (found.status and found.status.replicas) or 0
-
-
-def _rolled_out(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or a StatefulSet
-    yield from _workload(found)
-    yield found.metadata.name, "rolled out", _is_rolled_out(found)
+    yield name, "rolled out", _is_rolled_out(found)
 
 
 def _is_rolled_out(found: Any) -> bool:  # noqa: ANN401 - a Deployment or a StatefulSet
@@ -89,9 +88,11 @@ def _is_rolled_out(found: Any) -> bool:  # noqa: ANN401 - a Deployment or a Stat
 def _autoscaler(found: HorizontalPodAutoscaler) -> Iterator[Sight]:
     assert found.spec is not None
     name = found.spec.scaleTargetRef.name
-    for index, wanted in enumerate(found.spec.metrics or ()):
-        target = wanted.external and wanted.external.target
-        yield name, f"hpa target {index}", target and (target.averageValue or target.value)
+    yield name, _IDENTITY, found.metadata and found.metadata.uid
+    external = [each.external for each in found.spec.metrics or () if each.external]
+    yield name, "hpa metrics", [each.metric.name for each in external]
+    for index, each in enumerate(external):
+        yield name, f"hpa target {index}", each.target.averageValue or each.target.value
     for index, metric in enumerate((found.status and found.status.currentMetrics) or ()):
         current = metric.external and metric.external.current
         yield name, f"hpa metric {index}", current and (current.averageValue or current.value)
@@ -107,9 +108,8 @@ def _scaled_object(found: Mapping[str, Any]) -> Iterator[Sight]:
 
 
 _SIGHTS: Mapping[Any, Callable[[Any], Iterable[Sight]]] = {
-    Deployment: _rolled_out,
-    StatefulSet: _rolled_out,
-    ReplicationController: _workload,
+    Deployment: _workload,
+    StatefulSet: _workload,
     HorizontalPodAutoscaler: _autoscaler,
     ScaledObject: _scaled_object,
 }
