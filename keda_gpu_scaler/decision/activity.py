@@ -1,6 +1,7 @@
 """Whether a workload is in use: its busiest single GPU over the activation window.
 
-Pure. A workload is idle only with samples over the whole window, or over the pod's whole life.
+Pure. A workload is idle only with samples over the whole window, or over the pod's whole life. One
+at zero has no GPU that could be busy: only the signals of `activation` wake it.
 """
 
 import operator

@@ -339,10 +339,7 @@ class Evaluator:
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
-        """Return only the demand of a trigger that has one, within the same time as `evaluate`.
-
-        It needs no known GPU.
-        """
+        """Return only the demand of a trigger that has one, within the same time as `evaluate`."""
         if spec.demand is None:
             raise ValueError("a trigger without demandQuery was asked for its demand")
         deadline = self._clock() + _allowed_seconds(timeout_seconds)
