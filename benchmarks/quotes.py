@@ -60,8 +60,12 @@ def _cells(found: Results, key: str, first: str) -> Sequence[str]:
 
 
 def seconds_to_wake(found: Results) -> Sequence[str]:
-    """Return ours by `external-push`, KEDA's own, and of how many rounds."""
-    names = ("this scaler, `external-push`", "KEDA's own prometheus trigger")
+    """Return ours by `external-push` and `external`, KEDA's own, and of how many rounds."""
+    names = (
+        "this scaler, `external-push`",
+        "this scaler, `external`",
+        "KEDA's own prometheus trigger",
+    )
     seconds = [_cells(found, "wake", name)[0].removesuffix(" s") for name in names]
     return (*seconds, *re.findall(r"median of (\d+) rounds", detail(found, "wake").head[1]))
 
@@ -90,17 +94,23 @@ def bill(found: Results) -> Sequence[str]:
 
 
 def _queries_and_own(found: Results) -> Sequence[str]:
-    own, _, ours = own_queries_in_a_minute(found)
-    return ours, own
+    own, fewer, ours = own_queries_in_a_minute(found)
+    return ours, own, fewer
 
 
 QUOTES = (
     Quote(
         "README.md",
-        "it takes **{} s**, and {} s with KEDA's own prometheus trigger ([median of {}]",
+        "**{} s** with `external-push` and {} s with `external`, and {} s with KEDA's own "
+        "prometheus trigger ([median of {}]",
         seconds_to_wake,
     ),
-    Quote("README.md", "cost Prometheus **{}** queries a minute, not {}.", _queries_and_own),
+    Quote(
+        "README.md",
+        "cost Prometheus **{}** queries a minute for each replica of the scaler, and KEDA's own "
+        "triggers {}, or {} on KEDA 2.21 where nothing goes to zero",
+        _queries_and_own,
+    ),
     Quote(
         "README.md",
         "uses {} MiB and {} % of a core for 100 ScaledObjects, {} MiB and {} % for 1,000",
