@@ -110,7 +110,6 @@ class Evaluator:
         return self._alerts.listen(scaled_object, call)
 
     def _firing(self, scaled_object: ScaledObject) -> str | None:
-        """Return the name of an alert that fires for it now; None: no alert fires."""
         return None if self._alerts is None else self._alerts.firing(scaled_object)
 
     async def evaluate(

@@ -1,7 +1,4 @@
-"""The decision of a trigger by its GPUs alone, from one reading of a shared snapshot.
-
-A failed fetch does not raise here: the source's error is the reason of the decision.
-"""
+"""The decision of a trigger by its GPUs alone, from one reading of a shared snapshot."""
 
 import weakref
 from dataclasses import replace

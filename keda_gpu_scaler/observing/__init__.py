@@ -78,7 +78,6 @@ class Observing:
         observe: facts.Observer,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Take the folder of ScaledObjects, and what decides them."""
         self._folder, self._access, self._evaluations = folder, access, evaluations
         self._observe, self._sleep = observe, sleep
         self._contents: Contents | None = None

@@ -70,9 +70,15 @@ class _Element(msgspec.Struct, gc=False):
     points: msgspec.Raw = msgspec.field(name="value")
 
 
+class _Number(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
 _BODY, _LABELS = Decoder(_Body), Decoder(dict[str, str])
 _SERIES, _ELEMENTS = Decoder(list[_Series]), Decoder(list[_Element])
 _POINTS, _POINT = Decoder(list[tuple[float, str]]), Decoder(tuple[float, str])
+_NUMBERS = Decoder(list[_Number])
 
 
 def matrix(answer: Answer) -> list[Row]:
@@ -131,8 +137,7 @@ def _values(result: _Result) -> list[float]:
     try:
         if result.kind == "scalar":
             return [float(_POINT.decode(result.text)[1])]
-        points = [_POINT.decode(element.points) for element in _ELEMENTS.decode(result.text)]
-        return [float(text) for _, text in points]
+        return [float(element.value[1]) for element in _NUMBERS.decode(result.text)]
     except json_answers.UNREADABLE as error:
         raise json_answers.wrong_shape(f"a {result.kind}", error) from error
 

@@ -323,6 +323,8 @@ def test_a_number_or_clock_of_the_wrong_shape_is_malformed(subtests: pytest.Subt
         [{"value": [0]}],
         [{"metric": {}, "histogram": [0, {"count": "1"}]}],
         [{"metric": {}, "value": [0, "1"]}, None],
+        [{"metric": {"pod": 5}, "value": [0, "1"]}],
+        [{"value": [0, "1"]}],
     )
     parsers = api.number, api.clock
     for parse, kind, result in itertools.product(parsers, ("scalar", "vector"), results):

@@ -168,11 +168,11 @@ async def test_an_average_does_not_hide_that_its_samples_have_ended(
     await prometheus.write([fresh, ended])
     async with running(prometheus.url, step="15s") as stack:
         assert await poll(stack, f"avg_over_time({CACHE}[10m])") == Poll(70, None, active=True)
-    # A process of its own: to ask for more of the same takes a second of the call's 2.5.
-    async with running(prometheus.url, step="15s") as stack:
-        assert await poll(stack, f"avg_over_time({CACHE}[10m])", maxAge="5m") == Poll(
-            70, 100, active=True
-        )
+        async with asyncio.timeout(20):  # beside other work one call's time can be too short
+            answer = None
+            while answer is None or answer.value is None:
+                answer = await poll(stack, f"avg_over_time({CACHE}[10m])", maxAge="5m")
+        assert answer == Poll(70, 100, active=True)
 
 
 async def test_a_pod_has_ended_once_its_exporter_shows_its_gpu_without_it(
