@@ -5,7 +5,7 @@ One server and one proxy serve the whole module; every test has namespaces of it
 
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -30,7 +30,7 @@ from keda_gpu_scaler.telemetry import facts
 from tests.support import gpus, triggers
 from tests.support import kube_state as listed
 from tests.support.gpus import Gpu, Up
-from tests.support.kube_state import KubePod, Listed
+from tests.support.kube_state import KubePod
 from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
 from tests.support.prometheus import PrometheusServer
 from tests.support.promql_texts import ages_text, kube_state_text, reported_gpus_text, snapshot_text
@@ -196,16 +196,6 @@ async def test_a_matcher_that_always_holds_changes_no_answer(
 # One namespace at a time
 
 
-async def test_the_proxy_refuses_who_names_no_namespace(
-    server: PrometheusServer, proxy: LabelProxy, now: float, ns: str
-) -> None:
-    await server.write(gpus.history(now, [bert(ns, "b")]))
-    source = PrometheusSource("default", settings(url=proxy.url))
-    with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
-        await observed(source, ns, now)
-    await source.close()
-
-
 @pytest.mark.parametrize(
     ("flags", "setting"),
     [
@@ -236,78 +226,73 @@ async def test_every_question_names_its_one_namespace(
         await source.close()
 
 
-async def test_a_tenant_s_load_is_measured(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
+def _other_targets(ns: str, now: float) -> list[Series]:
+    """Healthy for hours in the namespace: that says nothing about exporters."""
+    return in_cluster(gpus.history(now, [Up(job="web", begin=-7200)]), {"namespace": ns})
+
+
+def _another_list(ns: str, now: float) -> list[Series]:
+    """Return what a kube-state-metrics in the tenant's own namespace says, without the pod b.
+
+    The proxy hides how many of them there are, and whether they are healthy.
+    """
+    owner = listed.link("ReplicaSet", "bert-7b6667bd9", ("Deployment", "bert"), ns)
+    parts = [KubePod(name="bert-7b6667bd9-ccccc", namespace=ns), owner]
+    return listed.history(now, [*parts, replace(listed.up(), labels={"namespace": ns})])
+
+
+def _no_replicas(ns: str, now: float) -> list[Series]:
+    return listed.history(now, [listed.replicas(0, namespace=ns), listed.up()])
+
+
+Others = Callable[[str, float], list[Series]]
+
+
+@pytest.mark.parametrize(
+    ("shown", "others", "state", "value", "active", "evidence"),
+    [
+        pytest.param(
+            dict.fromkeys("bcdfg", (90, None)),
+            None, State.MEASURED, 450, True, None, id="measured",
+        ),
+        pytest.param({}, _other_targets, State.UNKNOWN, None, None, None, id="no GPU series"),
+        pytest.param(
+            {"b": (0, -200), "c": (0, None)},
+            None, State.PARTIAL, None, True, None, id="a pod went away",
+        ),
+        pytest.param(
+            {}, _no_replicas,
+            State.EMPTY, 0, False, EvidenceSource.KUBE_STATE_METRICS, id="no replicas",
+        ),
+        pytest.param(
+            {"b": (0, -300), "c": (0, None)}, _another_list,
+            State.PARTIAL, None, True, EvidenceSource.KUBE_STATE_METRICS, id="not listed",
+        ),
+    ],
+)  # fmt: skip
+async def test_what_is_decided_of_one_tenant(  # noqa: PLR0913, PLR0917 - a table
+    server: PrometheusServer,
+    proxy: LabelProxy,
+    ns: str,
+    shown: Mapping[str, tuple[float, float | None]],
+    others: Others | None,
+    state: State,
+    value: float | None,
+    active: bool | None,  # noqa: FBT001 - a table
+    evidence: EvidenceSource | None,
 ) -> None:
     now = lately()
-    await server.write(gpus.history(now, [bert(ns, letter) for letter in "bcdfg"]))
+    pods = [bert(ns, letter, load, end) for letter, (load, end) in shown.items()]
+    await server.write([*gpus.history(now, pods), *(others(ns, now) if others else ())])
     decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
-    assert (decision.state, decision.value, decision.active) == (State.MEASURED, 450, True)
+    assert (decision.state, decision.value, decision.active) == (state, value, active)
+    if evidence is not None:
+        assert decision.evidence is evidence
     assert {fact.source for fact in seen if isinstance(fact, facts.Queried)} == {"default"}
     assert {fact.source for fact in seen if isinstance(fact, facts.SnapshotTaken)} == {
         f"default/{ns}"
     }
-
-
-async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    """Other targets in it may be healthy for hours: that says nothing about exporters."""
-    now = lately()
-    application = gpus.history(now, [Up(job="web", begin=-7200)])
-    await server.write(
-        [replace(series, labels={**series.labels, "namespace": ns}) for series in application]
-    )
-    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.value) == (State.UNKNOWN, None)
-    assert decision.active is not False
-
-
-async def test_a_pod_that_went_away_is_missing_and_never_zero(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    now = lately()
-    await server.write(gpus.history(now, [bert(ns, "b", 0, end=-200), bert(ns, "c", 0)]))
-    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.value, decision.active) == (State.PARTIAL, None, True)
-
-
-async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    now = lately()
-    await server.write(listed.history(now, [listed.replicas(0, namespace=ns), listed.up()]))
-    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.value, decision.active) == (State.EMPTY, 0, False)
-    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
-    (change,) = [fact for fact in seen if isinstance(fact, facts.EvidenceChanged)]
-    assert change.source == f"default/{ns}"
-
-
-async def test_a_pod_that_is_not_listed_is_not_believed_gone(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    """The proxy hides how many kube-state-metrics there are, and whether they are healthy.
-
-    Not even where one of them is in the tenant's own namespace.
-    """
-    now = lately()
-    own_up = replace(listed.up(), labels={"namespace": ns})
-    parts: list[KubePod | Listed] = [
-        KubePod(name="bert-7b6667bd9-ccccc", namespace=ns),
-        listed.link("ReplicaSet", "bert-7b6667bd9", ("Deployment", "bert"), ns),
-        own_up,
-    ]
-    await server.write(listed.history(now, parts))
-    await server.write(gpus.history(now, [bert(ns, "b", 0, end=-300), bert(ns, "c", 0)]))
-    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.active) == (State.PARTIAL, True)
-    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
 
 
 async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(

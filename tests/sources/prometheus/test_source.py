@@ -20,14 +20,14 @@ from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY, PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests.query.test_promql_texts import HOSTILE
 from tests.support import gpus, series, triggers
-from tests.support.gpus import Gpu, Up, mig
+from tests.support.gpus import Gpu, Up
 from tests.support.prometheus import PrometheusServer, VictoriaMetrics, each
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -92,34 +92,7 @@ async def observed(
         return await source.fetch(asked, at)
 
 
-def newest(observation: Observation) -> dict[tuple[str, str], float]:
-    """Return the newest value of every (pod, GPU)."""
-    return {(gpu.pod, gpu.gpu): gpu.values[-1] for gpu in observation.series}
-
-
 # Labels
-
-
-async def test_three_label_schemes_are_read_at_once(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = [
-        Gpu("exported-0", 10, ns, convention="exported"),
-        Gpu("plain-0", 20, ns, convention="plain"),
-        Gpu("old-0", 30, ns, convention="old"),
-        Gpu("older-0", 40, ns, convention="old", metric="dcgm_gpu_utilization"),
-        Gpu("idle-0", 50, ns, convention="idle"),
-    ]
-    observation = await observed(server, parts, snapshot_query(ns), now)
-
-    assert newest(observation) == {
-        ("exported-0", "GPU-exported-0"): 10,
-        ("plain-0", "GPU-plain-0"): 20,
-        ("old-0", "GPU-old-0"): 30,
-        ("older-0", "GPU-older-0"): 40,
-    }
-    assert {gpu.target for gpu in observation.series} == {TARGET}
-    assert {gpu.namespace for gpu in observation.series} == {ns}
 
 
 async def test_every_instant_of_the_span_is_there(
@@ -132,32 +105,18 @@ async def test_every_instant_of_the_span_is_there(
     assert observation.at == now
 
 
-async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer, now: float) -> None:
-    exporter = Gpu("exporter-10.0.0.1:9400", 0, "gpu-operator", uuid="GPU-idle", convention="plain")
-    working = Gpu("trainer", 70, "gpu-operator", convention="plain")
-    observation = await observed(server, [exporter, working], snapshot_query("gpu-operator"), now)
-
-    assert newest(observation) == {("trainer", "GPU-trainer"): 70}
-
-
 async def test_only_the_namespaces_asked_for_are_shown(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    conventions = ("exported", "plain", "old")
+    namespaces = [f"{ns}-a", f"{ns}-b", f"{ns}-c", f"{ns}-ab", f"x{ns}-a"]
     parts = [
-        Gpu(
-            f"{convention}-{name[-1]}",
-            50,
-            name,
-            uuid=f"GPU-{convention}-{name}",
-            convention=convention,
-        )
-        for convention in conventions
-        for name in (f"{ns}-a", f"{ns}-b", f"{ns}-c", f"{ns}-ab", f"x{ns}-a")
+        Gpu(f"{scheme}-0", 50, name, uuid=f"GPU-{scheme}-{name}", convention=scheme)
+        for scheme in ("exported", "plain", "old")
+        for name in namespaces
     ]
-    observation = await observed(server, parts, snapshot_query(f"{ns}-a", f"{ns}-b"), now)
+    observation = await observed(server, parts, snapshot_query(*namespaces[:2]), now)
 
-    assert {gpu.namespace for gpu in observation.series} == {f"{ns}-a", f"{ns}-b"}
+    assert {gpu.namespace for gpu in observation.series} == set(namespaces[:2])
     assert len(observation.series) == 6
 
 
@@ -175,16 +134,6 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
         name: f"pod-of-{name}" for name in many
     }
     assert (kinds(stated)["age"] == 1) == server.TAKES_LONG_QUERIES
-
-
-async def test_a_namespace_without_gpus_is_empty(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    observation = await observed(server, [], snapshot_query(ns), now)
-
-    assert observation.series == ()
-    assert observation.instants[-1] == now
-    assert observation.absence_known
 
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
@@ -216,53 +165,6 @@ async def test_texts_never_break_out_of_a_query(
 # Metrics
 
 
-async def test_mig_instances_are_read_by_their_engine(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    instances = [
-        Gpu(f"pod-{number}", 0.1 * number, ns, uuid="GPU-mig", metric=ENGINE, extra=mig(number))
-        for number in (1, 2)
-    ]
-    false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=mig(1))
-    whole = Gpu("pod-3", 60, ns, uuid="GPU-whole")
-    observation = await observed(server, [*instances, false_zero, whole], snapshot_query(ns), now)
-
-    assert newest(observation) == {
-        ("pod-1", "GPU-mig/1"): pytest.approx(10),
-        ("pod-2", "GPU-mig/2"): pytest.approx(20),
-        ("pod-3", "GPU-whole"): 60,
-    }
-    assert {gpu.pod: gpu.averaged for gpu in observation.series} == {
-        "pod-1": True,
-        "pod-2": True,
-        "pod-3": False,
-    }
-
-
-@pytest.mark.parametrize("convention", ["exported", "plain", "old"])
-async def test_the_engine_is_preferred_gpu_by_gpu(
-    server: PrometheusServer, now: float, ns: str, convention: str
-) -> None:
-    parts = [
-        Gpu("both", 100, ns, convention=convention),
-        Gpu("both", 0.3, ns, convention=convention, metric=ENGINE),
-        Gpu("sampled", 70, ns, convention=convention),
-        Gpu("averaged", 0.8, ns, convention=convention, metric=ENGINE),
-    ]
-    observation = await observed(server, parts, snapshot_query(ns), now)
-
-    assert newest(observation) == {
-        ("both", "GPU-both"): pytest.approx(30),
-        ("sampled", "GPU-sampled"): 70,
-        ("averaged", "GPU-averaged"): pytest.approx(80),
-    }
-    assert {gpu.pod: gpu.averaged for gpu in observation.series} == {
-        "both": True,
-        "sampled": False,
-        "averaged": True,
-    }
-
-
 @pytest.mark.parametrize("ends", [ENGINE, UTIL])
 async def test_a_metric_that_ends_is_not_continued_by_another(
     server: PrometheusServer, now: float, ns: str, ends: str
@@ -277,71 +179,6 @@ async def test_a_metric_that_ends_is_not_continued_by_another(
     (gpu,) = observation.series
     after = 50.0 if ends == UTIL else 1.0
     assert gpu.values == (50.0,) * 10 + (after,) * 10
-
-
-async def test_a_profile_of_samples_prefers_the_sample(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = [Gpu("both", 100, ns), Gpu("both", 0.3, ns, metric=ENGINE)]
-    observation = await observed(server, parts, snapshot_query(ns, profile="dcgm-exported"), now)
-
-    assert newest(observation) == {("both", "GPU-both"): 100}
-
-
-async def test_a_second_job_shows_the_same_gpu_under_its_own_target(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = [Gpu("a", 40, ns), Gpu("a", 60, ns, job="second")]
-    observation = await observed(server, parts, snapshot_query(ns), now)
-
-    assert {gpu.target: gpu.values[-1] for gpu in observation.series} == {
-        TARGET: 40,
-        Target("second", TARGET.instance): 60,
-    }
-    assert {(gpu.pod, gpu.gpu) for gpu in observation.series} == {("a", "GPU-a")}
-
-
-async def test_replicas_of_a_prometheus_become_one_series(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = [Gpu("a", 40, ns, extra={"replica": "0"}), Gpu("a", 60, ns, extra={"replica": "1"})]
-    observation = await observed(server, parts, snapshot_query(ns), now)
-
-    assert [set(gpu.values) for gpu in observation.series] == [{60.0}]
-
-
-@pytest.mark.parametrize(
-    ("signal", "shown", "expected"),
-    [
-        (Signal.MEMORY, {"DCGM_FI_DEV_FB_USED": 30_000, "DCGM_FI_DEV_FB_FREE": 10_000}, 75),
-        (Signal.MEMORY_USED, {"DCGM_FI_DEV_FB_USED": 30_000}, 30_000),
-        (Signal.POWER, {"DCGM_FI_DEV_POWER_USAGE": 312.5}, 312.5),
-        (Signal.TEMPERATURE, {"DCGM_FI_DEV_GPU_TEMP": 64}, 64),
-        (Signal.SM_ACTIVITY, {"DCGM_FI_PROF_SM_ACTIVE": 0.5}, 50),
-        (Signal.TENSOR_ACTIVITY, {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.25}, 25),
-        (Signal.DRAM_ACTIVITY, {"DCGM_FI_PROF_DRAM_ACTIVE": 0.75}, 75),
-        (Signal.ENCODER, {"DCGM_FI_DEV_ENC_UTIL": 12}, 12),
-        (Signal.DECODER, {"DCGM_FI_DEV_DEC_UTIL": 13}, 13),
-    ],
-)
-@pytest.mark.parametrize("convention", ["exported", "plain", "old"])
-async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a table
-    server: PrometheusServer,
-    now: float,
-    ns: str,
-    convention: str,
-    signal: Signal,
-    shown: dict[str, float],
-    expected: float,
-) -> None:
-    parts = [
-        Gpu("a", value, ns, convention=convention, metric=name) for name, value in shown.items()
-    ]
-    noise = Gpu("a", 99, ns, convention=convention)
-    observation = await observed(server, [*parts, noise], snapshot_query(ns, signal=signal), now)
-
-    assert newest(observation) == {("a", "GPU-a"): pytest.approx(expected)}
-    assert observation.refused_samples == 0
 
 
 async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
@@ -364,34 +201,7 @@ async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
     assert observation.refused_samples == len(observation.instants)
 
 
-async def test_memory_of_the_old_names_is_a_ratio_too(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = [
-        Gpu("a", 1_000, ns, convention="old", metric="dcgm_fb_used"),
-        Gpu("a", 3_000, ns, convention="old", metric="dcgm_fb_free"),
-    ]
-    observation = await observed(server, parts, snapshot_query(ns, signal=Signal.MEMORY), now)
-
-    assert newest(observation) == {("a", "GPU-a"): 25}
-
-
-async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    name = "DCGM_FI_DEV_POWER_USAGE"
-    shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=mig(number)) for number in (1, 2)]
-    other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=mig(3))
-    observation = await observed(
-        server, [*shared, other], snapshot_query(ns, signal=Signal.POWER), now
-    )
-
-    assert newest(observation) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
-
-
-@pytest.mark.parametrize(
-    "value", [math.nan, math.inf, -math.inf, 2147483632, 9223372036854775794, 140737488355328, -1]
-)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1])
 async def test_unbelievable_samples_are_refused_and_counted(
     server: PrometheusServer, now: float, ns: str, value: float
 ) -> None:
@@ -457,30 +267,35 @@ async def test_a_scrapes_time_is_its_own_and_not_the_instants(
 
 
 async def lingering(
-    server: PrometheusServer, now: float, ns: str, ages: dict[tuple[str, str], float]
+    server: PrometheusServer, now: float, ages: Iterable[tuple[Gpu, float]]
 ) -> None:
-    """Write a series for each (pod, metric) whose last sample has this age, and no stale mark."""
-    for (pod, metric), age in ages.items():
-        written = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(now)
+    """Write series whose last samples have these ages, and no stale mark."""
+    for gpu, age in ages:
+        written = gpu.series(now)
         kept = [sample for sample in written.samples if sample[0] < now - age]
         await server.write([series.Series(written.name, written.labels, [*kept, (now - age, 0.5)])])
 
 
-async def test_the_age_of_stale_samples_is_told(
+async def test_the_age_of_stale_samples_is_told_in_every_label_scheme(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    await lingering(server, now, ns, {("fresh", UTIL): 0, ("minute", UTIL): 60, ("old", UTIL): 200})
+    ages = {"fresh": 0.0, "minute": 60.0, "exported": 200.0, "plain": 150.0, "old": 100.0}
+    schemes = {"plain": "plain", "old": "old"}
+    shown = [(Gpu(pod, 1, ns, convention=schemes.get(pod, "exported")), ages[pod]) for pod in ages]
+    await lingering(server, now, shown)
     async with connected(server) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
-    assert observation.sample_ages == {(ns, "old"): pytest.approx(200)}
-    assert {gpu.pod for gpu in observation.series} == {"fresh", "minute", "old"}
+    assert observation.sample_ages == {
+        (ns, pod): pytest.approx(age) for pod, age in ages.items() if age > 60
+    }
+    assert {gpu.pod for gpu in observation.series} == ages.keys()
 
 
 async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    await lingering(server, now, ns, {("a", UTIL): 45})
+    await lingering(server, now, [(Gpu("a", 1, ns), 45)])
     async with connected(server) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
@@ -492,25 +307,17 @@ async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
 async def test_a_pod_is_as_fresh_as_its_freshest_sample(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    await lingering(server, now, ns, {("a", ENGINE): 200, ("a", UTIL): 0, ("b", ENGINE): 100})
-    stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(now)
-    await server.write([series.Series(stuck.name, stuck.labels, stuck.samples[:-10])])
+    shown = [
+        (Gpu("a", 0.5, ns, metric=ENGINE), 200),
+        (Gpu("a", 0.5, ns, metric=UTIL), 0),
+        (Gpu("a", 50, ns, uuid="GPU-stuck"), 150),
+        (Gpu("b", 0.5, ns, metric=ENGINE), 100),
+    ]
+    await lingering(server, now, shown)
     async with connected(server) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
     assert observation.sample_ages == {(ns, "b"): pytest.approx(100)}
-
-
-@pytest.mark.parametrize("convention", ["exported", "plain", "old"])
-async def test_ages_are_told_in_every_label_scheme(
-    server: PrometheusServer, now: float, ns: str, convention: str
-) -> None:
-    written = Gpu("a", 50, ns, convention=convention).series(now)
-    await server.write([series.Series(written.name, written.labels, written.samples[:-10])])
-    async with connected(server) as source:
-        observation = await source.fetch(snapshot_query(ns), now)
-
-    assert observation.sample_ages == {(ns, "a"): pytest.approx(150)}
 
 
 @pytest.mark.parametrize(("watched_seconds", "known"), [(None, False), (90, False), (150, True)])
@@ -553,7 +360,7 @@ async def test_history_is_a_little_more_than_the_hour_before_at_a_coarse_step(
     }
 
 
-@pytest.mark.parametrize("later", [0, 15, 60, 105])
+@pytest.mark.parametrize("later", [0, 105])
 @pytest.mark.parametrize("span", [15, 300])
 async def test_history_and_a_snapshot_overlap(
     server: PrometheusServer, now: float, ns: str, later: float, span: float
@@ -651,9 +458,7 @@ async def test_the_servers_clock_is_asked_for(server: PrometheusServer) -> None:
 # Numbers
 
 
-@pytest.mark.parametrize(
-    ("step", "limit"), [("15s", "10s"), ("7500ms", "2500ms"), ("100ms", "2100ms"), (0.1234, 3.5)]
-)
+@pytest.mark.parametrize(("step", "limit"), [("7500ms", "2500ms"), (0.1234, 3.5)])
 async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     server: PrometheusServer, ns: str, step: str | float, limit: str | float
 ) -> None:
@@ -730,15 +535,3 @@ async def test_a_pods_load_is_what_promql_says(
     measured = [one for found in alone for one in found.of(PodState.MEASURED)]
     expected = {each["metric"]["exported_pod"]: float(each["value"][1]) for each in said}
     assert {one.name: one.load for one in measured} == pytest.approx(expected)
-
-
-async def test_a_series_is_what_the_port_promises(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = [Gpu("gap", 50, ns, begin=-250, end=-90), Gpu("late", 50, ns, begin=-45)]
-    observation = await observed(server, parts, snapshot_query(ns), now)
-
-    present = {gpu.pod: gpu.present for gpu in observation.series}
-    assert present["gap"] == tuple(at for at in observation.instants if now - 250 <= at < now - 75)
-    assert present["late"] == tuple(now - back for back in (45, 30, 15, 0))
-    assert isinstance(observation.series[0], Series)
