@@ -1,10 +1,6 @@
 """The pages that scenarios simulate of other exporters: as the recorded ones, and read as them."""
 
-import re
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -50,7 +46,7 @@ def test_its_page_has_the_names_and_labels_of_the_recorded_one(exporter: str) ->
 
 
 @each
-@given(load=st.floats(min_value=0, max_value=200))
+@pytest.mark.parametrize("load", [0, 40, 200])
 def test_each_signal_is_read_in_its_own_unit(exporter: str, load: float) -> None:
     percent = min(100, load)
     expected = {
@@ -65,27 +61,3 @@ def test_each_signal_is_read_in_its_own_unit(exporter: str, load: float) -> None
     for signal, number in expected.items():
         observation = history.observation(snapshot_query(exporter, exporter, signal), 0)
         assert newest(observation) == {"bert-0": [pytest.approx(number, abs=1e-2)]}, signal
-
-
-def test_what_the_processes_of_a_pod_use_is_shown_for_pods_alone() -> None:
-    text = page("ack-dcgm-custom", 40)
-    by_name: dict[str, list[dict[str, str]]] = {}
-    for one in samples(text):
-        by_name.setdefault(one.name, []).append(one.labels)
-    for name, shown in by_name.items():
-        pods = [labels.get("PodName") for labels in shown]
-        if name.startswith("DCGM_CUSTOM_"):
-            assert pods == ["bert-0"], name
-        elif name in {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED"}:
-            assert pods == [None, None], name
-        else:
-            assert pods == ["bert-0", None], name
-
-
-@each
-def test_an_idle_card_names_no_pod_and_uses_no_memory(exporter: str) -> None:
-    shown = [one for one in samples(page(exporter)) if "bert-0" not in one.labels.values()]
-    pods = {one.labels.get("pod_name", "") or one.labels.get("PodName", "") for one in shown}
-    assert pods == {""}
-    used = [one.value for one in shown if re.search("(?i)used", one.name)]
-    assert used.count(0) >= 1

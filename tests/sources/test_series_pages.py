@@ -76,17 +76,6 @@ def test_a_page_that_is_scraped_directly_says_the_same(subtests: pytest.Subtests
                     assert newest(observation) == approximately(shown)
 
 
-def test_a_label_of_the_node_is_not_read(subtests: pytest.Subtests) -> None:
-    """dcgm-exporter calls it hostname since 4.6.0-4.8.3, and Hostname before."""
-    text = exporters.page("dcgm").replace(",Hostname=", ",hostname=")
-    assert ",hostname=" in text
-    history = scraped("dcgm", text)
-    for signal, shown in SAMPLES["dcgm"].shown.items():
-        with subtests.test(str(signal)):
-            observation = history.observation(snapshot_query("dcgm", "dcgm", signal), 0)
-            assert newest(observation) == approximately(shown)
-
-
 def test_the_devices_own_series_does_not_look_like_a_lost_pod() -> None:
     """Otherwise no pod that shared this GPU could ever be seen to have ended."""
     assert scraped(SHARED).gpus([SHARED_UUID]) == GpuReports(frozenset({SHARED_UUID}))
