@@ -93,19 +93,6 @@ async def test_queries_over_tls_go_through_a_tunnel_of_the_proxy_of_https(
     assert secured.requests[0].form["query"] == "up"
 
 
-@pytest.mark.parametrize("spared", ["127.0.0.1", " 127.1.2.3/8 "])
-async def test_hosts_that_no_proxy_spares_are_asked_directly(
-    environ: pytest.MonkeyPatch, proxy: ForwardProxy, server: HttpServer, spared: str
-) -> None:
-    environ.setenv("HTTP_PROXY", proxy.url)
-    environ.setenv("NO_PROXY", f"localhost,{spared}")
-    async with source(server.url) as asking:
-        await asking.ask("up", None)
-
-    assert proxy.requests == []
-    assert len(server.requests) == 1
-
-
 async def test_the_user_in_the_url_of_the_proxy_is_sent_to_the_proxy_alone(
     environ: pytest.MonkeyPatch, proxy: ForwardProxy, server: HttpServer
 ) -> None:

@@ -56,7 +56,3 @@ async def test_a_query_is_one_fact_with_the_servers_error_if_there_is_one(
 def test_what_is_no_demand_is_an_error_of_the_source(number: float, words: str) -> None:
     with pytest.raises(errors.SourceMalformedError, match=words):
         countable(number)
-
-
-def test_a_number_from_0_on_can_be_counted_with() -> None:
-    assert [countable(0.0), countable(2147483631.0)] == [0.0, 2147483631.0]

@@ -149,7 +149,9 @@ async def test_the_newest_replica_set_says_how_many_replicas_its_owner_asks_for(
         assert not (await fetch_evidence(following, {"web"})).wanted
     bench.api.trouble[api_server.REPLICA_SETS, "list"] = FORBIDDEN
     async with bench.watching() as following:
-        assert not (await fetch_evidence(following)).wanted
+        evidence = await fetch_evidence(following)
+    assert not evidence.wanted
+    assert evidence.pods[_name("a")].owners == {REPLICA_SET}, "the pods say so themselves"
 
 
 async def test_only_metadata_is_asked_for_where_that_is_enough(bench: Bench) -> None:
@@ -265,12 +267,6 @@ async def test_an_error_is_stated_once(bench: Bench) -> None:
     (lost,) = bench.changes("jobs.batch")
     assert lost.reason == "cannot list jobs.batch: HTTP 403, x is forbidden: User y"
     assert not lost.works
-
-
-async def test_without_replica_sets_the_owners_of_pods_are_still_known(bench: Bench) -> None:
-    bench.api.trouble[api_server.REPLICA_SETS, "list"] = FORBIDDEN
-    async with bench.watching() as following:
-        assert (await fetch_evidence(following)).pods[_name("a")].owners == {REPLICA_SET}
 
 
 @pytest.mark.parametrize(
@@ -423,18 +419,6 @@ async def test_a_scaled_object_that_is_not_there_has_no_target(bench: Bench) -> 
         "it is not known which pods ml/other scales: the Kubernetes API lists no such "
         "ScaledObject; workload or podPattern would say it"
     )
-
-
-async def test_a_target_of_a_kind_without_rules_is_named(bench: Bench) -> None:
-    other = {"apiVersion": "example.com/v1", "kind": "Model", "name": "bert"}
-    bench.api.objects[api_server.SCALED_OBJECTS] = [
-        api_server.scaled_object("bert-scaler", **other)
-    ]
-    async with bench.watching() as following:
-        with pytest.raises(
-            errors.SourceError, match=r"its scaleTargetRef is a Model\.example\.com"
-        ):
-            await following.target(BERT, PATIENCE_SECONDS)
 
 
 async def test_a_target_stays_known_while_scaled_objects_cannot_be_read(bench: Bench) -> None:

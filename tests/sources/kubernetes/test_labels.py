@@ -136,16 +136,6 @@ def test_any_text_is_a_selector_that_can_be_asked_or_no_selector(text: str) -> N
     assert labels.selects(selector, {"a": "b"}) in {True, False}
 
 
-@given(KEYS, st.frozensets(VALUES, min_size=1), st.dictionaries(KEYS, VALUES))
-def test_in_and_notin_share_out_everything(
-    key: str, values: frozenset[str], pod: dict[str, str]
-) -> None:
-    inside = Requirement(key, is_in=True, values=values).allows(pod)
-    outside = Requirement(key, is_in=False, values=values).allows(pod)
-    assert inside is not outside
-    assert inside is (key in pod and pod[key] in values)
-
-
 def test_a_long_text_is_read_in_time_linear_in_its_length() -> None:
     spaces = " " * 60
     text = f"app in ({','.join([spaces] * 30)}"
