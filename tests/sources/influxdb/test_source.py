@@ -108,7 +108,7 @@ async def test_the_pods_of_the_namespaces_asked_about_are_there_and_no_others(
 ) -> None:
     history = [
         gpu("bert-0", 90, ns),
-        gpu("bert-1", 10, ns),
+        gpu("bert-1", 10, ns, end=-15),
         gpu("bert-canary-0", 30, ns),
         gpu("bert-0", 50, f"{ns}-other", uuid="GPU-other"),
         gpu("bert-0", 60, f"{ns}-another", uuid="GPU-another"),
@@ -123,7 +123,7 @@ async def test_the_pods_of_the_namespaces_asked_about_are_there_and_no_others(
         (f"{ns}-other", "bert-0", 50),
     }
     assert observation.at == NOW
-    assert observation.sample_ages[ns, "bert-0"] == 0
+    assert [observation.sample_ages[ns, pod] for pod in ("bert-0", "bert-1")] == [0, 15]
 
 
 async def test_every_instant_of_the_span_has_its_own_value(

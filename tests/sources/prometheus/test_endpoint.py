@@ -19,7 +19,6 @@ from keda_gpu_scaler.query.kube_state_metrics import JOBS
 from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Observation, Target
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
@@ -33,6 +32,7 @@ from tests.support.gpus import Gpu, Up
 from tests.support.kube_state import KubePod
 from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
 from tests.support.prometheus import PrometheusServer
+from tests.support.prometheus_source import connected
 from tests.support.promql_texts import ages_text, kube_state_text, reported_gpus_text, snapshot_text
 from tests.support.series import Series
 
@@ -79,10 +79,6 @@ def snapshot_query(*namespaces: str) -> SnapshotQuery:
     return SnapshotQuery(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
 
 
-def settings(**given: object) -> PrometheusSettings:
-    return PrometheusSettings.model_validate({"step": "15s", **given})
-
-
 def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Series]:
     """Return the same series as an agent of this cluster sends them."""
     return [replace(series, labels={**series.labels, **cluster}) for series in history]
@@ -97,18 +93,16 @@ def newest(observation: Observation) -> dict[str, float]:
     return {gpu.pod: gpu.values[-1] for gpu in observation.series}
 
 
-async def decided(namespace: str, **given: object) -> tuple[Decision, list[facts.Fact]]:
+async def decided(namespace: str, url: str) -> tuple[Decision, list[facts.Fact]]:
     """Decide about the Deployment bert of a namespace, with all facts that were stated."""
     seen: list[facts.Fact] = []
-    source = PrometheusSource("default", settings(**given), seen.append)
-    evaluator = Evaluator({"default": source.ports()}, seen.append)
-    ours = triggers.spec()
-    spec = replace(ours, pods=Workload(Kind.DEPLOYMENT, namespace, "bert"))
-    try:
-        return await evaluator.evaluate(ScaledObject(namespace, "bert"), spec, None), seen
-    finally:
-        await evaluator.close()
-        await source.close()
+    spec = replace(triggers.spec(), pods=Workload(Kind.DEPLOYMENT, namespace, "bert"))
+    async with connected(url, seen.append, namespace_parameter="namespace") as source:
+        evaluator = Evaluator({"default": source.ports()}, seen.append)
+        try:
+            return await evaluator.evaluate(ScaledObject(namespace, "bert"), spec, None), seen
+        finally:
+            await evaluator.close()
 
 
 def bert(namespace: str, letter: str, value: float = 90, end: float | None = None) -> Gpu:
@@ -131,9 +125,8 @@ async def test_equal_names_in_two_clusters_are_told_apart(
         ('cluster!="us-1"', 20),
         ('cluster=~"us-.+",job="dcgm-exporter"', 80),
     ):
-        source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        observation = await observed(source, ns, now)
-        await source.close()
+        async with connected(server.url, matchers=text) as source:
+            observation = await observed(source, ns, now)
         assert newest(observation) == {"bert-7b6667bd9-bbbbb": value}
         assert observation.good_scrapes
 
@@ -146,9 +139,8 @@ async def test_the_health_of_exporters_is_that_of_the_cluster(
     await server.write(in_cluster(down, EU))
     await server.write(in_cluster(gpus.history(now, [Up(job=job)]), US))
 
-    source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
-    observation = await observed(source, ns, now)
-    await source.close()
+    async with connected(server.url, matchers='cluster="eu-1"') as source:
+        observation = await observed(source, ns, now)
     assert {target.job for target in observation.good_scrapes} == {job}
     assert now not in observation.good_scrapes[Target(job, "10.0.0.1:9400")]
 
@@ -162,10 +154,8 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
         await server.write(in_cluster(history, {"cluster": cluster}))
 
     for cluster, is_empty in (("eu-1", True), ("us-1", False)):
-        text = f'cluster="{cluster}"'
-        source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        said = await source.kube_state_metrics.evidence({ns}, now, now)
-        await source.close()
+        async with connected(server.url, matchers=f'cluster="{cluster}"') as source:
+            said = await source.kube_state_metrics.evidence({ns}, now, now)
         assert said is not None
         assert bool(said.without_pods) is is_empty
 
@@ -208,8 +198,10 @@ async def test_every_question_names_its_one_namespace(
 ) -> None:
     await server.write(gpus.history(now, [bert(ns, "b"), bert(f"{ns}-other", "c", 10)]))
     await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
-    async with LabelProxy(server.url, flags) as proxy:
-        source = PrometheusSource("default", settings(url=proxy.url, **setting))
+    async with (
+        LabelProxy(server.url, flags) as proxy,
+        connected(proxy.url, **setting) as source,
+    ):
         ports = source.ports().within(ns)
         tenant, (evidence,) = ports.samples, ports.evidence_providers
         await tenant.synchronize()
@@ -223,7 +215,6 @@ async def test_every_question_names_its_one_namespace(
         assert said is not None
         assert said.pods
         assert newest(await observed(source, f"{ns}-other", now)) == {"bert-7b6667bd9-ccccc": 10}
-        await source.close()
 
 
 def _other_targets(ns: str, now: float) -> list[Series]:
@@ -284,7 +275,7 @@ async def test_what_is_decided_of_one_tenant(  # noqa: PLR0913, PLR0917 - a tabl
     now = lately()
     pods = [bert(ns, letter, load, end) for letter, (load, end) in shown.items()]
     await server.write([*gpus.history(now, pods), *(others(ns, now) if others else ())])
-    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    decision, seen = await decided(ns, proxy.url)
 
     assert (decision.state, decision.value, decision.active) == (state, value, active)
     if evidence is not None:
@@ -299,8 +290,7 @@ async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
     server: PrometheusServer,
 ) -> None:
     own = replace(promql.own("x", promql.Policy.ALLOW, "ml"), text="x(")
-    source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
     asked = SnapshotQuery(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
-    with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
-        await source.fetch(asked, time.time())
-    await source.close()
+    async with connected(server.url, matchers='cluster="eu-1"') as source:
+        with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
+            await source.fetch(asked, time.time())

@@ -7,28 +7,23 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 
 import pytest
 import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.pod_state import PodState
-from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
-from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY, PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY
 from keda_gpu_scaler.spec.spec import Signal
-from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests.query.test_promql_texts import HOSTILE
-from tests.support import gpus, series, triggers
+from tests.support import gpus, series
 from tests.support.gpus import Gpu, Up
-from tests.support.prometheus import PrometheusServer, VictoriaMetrics, each
+from tests.support.prometheus import PrometheusServer
+from tests.support.prometheus_source import connected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -36,8 +31,6 @@ LONG_AGO_SECONDS = 6 * 3600
 """So long ago that only the samples of the test itself are there."""
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 TARGET = Target("dcgm-exporter", "10.0.0.1:9400")
-OF_PROMETHEUS = each(but=VictoriaMetrics.PROGRAM)
-"""Servers on which gaps of any length mean the same; VictoriaMetrics guesses an interval."""
 _numbers = itertools.count()
 
 
@@ -56,10 +49,6 @@ def lately() -> float:
 
 @pytest.fixture
 def ns() -> str:
-    return new_namespace()
-
-
-def new_namespace() -> str:
     return f"team-{next(_numbers)}"
 
 
@@ -72,23 +61,11 @@ def snapshot_query(
     return SnapshotQuery(signal, profile, frozenset(namespaces), span, 120)
 
 
-@asynccontextmanager
-async def connected(
-    server: PrometheusServer, observe: facts.Observer = facts.ignore, **given: object
-) -> AsyncIterator[PrometheusSource]:
-    values = {"url": server.url, **given}
-    source = PrometheusSource("default", PrometheusSettings.model_validate(values), observe)
-    try:
-        yield source
-    finally:
-        await source.close()
-
-
 async def observed(
     server: PrometheusServer, parts: Iterable[Gpu | Up], asked: SnapshotQuery, at: float
 ) -> Observation:
     await server.write(gpus.history(at, parts))
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         return await source.fetch(asked, at)
 
 
@@ -126,7 +103,7 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
     many = [f"{ns}-{'long' * 8}-{number:02}" for number in range(60)]
     await server.write(gpus.history(now, [Gpu(f"pod-of-{name}", 50, name) for name in many]))
     stated: list[Fact] = []
-    async with connected(server, stated.append) as source:
+    async with connected(server.url, stated.append) as source:
         await source.synchronize()
         observation = await source.fetch(snapshot_query(*many), now)
 
@@ -150,7 +127,7 @@ async def test_texts_never_break_out_of_a_query(
     ]
     await server.write(gpus.history(at, parts))
     asked, *_ = sorted(namespaces)
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         observation = await source.fetch(snapshot_query(asked, span=60), at)
         every = await source.fetch(snapshot_query(*namespaces, span=60), at)
         located = await source.locate([f"GPU-{name}" for name in namespaces], at)
@@ -179,26 +156,6 @@ async def test_a_metric_that_ends_is_not_continued_by_another(
     (gpu,) = observation.series
     after = 50.0 if ends == UTIL else 1.0
     assert gpu.values == (50.0,) * 10 + (after,) * 10
-
-
-async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    values = {"refused": math.nan if server.KEEPS_NAN else -1.0, "unknown": 0.0, "known": 300.0}
-    parts = [
-        Gpu(pod, value, ns, metric="gpu_package_power", extra={"gpu_uuid": f"GPU-{pod}"})
-        for pod, value in values.items()
-    ]
-    observation = await observed(
-        server, parts, snapshot_query(ns, signal=Signal.POWER, profile="amd"), now
-    )
-
-    assert {gpu.pod: set(gpu.values) for gpu in observation.series} == {
-        "refused": set(),
-        "known": {300},
-    }
-    assert {gpu.present for gpu in observation.series} == {observation.instants}
-    assert observation.refused_samples == len(observation.instants)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1])
@@ -257,7 +214,7 @@ async def test_a_scrapes_time_is_its_own_and_not_the_instants(
             series.Series(UTIL, {**labels, **owner}, [(at, 50.0) for at in sorted(times)]),
         ]
     )
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
     scrapes = observation.good_scrapes[Target(**labels)]
@@ -283,7 +240,7 @@ async def test_the_age_of_stale_samples_is_told_in_every_label_scheme(
     schemes = {"plain": "plain", "old": "old"}
     shown = [(Gpu(pod, 1, ns, convention=schemes.get(pod, "exported")), ages[pod]) for pod in ages]
     await lingering(server, now, shown)
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
     assert observation.sample_ages == {
@@ -296,7 +253,7 @@ async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     await lingering(server, now, [(Gpu("a", 1, ns), 45)])
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
     (gpu,) = observation.series
@@ -314,7 +271,7 @@ async def test_a_pod_is_as_fresh_as_its_freshest_sample(
         (Gpu("b", 0.5, ns, metric=ENGINE), 100),
     ]
     await lingering(server, now, shown)
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         observation = await source.fetch(snapshot_query(ns), now)
 
     assert observation.sample_ages == {(ns, "b"): pytest.approx(100)}
@@ -346,7 +303,7 @@ async def test_history_is_a_little_more_than_the_hour_before_at_a_coarse_step(
 ) -> None:
     parts = [Gpu("ended", 50, ns, begin=-3500, end=-3000), Gpu("alive", 50, ns, begin=-3500)]
     await server.write(gpus.history(now, parts))
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         observation = await source.history(snapshot_query(ns), now)
 
     present = {gpu.pod: gpu.present for gpu in observation.series}
@@ -366,7 +323,7 @@ async def test_history_and_a_snapshot_overlap(
     server: PrometheusServer, now: float, ns: str, later: float, span: float
 ) -> None:
     at = now - 600 + later
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         history = await source.history(snapshot_query(ns, span=span), at)
         observation = await source.fetch(snapshot_query(ns, span=span), at)
 
@@ -392,7 +349,7 @@ async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -
     ]
     await server.write([*gpus.history(now, parts), *others])
     shown = ("mapped", "taken", "busy", "engine-busy", "idle", "bare", "old", "not-up")
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         reports = await source.locate([f"{ns}-{pod}" for pod in (*shown, "ended", "unknown")], now)
 
     assert reports == GpuReports(
@@ -405,7 +362,7 @@ async def test_a_gpu_without_a_number_is_not_shown_to_be_idle(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     await server.write(gpus.history(now, [Gpu("x", math.nan, uuid=ns, convention="idle")]))
-    async with connected(server) as source:
+    async with connected(server.url) as source:
         reports = await source.locate([ns], now)
     # VictoriaMetrics does not show it at all, which proves as little.
     assert reports.reported == reports.busy_without_pod
@@ -417,7 +374,7 @@ async def test_many_gpus_are_located_a_few_hundred_at_a_time(
     uuids = [f"GPU-{ns}-{number}" for number in range(2 * GPUS_PER_QUERY + 1)]
     await server.write(gpus.history(now, [Gpu("a", 5, ns, uuid=uuid, begin=-15) for uuid in uuids]))
     stated: list[Fact] = []
-    async with connected(server, stated.append) as source:
+    async with connected(server.url, stated.append) as source:
         await source.synchronize()
         reports = await source.locate(uuids, now)
 
@@ -434,7 +391,7 @@ async def test_a_step_costs_one_snapshot_and_one_age(
 ) -> None:
     await server.write(gpus.history(now, [Gpu("a", 50, ns), Gpu("b", 50, f"{ns}-b")]))
     stated: list[Fact] = []
-    async with connected(server, stated.append) as source:
+    async with connected(server.url, stated.append) as source:
         await source.fetch(snapshot_query(ns, f"{ns}-b"), now - 15)
         first = kinds(stated)
         await source.fetch(snapshot_query(ns, f"{ns}-b"), now)
@@ -447,7 +404,7 @@ async def test_a_step_costs_one_snapshot_and_one_age(
 
 async def test_the_servers_clock_is_asked_for(server: PrometheusServer) -> None:
     stated: list[Fact] = []
-    async with connected(server, stated.append) as source:
+    async with connected(server.url, stated.append) as source:
         await source.synchronize()
         await source.synchronize()
         assert source.now() == pytest.approx(time.time() - server.LATE_SECONDS, abs=5)
@@ -464,7 +421,7 @@ async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
 ) -> None:
     await server.write(gpus.history(lately(), [Gpu("a", 50, ns)]))
     span = 299.5
-    async with connected(server, step=step, timeout=limit) as source:
+    async with connected(server.url, step=step, timeout=limit) as source:
         await source.synchronize()
         at = source.instant()
         observation = await source.fetch(snapshot_query(ns, span=span), at)
@@ -476,62 +433,3 @@ async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     assert gpu.present == tuple(
         instant for instant in observation.instants if instant <= gpu.present[-1]
     )
-
-
-def _spells(data: st.DataObject, end: float) -> list[tuple[float, float | None]]:
-    """Draw the samples of one GPU: regular ones, with gaps, of which some are marked."""
-    interval = data.draw(st.sampled_from([15, 30, 60]))
-    shift = data.draw(st.integers(0, interval - 1))
-    count = 360 // interval
-    drawn = data.draw(
-        st.lists(
-            st.none() | st.just("skip") | st.floats(0, 100, width=16),
-            min_size=count,
-            max_size=count,
-        )
-    )
-    times = [end - shift - interval * back for back in reversed(range(count))]
-    return [
-        (at, value) for at, value in zip(times, drawn, strict=True) if not isinstance(value, str)
-    ]
-
-
-def _drawn(data: st.DataObject, now: float, ns: str) -> Iterator[series.Series]:
-    for pod, copies in itertools.product(("a", "b"), (1, 2)):
-        for number in range(data.draw(st.integers(1, 2))):
-            for copy in range(copies):
-                labels = {
-                    "exported_pod": f"{pod}{copies}",
-                    "exported_namespace": ns,
-                    "UUID": f"GPU-{pod}{copies}-{number}",
-                    "job": f"job-{copy}",
-                    "instance": "10.0.0.1:9400",
-                }
-                yield series.Series(UTIL, labels, _spells(data, now))
-
-
-@pytest.mark.parametrize("server", OF_PROMETHEUS, indirect=True)
-@settings(max_examples=12)
-@given(st.data())
-async def test_a_pods_load_is_what_promql_says(
-    server: PrometheusServer, now: float, data: st.DataObject
-) -> None:
-    ns = new_namespace()
-    await server.write(_drawn(data, now, ns))
-    one = f'{UTIL}{{exported_namespace="{ns}"}}'
-    each = f"avg by (exported_pod) (max by (exported_pod, UUID, GPU_I_ID) ({one}))"
-    # A millisecond less than two minutes: up to Prometheus 2 a range includes where it begins.
-    mean = f"avg_over_time(({each})[1m59s999ms:15s])"
-    said = await server.query(f"{mean} and on (exported_pod) {one}", now)
-    async with connected(server) as source:
-        snapshot = await SnapshotFetcher(
-            source, EvidenceFetcher("default", source.ports()), 3600
-        ).fetch(snapshot_query(ns), now)
-
-    pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == now]
-    spec = triggers.spec(window="2m", warmup="0s", maxAge="1h")
-    # Each alone: over which time pods are added up is for the workload to say.
-    alone = [load.workload(spec, [pod], now, now, 3600) for pod in pods]
-    measured = [one for found in alone for one in found.of(PodState.MEASURED)]
-    expected = {each["metric"]["exported_pod"]: float(each["value"][1]) for each in said}
-    assert {one.name: one.load for one in measured} == pytest.approx(expected)

@@ -4,17 +4,16 @@ import asyncio
 import functools
 import itertools
 import json
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
 from keda_gpu_scaler.sources.prometheus.source import QUERIES_OF_A_STEP, PrometheusSource
@@ -25,6 +24,7 @@ from tests.support import http_replies as web
 from tests.support.clocks import Clock
 from tests.support.http_replies import HttpServer
 from tests.support.processes import until
+from tests.support.prometheus_source import connected
 
 AT = 1_700_000_100.0
 BOUND_SECONDS = 30.0
@@ -34,22 +34,6 @@ LONG, SHORT = "20s", "200ms"
 NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 ANSWERS = {"matrix": web.api("matrix", []), "vector": web.api("vector", [])}
 REFUSED = {"status": "error", "errorType": "execution", "error": "query timed out in expression"}
-
-
-@asynccontextmanager
-async def connected(
-    url: str,
-    observe: facts.Observer = facts.ignore,
-    clock: Callable[[], float] | None = None,
-    **given: object,
-) -> AsyncIterator[PrometheusSource]:
-    values = PrometheusSettings.model_validate({"url": url, "timeout": LONG, **given})
-    source = PrometheusSource("default", values, observe, clock or Clock())
-    try:
-        yield source
-    finally:
-        await source.close()
-        await web.generators_closed()
 
 
 @pytest_asyncio.fixture
@@ -238,48 +222,42 @@ async def test_now_and_instants_follow_the_servers_clock(server: HttpServer, off
 
         assert source.now() == here() + offset
         assert source.instant() == (here() + offset - 2) // 15 * 15
-        clock.now += 40
-        assert source.now() == here() + offset + 40
-        assert source.instant() == (here() + offset + 38) // 15 * 15
-    assert "time" not in server.requests[0].form
-    assert server.requests[0].form["query"] == "time()"
-
-
-async def test_the_clock_is_asked_again_after_a_while(server: HttpServer) -> None:
-    server.reply = tells(here())
-    clock = Clock()
-    async with connected(server.url, clock=clock) as source:
-        await source.synchronize()
         clock.now += SYNCHRONIZED_SECONDS - 1
         await source.synchronize()
-        assert len(server.requests) == 1
+        assert source.now() == here() + offset + SYNCHRONIZED_SECONDS - 1
+        (asked,) = server.requests
 
         clock.now += 1
         server.reply = tells(here() + 900)
         await source.synchronize()
         assert source.now() == here() + 900
+    assert "time" not in asked.form
+    assert asked.form["query"] == "time()"
+
+
+YEARS_AWAY = "clocks that are less than a year"
 
 
 @pytest.mark.parametrize(
-    ("times", "more"), [(0, 1e308), (0, -1e308), (0, 0.0), (1000, 0), (1, 400 * 86_400)]
+    ("times", "more", "words"),
+    [
+        (0, 1e308, YEARS_AWAY),
+        (0, -1e308, YEARS_AWAY),
+        (0, 0.0, YEARS_AWAY),
+        (1000, 0, YEARS_AWAY),
+        (1, 400 * 86_400, YEARS_AWAY),
+        (1, math.nan, "instead of one number of seconds"),
+    ],
 )
-async def test_a_clock_that_is_years_away_is_an_error_in_words(
-    server: HttpServer, times: float, more: float
+async def test_a_clock_that_is_none_is_an_error_and_asked_again_at_once(
+    server: HttpServer, times: float, more: float, words: str
 ) -> None:
     server.reply = tells(here() * times + more)
     async with connected(server.url) as source:
-        with pytest.raises(errors.SourceMalformedError, match="clocks that are less than a year"):
+        with pytest.raises(errors.SourceMalformedError, match=words):
             await source.synchronize()
         assert abs(source.now() - time.time()) < 86_400  # this machine's time until then
         assert source.instant() % 15 == 0
-
-
-async def test_a_clock_that_failed_is_asked_again_at_once(server: HttpServer) -> None:
-    server.reply = tells(float("nan"))
-    async with connected(server.url) as source:
-        with pytest.raises(errors.SourceMalformedError, match="instead of one number of seconds"):
-            await source.synchronize()
-        assert source.instant() % 15 == 0  # this machine's time until then
         server.reply = tells(here())
         await source.synchronize()
-        assert source.now() == here()
+        assert abs(source.now() - here()) < 60

@@ -3,8 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.source import UNANSWERED_SECONDS, PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
@@ -22,6 +20,7 @@ from tests.support.clocks import Clock
 from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
 from tests.support.prometheus import KINDS, each
+from tests.support.prometheus_source import connected
 
 STEP = 15.0
 NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
@@ -81,24 +80,11 @@ class Scene:
         return [fact.seconds for fact in self.stated if isinstance(fact, facts.LagChanged)]
 
 
-@asynccontextmanager
-async def connected(
-    url: str, clock: Callable[[], float], observe: facts.Observer, **given: object
-) -> AsyncIterator[PrometheusSource]:
-    values = PrometheusSettings.model_validate({"url": url, **given})
-    source = PrometheusSource("default", values, observe, clock)
-    try:
-        yield source
-    finally:
-        await source.close()
-        await web.generators_closed()
-
-
 @pytest_asyncio.fixture
 async def scene() -> AsyncIterator[Scene]:
     clock, stated = Clock(), list[facts.Fact]()
     late = Late(clock)
-    async with HttpServer(late) as server, connected(server.url, clock, stated.append) as source:
+    async with HttpServer(late) as server, connected(server.url, stated.append, clock) as source:
         yield Scene(clock, late, source, stated)
 
 
@@ -147,7 +133,7 @@ async def test_one_namespace_does_not_show_whether_all_targets_are_late() -> Non
     late = Late(clock, 150.0)
     async with (
         HttpServer(late) as server,
-        connected(server.url, clock, stated.append, namespace_parameter="namespace") as source,
+        connected(server.url, stated.append, clock, namespace_parameter="namespace") as source,
     ):
         samples = source.ports().within("ml").samples
         for _ in range(12):
@@ -166,7 +152,7 @@ async def test_on_a_real_server_the_newest_sample_of_all_targets_counts(
     clock, stated = Clock(), list[facts.Fact]()
     async with (
         KINDS[program](tmp_path) as server,
-        connected(server.url, clock, stated.append) as source,
+        connected(server.url, stated.append, clock) as source,
     ):
         await source.synchronize()
         clock.now -= 600  # VictoriaMetrics answers about no time to come

@@ -5,8 +5,6 @@ One server of each kind serves the whole module; every test has a namespace of i
 
 import itertools
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -15,11 +13,10 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Numbers
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
-from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from tests.repository.test_examples import EXAMPLES, read
 from tests.support.label_proxy import LabelProxy
 from tests.support.prometheus import PrometheusServer
+from tests.support.prometheus_source import connected
 from tests.support.series import Series
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -34,15 +31,6 @@ _numbers = itertools.count()
 @pytest.fixture
 def ns() -> str:
     return f"demand-{next(_numbers)}"
-
-
-@asynccontextmanager
-async def connected(url: str, **given: object) -> AsyncIterator[PrometheusSource]:
-    source = PrometheusSource("default", PrometheusSettings.model_validate({"url": url, **given}))
-    try:
-        yield source
-    finally:
-        await source.close()
 
 
 def queued(namespace: str, value: float, **labels: str) -> Series:

@@ -117,8 +117,10 @@ async def other() -> AsyncIterator[HttpServer]:
 
 
 async def test_every_target_is_scraped(one: HttpServer, other: HttpServer) -> None:
+    other.reply = web.says(text("bert-1", "bert-2") + f'{UTIL}{{gpu="1",UUID="GPU-b"}} 9\n')
     async with scraping(one.url, f"{other.url}/a/path") as source:
         observation = await observed(source)
+        reports = await source.locate(["GPU-bert-0", "GPU-b", "GPU-gone"], source.instant())
 
     assert {series.pod for series in observation.series} == {"bert-0", "bert-1", "bert-2"}
     first = Target("gpus", f"{one.url}/metrics")
@@ -127,6 +129,7 @@ async def test_every_target_is_scraped(one: HttpServer, other: HttpServer) -> No
     assert observation.good_scrapes.keys() == {first, second}
     assert observation.instants
     assert all(series.present == observation.instants for series in observation.series)
+    assert reports == GpuReports(frozenset({"GPU-bert-0", "GPU-b"}), frozenset({"GPU-b"}))
 
 
 async def test_a_round_follows_another_and_values_change(one: HttpServer) -> None:
@@ -152,15 +155,6 @@ async def test_its_clock_is_this_machines_and_there_is_no_history(one: HttpServe
         await source.synchronize()
         assert before <= source.instant() <= source.now()
         assert await source.history(snapshot_query(), source.now()) is None
-
-
-async def test_gpus_are_located_in_the_newest_round(one: HttpServer) -> None:
-    one.reply = web.says(text("bert-0") + f'{UTIL}{{gpu="1",UUID="GPU-b"}} 9\n')
-    async with scraping(one.url) as source:
-        await source.synchronize()
-        reports = await source.locate(["GPU-bert-0", "GPU-b", "GPU-gone"], source.instant())
-
-    assert reports == GpuReports(frozenset({"GPU-bert-0", "GPU-b"}), frozenset({"GPU-b"}))
 
 
 # Bad exporters
@@ -235,30 +229,43 @@ async def _trouble(source: ScrapeSource) -> str:
                 return str(raised.value)
 
 
-async def test_a_name_that_does_not_resolve_is_told(one: HttpServer) -> None:
+async def test_a_name_that_does_not_resolve_is_told_and_absence_is_not_known(
+    one: HttpServer,
+) -> None:
     stated: list[Fact] = []
     target = "dns+http://no-such-name.invalid:9400/metrics"
     async with scraping(target, observe=stated.append) as source:
         with pytest.raises(errors.SourceUnreachableError) as raised:
             await observed(source)
+    async with scraping(one.url, target, timeout_seconds=2) as source:
+        await source.synchronize()
+        await rounds(source, 6)
+        observation = await observed(source)
 
     assert str(raised.value).startswith(f"none of 1 exporters answers; the first: {target}: ")
     assert isinstance(stated[0], Queried)
     assert (stated[0].source, stated[0].query) == ("gpus", "scrape")
     assert str(stated[0].error).startswith(f"{target}: ")
-    assert one.requests == []
+    assert observation.at - observation.instants[0] > snapshot_query().window_seconds
+    assert [series.pod for series in observation.series] == ["bert-0"]
+    assert not observation.absence_known
 
 
 # One bad exporter beside a good one
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reply", [web.hangs, web.drips])
-async def test_an_exporter_that_does_not_answer_holds_others_up_for_its_timeout_alone(
-    one: HttpServer, other: HttpServer, reply: web.Reply
+async def test_what_does_not_answer_holds_others_up_for_its_timeout_alone(
+    one: HttpServer, other: HttpServer
 ) -> None:
-    other.reply = reply
-    async with scraping(one.url, other.url, timeout_seconds=1) as source:
+    async def look_up(url: httpx.URL) -> frozenset[str]:
+        if url.host == "slow.test":
+            await asyncio.Event().wait()
+        return await resolver.look_up(url)
+
+    other.reply = web.drips
+    slow = "dns+http://slow.test:9400/metrics"
+    async with scraping(one.url, other.url, slow, timeout_seconds=1, look_up=look_up) as source:
         await until_observed(source, lambda seen: bool(seen.series), "the good one is seen", 10)
         one.reply = web.says(text("bert-0", value=70))
         observation = await until_observed(
@@ -267,23 +274,6 @@ async def test_an_exporter_that_does_not_answer_holds_others_up_for_its_timeout_
 
     assert observation.misses_targets
     assert not observation.absence_known
-
-
-@pytest.mark.slow
-async def test_a_name_that_is_not_resolved_holds_others_up_for_its_timeout_alone(
-    one: HttpServer,
-) -> None:
-    async def never(_: httpx.URL) -> frozenset[str]:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    slow = "dns+http://slow.test:9400/metrics"
-    async with scraping(one.url, slow, timeout_seconds=1, look_up=never) as source:
-        observation = await until_observed(
-            source, lambda seen: bool(seen.series), "one is seen", 10
-        )
-
-    assert observation.misses_targets
 
 
 async def test_an_exporter_is_read_as_long_as_its_name_stands_for_it(
@@ -361,21 +351,6 @@ async def test_two_targets_that_differ_in_their_queries_alone_stay_two(one: Http
         "bert-0": f"{one.url}/?***1",
         "bert-1": f"{one.url}/?***2",
     }
-
-
-# Absence
-
-
-async def test_absence_is_never_known_while_a_target_fails(one: HttpServer) -> None:
-    failing = "dns+http://no-such-name.invalid:9400/metrics"
-    async with scraping(one.url, failing, timeout_seconds=2) as source:
-        await source.synchronize()
-        await rounds(source, 6)
-        observation = await observed(source)
-
-    assert observation.at - observation.instants[0] > snapshot_query().window_seconds
-    assert [series.pod for series in observation.series] == ["bert-0"]
-    assert not observation.absence_known
 
 
 # Memory and life
