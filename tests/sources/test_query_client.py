@@ -45,14 +45,8 @@ async def test_a_query_is_one_fact_with_the_servers_error_if_there_is_one(
     assert seen == [facts.Queried("default", "snapshot", 0.0, error) for error in stated]
 
 
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (-1.0, "-1 instead of a number from 0"),
-        (float("nan"), "nan instead of a number"),
-        (2147483632.0, "2147483632, which is what DCGM shows instead of a number that it lacks"),
-    ],
-)
-def test_what_is_no_demand_is_an_error_of_the_source(number: float, words: str) -> None:
+def test_what_dcgm_shows_instead_of_a_number_is_no_demand() -> None:
+    words = "2147483632, which is what DCGM shows instead of a number that it lacks"
     with pytest.raises(errors.SourceMalformedError, match=words):
-        countable(number)
+        countable(2147483632.0)
+    assert countable(2147483631.0) == 2147483631.0

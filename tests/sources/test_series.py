@@ -322,14 +322,16 @@ def test_any_rows_are_read_without_an_error(
     given_rows: list[Row], profile: str, signal: Signal
 ) -> None:
     gpus, refusals = read_series(given_rows, profile, signal)
+    twice, doubled = read_series([*given_rows, *given_rows], profile, signal)
+    named = {profiles.pod_of(one.labels) for one in given_rows}
     believable = [value for gpu in gpus for value in gpu.values]
 
+    assert (repr(twice), doubled) == (repr(gpus), 2 * refusals)
+    assert {(gpu.namespace, gpu.pod) for gpu in gpus} <= named
     assert 0 <= refusals <= sum(len(given.points) for given in given_rows)
     assert all(math.isfinite(value) and value >= 0 for value in believable)
     assert all(value <= 1000 for value in believable) or not signal.is_percentage
     for gpu in gpus:
-        assert gpu.namespace
-        assert gpu.pod
         assert gpu.present
         assert list(gpu.present) == sorted(set(gpu.present))
         assert list(gpu.times) == sorted(set(gpu.times))
@@ -354,28 +356,8 @@ def test_the_order_of_duplicates_does_not_matter(
     assert found == largest
 
 
-@given(rows, st.sampled_from(READABLE), st.sampled_from(Signal))
-def test_a_row_alone_is_read_as_one_that_is_there_twice(
-    given_rows: list[Row], profile: str, signal: Signal
-) -> None:
-    once, refusals = read_series(given_rows, profile, signal)
-    twice, doubled = read_series([*given_rows, *given_rows], profile, signal)
-
-    assert repr(once) == repr(twice)
-    assert doubled == 2 * refusals
-
-
 def _only(given_rows: list[Row]) -> Series | None:
     return next(iter(read(*given_rows)), None)
-
-
-@given(rows, st.sampled_from(Signal))
-def test_every_pod_that_is_read_is_the_one_its_labels_name(
-    given_rows: list[Row], signal: Signal
-) -> None:
-    named = {profiles.pod_of(one.labels) for one in given_rows}
-
-    assert {(one.namespace, one.pod) for one in read(*given_rows, signal=signal)} <= named
 
 
 MEANT = [

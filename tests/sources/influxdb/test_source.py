@@ -88,10 +88,10 @@ async def connected(
 
 
 async def observed(
-    influxdb: InfluxdbServer, history: Iterable[Series], asked: SnapshotQuery, **given: object
+    influxdb: InfluxdbServer, history: Iterable[Series], asked: SnapshotQuery
 ) -> Observation:
     await influxdb.write(history)
-    async with connected(influxdb, **given) as source:
+    async with connected(influxdb) as source:
         return await source.fetch(asked, NOW)
 
 
@@ -201,8 +201,8 @@ async def test_many_namespaces_are_one_question_and_those_too_long_for_a_url_a_f
 async def test_samples_are_found_wherever_the_settings_say(
     influxdb: InfluxdbServer, ns: str, given: dict[str, str], measurement: str, field: str
 ) -> None:
-    (name,) = [gpu("bert-0", 90, ns)]
-    await influxdb.write([Series(measurement, name.labels, name.samples)], field)
+    shown = gpu("bert-0", 90, ns)
+    await influxdb.write([Series(measurement, shown.labels, shown.samples)], field)
     async with connected(influxdb, **given) as source:
         observation = await source.fetch(snapshot_query(ns), NOW)
         past = await source.history(snapshot_query(ns), NOW)
@@ -219,33 +219,22 @@ async def test_a_field_of_ones_own_is_utilization_and_nothing_else(
                 await ask(snapshot_query(ns, signal=Signal.MEMORY), NOW)
 
 
-async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> None:
+async def test_tags_of_ones_own_name_pods_and_a_retention_policy_can_be_named(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    policy = f"short {ns}"
+    await influxdb.run(
+        f'CREATE RETENTION POLICY "{policy}" ON {DATABASE} DURATION INF REPLICATION 1'
+    )
     given = gpu("bert-0", 90, "exporters", pod_name="exporter-1")
     tags = {**given.labels, "pod": "exporter-1", "kube_ns": ns, "kube_pod": "bert-0", "card": "7"}
-    observation = await observed(
-        influxdb,
-        [Series(UTIL, tags, given.samples)],
-        snapshot_query(ns),
-        namespace_tag="kube_ns",
-        pod_tag="kube_pod",
-        gpu_tag="card",
-    )
-    assert newest(observation) == {("bert-0", "7"): 90}
+    await influxdb.write([Series(UTIL, tags, given.samples)], policy=policy)
+    named = {"namespace_tag": "kube_ns", "pod_tag": "kube_pod", "gpu_tag": "card"}
 
-
-async def test_a_retention_policy_can_be_named(influxdb: InfluxdbServer, ns: str) -> None:
-    await influxdb.run(
-        f'CREATE RETENTION POLICY "short {ns}" ON {DATABASE} DURATION INF REPLICATION 1'
-    )
-    (one,) = [gpu("bert-0", 90, ns)]
-    await influxdb.write([one], policy=f"short {ns}")
-
-    async with connected(influxdb) as source:
+    async with connected(influxdb, **named) as source:
         assert not (await source.fetch(snapshot_query(ns), NOW)).series
-    async with connected(influxdb, retention_policy=f"short {ns}") as source:
-        assert newest(await source.fetch(snapshot_query(ns), NOW)) == {
-            ("bert-0", f"GPU-{ns}-bert-0"): 90
-        }
+    async with connected(influxdb, **named, retention_policy=policy) as source:
+        assert newest(await source.fetch(snapshot_query(ns), NOW)) == {("bert-0", "7"): 90}
 
 
 # Pods that go
