@@ -219,6 +219,10 @@ ELEMENTS: dict[str, object] = {
 GOOD = {"metric": {}, "value": [0, "1"]}
 
 
+HALF_SCALARS: list[object] = [[0], [0, {}], [0, None], [0, "one"], [0, "1", "2"]]
+NO_LISTS: list[object] = [None, {}, "x", 1]
+
+
 @pytest.mark.parametrize(
     ("reader", "kind", "wrong"),
     [
@@ -226,11 +230,11 @@ GOOD = {"metric": {}, "value": [0, "1"]}
         *(("vector", "vector", [GOOD, element]) for element in ELEMENTS.values()),
         *(("number", "vector", [GOOD, element]) for element in ELEMENTS.values()),
         ("vector", "vector", [{**GOOD, "metric": {"a": 1}}]),
-        *((reader, "scalar", [0, *rest]) for reader in ("clock", "number")
-          for rest in ([], [{}], [None], ["one"], ["1", "2"])),
-        *((kind, kind, wrong) for kind in ("matrix", "vector") for wrong in (None, {}, "x", 1)),
+        *(("clock", "scalar", half) for half in HALF_SCALARS),
+        *(("number", "scalar", half) for half in HALF_SCALARS),
+        *((kind, kind, wrong) for kind in ("matrix", "vector") for wrong in NO_LISTS),
     ],
-)  # fmt: skip
+)
 def test_one_wrong_part_makes_the_whole_result_malformed(
     reader: str, kind: str, wrong: object
 ) -> None:

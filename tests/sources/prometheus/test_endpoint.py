@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -194,7 +195,7 @@ async def test_a_matcher_that_always_holds_changes_no_answer(
     ],
 )
 async def test_every_question_names_its_one_namespace(
-    server: PrometheusServer, now: float, ns: str, flags: tuple[str, ...], setting: dict[str, str]
+    server: PrometheusServer, now: float, ns: str, flags: tuple[str, ...], setting: dict[str, Any]
 ) -> None:
     await server.write(gpus.history(now, [bert(ns, "b"), bert(f"{ns}-other", "c", 10)]))
     await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
@@ -228,8 +229,8 @@ def _another_list(ns: str, now: float) -> list[Series]:
     The proxy hides how many of them there are, and whether they are healthy.
     """
     owner = listed.link("ReplicaSet", "bert-7b6667bd9", ("Deployment", "bert"), ns)
-    parts = [KubePod(name="bert-7b6667bd9-ccccc", namespace=ns), owner]
-    return listed.history(now, [*parts, replace(listed.up(), labels={"namespace": ns})])
+    pod = KubePod(name="bert-7b6667bd9-ccccc", namespace=ns)
+    return listed.history(now, [pod, owner, replace(listed.up(), labels={"namespace": ns})])
 
 
 def _no_replicas(ns: str, now: float) -> list[Series]:

@@ -74,7 +74,7 @@ def test_an_element_is_a_gpu_of_the_pod_it_names() -> None:
 def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry_and_not_by_the_exporter() -> (
     None
 ):
-    def names(*labels: Mapping[str, str]) -> list[str]:
+    def names(*labels: dict[str, str]) -> list[str]:
         rows = [row(POD | more, 20) for more in labels]
         return [gpu.gpu for gpu in own_queries.element_series(rows, {"ml"})[0]]
 
