@@ -21,7 +21,7 @@ from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.snapshot.observation import Observation, Target
+from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
@@ -114,51 +114,29 @@ def bert(namespace: str, letter: str, value: float = 90, end: float | None = Non
 # Several clusters behind one server
 
 
-async def test_equal_names_in_two_clusters_are_told_apart(
+async def test_samples_health_and_lists_are_those_of_one_cluster(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    for cluster, value in ((EU, 20.0), (US, 80.0)):
-        await server.write(in_cluster(gpus.history(now, [bert(ns, "b", value), Up()]), cluster))
+    job = f"exporter-of-{ns}"
+    for cluster, value, replicas, down in (("eu-1", 20.0, 0, -150.0), ("us-1", 80.0, 3, None)):
+        shown = gpus.history(now, [replace(bert(ns, "b", value), job=job), Up(job=job, down=down)])
+        said = listed.history(now, [listed.replicas(replicas, namespace=ns), listed.up()])
+        await server.write(in_cluster([*shown, *said], {"cluster": cluster}))
 
     for text, value in (
         ('cluster="eu-1"', 20),
         ('cluster="us-1"', 80),
         ('cluster!="us-1"', 20),
-        ('cluster=~"us-.+",job="dcgm-exporter"', 80),
+        (f'cluster=~"us-.+",job=~"{job}|kube-state-metrics"', 80),
     ):
         async with connected(server.url, matchers=text) as source:
             observation = await observed(source, ns, now)
+            evidence = await source.kube_state_metrics.evidence({ns}, now, now)
         assert newest(observation) == {"bert-7b6667bd9-bbbbb": value}
-        assert observation.good_scrapes
-
-
-async def test_the_health_of_exporters_is_that_of_the_cluster(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    job = f"exporter-of-{ns}"
-    down = gpus.history(now, [replace(bert(ns, "b"), job=job), Up(job=job, down=-150)])
-    await server.write(in_cluster(down, EU))
-    await server.write(in_cluster(gpus.history(now, [Up(job=job)]), US))
-
-    async with connected(server.url, matchers='cluster="eu-1"') as source:
-        observation = await observed(source, ns, now)
-    assert {target.job for target in observation.good_scrapes} == {job}
-    assert now not in observation.good_scrapes[Target(job, "10.0.0.1:9400")]
-
-
-async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = {"eu-1": listed.replicas(0, namespace=ns), "us-1": listed.replicas(3, namespace=ns)}
-    for cluster, part in parts.items():
-        history = listed.history(now, [part, listed.up()])
-        await server.write(in_cluster(history, {"cluster": cluster}))
-
-    for cluster, is_empty in (("eu-1", True), ("us-1", False)):
-        async with connected(server.url, matchers=f'cluster="{cluster}"') as source:
-            said = await source.kube_state_metrics.evidence({ns}, now, now)
-        assert said is not None
-        assert bool(said.without_pods) is is_empty
+        (good_scrapes,) = observation.good_scrapes.values()
+        assert (now in good_scrapes) is (value == 80)
+        assert evidence is not None
+        assert bool(evidence.without_pods) is (value == 20)
 
 
 @pytest.mark.parametrize(
