@@ -142,36 +142,35 @@ async def test_texts_never_break_out_of_a_query(
 # Metrics
 
 
-@pytest.mark.parametrize("ends", [ENGINE, UTIL])
 async def test_a_metric_that_ends_is_not_continued_by_another(
-    server: PrometheusServer, now: float, ns: str, ends: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     """VictoriaMetrics would fill the gap that the preferred one leaves with the other's values."""
     parts = [
-        Gpu("a", 0.5, ns, metric=ENGINE, end=-150 if ends == ENGINE else None),
-        Gpu("a", 1, ns, metric=UTIL, end=-150 if ends == UTIL else None),
+        Gpu("engine-ends", 0.5, ns, metric=ENGINE, end=-150),
+        Gpu("engine-ends", 1, ns, metric=UTIL),
+        Gpu("sample-ends", 0.5, ns, metric=ENGINE),
+        Gpu("sample-ends", 1, ns, metric=UTIL, end=-150),
     ]
     observation = await observed(server, parts, snapshot_query(ns), now)
 
-    (gpu,) = observation.series
-    after = 50.0 if ends == UTIL else 1.0
-    assert gpu.values == (50.0,) * 10 + (after,) * 10
+    assert {gpu.pod: gpu.values for gpu in observation.series} == {
+        "engine-ends": (50.0,) * 10 + (1.0,) * 10,
+        "sample-ends": (50.0,) * 20,
+    }
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1])
 async def test_unbelievable_samples_are_refused_and_counted(
-    server: PrometheusServer, now: float, ns: str, value: float
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
-    observation = await observed(
-        server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], snapshot_query(ns), now
-    )
+    bad = {"negative": -1.0, "infinite": math.inf, "nan": math.nan}
+    parts = [Gpu("good", 50, ns), *(Gpu(pod, value, ns) for pod, value in bad.items())]
+    observation = await observed(server, parts, snapshot_query(ns), now)
 
-    shown = {gpu.pod: gpu.values for gpu in observation.series}
-    if math.isnan(value) and not server.KEEPS_NAN:
-        assert shown == {"good": (50.0,) * 20}
-        return
-    assert shown == {"good": (50.0,) * 20, "bad": ()}
-    assert observation.refused_samples == 20
+    shown = bad if server.KEEPS_NAN else ("negative", "infinite")
+    expected = {"good": (50.0,) * 20} | dict.fromkeys(shown, ())
+    assert {gpu.pod: gpu.values for gpu in observation.series} == expected
+    assert observation.refused_samples == 20 * len(shown)
     assert all(gpu.present == observation.instants for gpu in observation.series)
 
 

@@ -107,9 +107,12 @@ async def test_where_all_are_late_the_clock_is_as_late_until_they_are_on_time_ag
     server_time = scene.late.began + scene.clock() - 1000
     assert scene.source.now() == server_time - 150
     assert scene.late.asked == [scene.late.began + STEP * number for number in range(2, 11)]
+    scene.late.age_seconds = 700.0  # of which the server shows nothing
+    await scene.step(2)
+    assert scene.lags == [150]
     scene.late.age_seconds = 10.0
     await scene.step(2)
-    assert scene.source.now() == server_time + 2 * STEP
+    assert scene.source.now() == server_time + 4 * STEP
     assert scene.lags == [150, 0]
     asked = len(scene.late.asked)
     await scene.step(3)

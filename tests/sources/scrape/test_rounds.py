@@ -54,39 +54,25 @@ def rounds(history: History, count: int, *samples: Sample, begin: float = 0) -> 
     return begin + 10 * (count - 1)
 
 
-def test_a_series_is_there_at_the_instants_of_its_rounds() -> None:
+def test_a_series_is_there_at_the_instants_of_its_good_rounds() -> None:
     history = History(600)
-    add(history, 0, {A: [sample(value=10)]})
-    add(history, 10, {A: [sample(value=20)]})
+    add(history, 0, {A: [sample(value=10)], B: [sample("bert-1")]})
+    add(history, 10, {A: [sample(value=20, job="its own")], B: None}, late=4)
     observed = history.observation(snapshot_query(), 10)
 
-    (series,) = observed.series
-    assert (series.namespace, series.pod, series.gpu) == ("ml", "bert-0", "GPU-bert-0")
-    assert series.target == A
-    assert series.present == series.times == (0, 10)
-    assert series.values == (10, 20)
-    assert observed.instants == (0, 10)
-    assert observed.good_scrapes == {A: {0: 0, 10: 10}}
+    first, second = sorted(observed.series, key=lambda series: series.pod)
+    assert (first.namespace, first.pod, first.gpu, first.target) == (
+        "ml",
+        "bert-0",
+        "GPU-bert-0",
+        A,
+    )
+    assert first.present == first.times == observed.instants == (0, 10)
+    assert first.values == (10, 20)
+    assert (second.pod, second.target, second.present) == ("bert-1", B, (0,))
+    # A scrape keeps its own time beside the instant of its round.
+    assert observed.good_scrapes == {A: {0: 0, 10: 6}, B: {0: 0}}
     assert observed.at == 10
-
-
-def test_a_failed_scrape_leaves_a_gap_and_is_not_good() -> None:
-    history = History(600)
-    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
-    add(history, 10, {A: None, B: [sample("bert-1")]})
-    observed = history.observation(snapshot_query(), 10)
-
-    assert {gpu.pod: gpu.present for gpu in observed.series} == {"bert-0": (0,), "bert-1": (0, 10)}
-    assert observed.good_scrapes == {A: {0: 0}, B: {0: 0, 10: 10}}
-
-
-def test_a_scrape_keeps_its_own_time_beside_the_instant_of_its_round() -> None:
-    history = History(600)
-    add(history, 10, {A: [sample(value=10)]}, late=4)
-    observed = history.observation(snapshot_query(), 10)
-
-    assert observed.good_scrapes == {A: {10: 6}}
-    assert observed.series[0].times == (10,)
 
 
 def test_only_the_pods_of_the_namespaces_are_shown() -> None:
@@ -99,70 +85,45 @@ def test_only_the_pods_of_the_namespaces_are_shown() -> None:
     assert history.observation(snapshot_query("none"), 0).series == ()
 
 
-def test_an_exporters_own_job_label_does_not_hide_its_target() -> None:
-    history = History(600)
-    rounds(history, 1, sample(job="forged", instance="forged"))
-
-    assert history.observation(snapshot_query(), 0).series[0].target == A
-
-
 # Absence
 
+OF_A: Mapping[Target, list[Sample] | None] = {A: []}
+OF_BOTH: Mapping[Target, list[Sample] | None] = {A: [], B: []}
+WITHOUT_B: Mapping[Target, list[Sample] | None] = {A: [], B: None}
 
-def test_absence_is_known_after_one_window_of_good_rounds() -> None:
+
+@pytest.mark.parametrize(
+    ("shown", "known"),
+    [
+        pytest.param([OF_A] * 6, True, id="one window of good rounds"),
+        pytest.param([OF_A] * 5, False, id="less than that"),
+        pytest.param([OF_BOTH] * 4 + [WITHOUT_B] + [OF_BOTH] * 5, False, id="a miss within it"),
+        pytest.param([OF_BOTH] * 3 + [WITHOUT_B] + [OF_BOTH] * 6, True, id="a miss before it"),
+        pytest.param([OF_A] * 10 + [OF_BOTH], False, id="a new target"),
+        pytest.param([WITHOUT_B] + [OF_A] * 9, True, id="a target that left"),
+        pytest.param([{}] * 10, False, id="no target"),
+    ],
+)
+def test_absence_is_known_after_one_window_of_good_rounds_of_every_target(
+    shown: list[Mapping[Target, list[Sample] | None]], *, known: bool
+) -> None:
     history = History(600)
-    known = []
-    for number in range(8):
-        add(history, 10 * number, {A: []})
-        known.append(history.observation(snapshot_query(window=50), 10 * number).absence_known)
+    for number, one_round in enumerate(shown):
+        add(history, 10 * number, one_round)
 
-    assert known == [False] * 5 + [True] * 3
-
-
-@pytest.mark.parametrize("missed", [0, 3, 4, 9])
-def test_absence_is_not_known_while_a_failed_scrape_is_within_the_window(missed: int) -> None:
-    history = History(600)
-    for number in range(10):
-        add(history, 10 * number, {A: [], B: None if number == missed else []})
-
-    in_window = 10 * missed >= 90 - 50
-    assert history.observation(snapshot_query(window=50), 90).absence_known is not in_window
-
-
-def test_a_new_target_is_watched_for_a_window_before_absence_is_known() -> None:
-    history = History(600)
-    last = rounds(history, 10)
-    assert history.observation(snapshot_query(), last).absence_known
-
-    add(history, last + 10, {A: [], B: []})
-    assert not history.observation(snapshot_query(), last + 10).absence_known
-
-
-def test_a_target_that_left_does_not_hinder() -> None:
-    history = History(600)
-    add(history, 0, {A: [], B: None})
-    last = rounds(history, 10, begin=10)
-
-    assert history.observation(snapshot_query(), last).absence_known
+    last = 10 * (len(shown) - 1)
+    assert history.observation(snapshot_query(window=50), last).absence_known is known
 
 
 # GPUs
 
 
-def test_gpus_are_reported_by_the_newest_round_only() -> None:
+def test_gpus_are_reported_by_the_newest_good_round_only() -> None:
     history = History(600)
-    add(history, 0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-new")]})
-    add(history, 10, {A: [sample(UUID="GPU-new"), sample("bert-1", UUID="GPU-other")]})
+    add(history, 0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-a")], B: [sample(UUID="GPU-b")]})
+    add(history, 10, {A: [sample(UUID="GPU-a"), sample("bert-1", UUID="GPU-x")], B: None})
 
-    assert history.gpus(["GPU-old", "GPU-new"]) == GpuReports(frozenset({"GPU-new"}))
-
-
-def test_a_gpu_of_an_exporter_that_failed_last_is_not_reported() -> None:
-    history = History(600)
-    add(history, 0, {A: [sample(UUID="GPU-a")], B: [sample(UUID="GPU-b")]})
-    add(history, 10, {A: None, B: [sample(UUID="GPU-b")]})
-
-    assert history.gpus(["GPU-a", "GPU-b"]) == GpuReports(frozenset({"GPU-b"}))
+    assert history.gpus(["GPU-old", "GPU-a", "GPU-b"]) == GpuReports(frozenset({"GPU-a"}))
 
 
 UNKNOWN = sample(None, math.nan, UUID="GPU-a")
