@@ -36,8 +36,6 @@ def present(turns: str, pod: str = "a") -> str:
         pytest.param(".a..a.aaa...", ".aaaaaaaaaaa", id="twice, for pods nobody asked about"),
         pytest.param("aaaa...aaaaa", "aaaa...aaaaa", id="replaced by its namesake"),
         pytest.param("aaaaaabbbbbb", "aaaaaa......", id="ended, and its GPU was given away"),
-        pytest.param("aaaaaa......", "aaaaaa......", id="ended"),
-        pytest.param("......aaaaaa", "......aaaaaa", id="began"),
         pytest.param("bbbbbbaaaaaa", "......aaaaaa", id="began on the GPU of another"),
     ],
 )

@@ -68,6 +68,16 @@ class Bench:
         return [fact for fact in changes if fact.resource == resource]
 
 
+@contextlib.asynccontextmanager
+async def asking(**given: float) -> AsyncIterator[Api]:
+    """Ask the cluster that the environment names, without following it."""
+    api = Api(**given)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():  # noqa: ASYNC110 - what is waited for sets no event
@@ -302,17 +312,12 @@ async def test_a_page_that_is_too_large_is_followed_by_a_short_one(bench: Bench)
 
 async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> None:
     bench.api.objects[api_server.PODS] = [api_server.pod(name) for name in "abcd"]
-    api = Api()
     few = PODS._replace(most=3)
-    followed = Reflector(api, few, objects.pod, bench.seen.append, bench.clock)
-    following = asyncio.create_task(followed.run())
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            await followed.wait_for_first_list()
-    finally:
+    async with asking() as api, asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+        followed = Reflector(api, few, objects.pod, bench.seen.append, bench.clock)
+        following = tasks.create_task(followed.run())
+        await followed.wait_for_first_list()
         following.cancel()
-        await asyncio.wait({following})
-        await api.close()
     assert "more than 3 pods" in (followed.trouble or "")
 
 
@@ -340,27 +345,18 @@ async def test_a_first_list_that_takes_long_is_not_waited_for(bench: Bench) -> N
             await fetch_evidence(following)
 
 
-async def test_a_server_that_hangs_is_given_up(bench: Bench) -> None:
-    bench.api.held = {api_server.PODS}
-    hasty = Api(silence_seconds=0.2)
-    try:
-        with pytest.raises(errors.SourceTimeoutError, match="cannot list pods: no answer in time"):
-            await hasty.page(PODS)
-    finally:
-        await hasty.close()
-
-
-async def test_a_token_that_is_not_there_is_a_reason(
+async def test_a_server_that_hangs_and_a_token_that_is_not_there_are_reasons(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bench.api.held = {api_server.PODS}
+    async with asking(silence_seconds=0.2) as hasty:
+        with pytest.raises(errors.SourceTimeoutError, match="cannot list pods: no answer in time"):
+            await hasty.page(PODS)
     path = bench.api.kubeconfig(tmp_path, tokenFile=str(tmp_path / "token"))
     monkeypatch.setenv("KUBECONFIG", path)
-    lost = Api()
-    try:
+    async with asking() as lost:
         with pytest.raises(errors.SourceRefusedError, match=r"cannot list pods: Token file .* not"):
             await lost.page(PODS)
-    finally:
-        await lost.close()
 
 
 async def test_evidence_is_as_old_as_the_last_line(bench: Bench) -> None:

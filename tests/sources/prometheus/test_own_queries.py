@@ -59,18 +59,6 @@ def test_what_names_no_pod_is_as_old_for_everybody() -> None:
     assert own_queries.oldest_age([], shown) == {}
 
 
-def test_an_element_is_a_gpu_of_the_pod_it_names() -> None:
-    labels = POD | {"job": "vllm", "instance": "10.0.0.1:8000", "engine": "0"}
-    ((gpu,), refused, unmatched_elements) = own_queries.element_series(
-        [row(labels, 20, 30)], {"ml"}
-    )
-    assert (gpu.namespace, gpu.pod, gpu.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
-    assert gpu.present == gpu.times == (15.0, 30.0)
-    assert gpu.values == (20.0, 30.0)
-    assert not gpu.averaged
-    assert (refused, unmatched_elements) == (0, 0)
-
-
 def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry_and_not_by_the_exporter() -> (
     None
 ):
@@ -103,5 +91,8 @@ def test_an_element_that_names_no_pod_of_the_namespace_counts_for_nobody(
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2.0**53, 2147483635.0])
 def test_a_number_that_is_none_is_refused_and_still_shows_the_pod(value: float) -> None:
-    ((gpu,), refused, _) = own_queries.element_series([row(POD, 20, value)], {"ml"})
-    assert (gpu.present, gpu.times, refused) == ((15.0, 30.0), (15.0,), 1)
+    labels = POD | {"job": "vllm", "instance": "10.0.0.1:8000"}
+    ((gpu,), refused, unmatched) = own_queries.element_series([row(labels, 20, value)], {"ml"})
+    assert (gpu.namespace, gpu.pod, gpu.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
+    assert (gpu.present, gpu.times, gpu.values) == ((15.0, 30.0), (15.0,), (20.0,))
+    assert (refused, unmatched, gpu.averaged) == (1, 0, False)
