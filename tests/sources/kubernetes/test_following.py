@@ -14,7 +14,7 @@ from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.sources import kubernetes
 from keda_gpu_scaler.sources.kubernetes import api as client
 from keda_gpu_scaler.sources.kubernetes import objects, reflector
-from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, Api
+from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, SILENCE_SECONDS, Api
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS, Following
 from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
 from keda_gpu_scaler.spec.kinds import Kind
@@ -69,9 +69,9 @@ class Bench:
 
 
 @contextlib.asynccontextmanager
-async def asking(**given: float) -> AsyncIterator[Api]:
+async def asking(silence_seconds: float = SILENCE_SECONDS) -> AsyncIterator[Api]:
     """Ask the cluster that the environment names, without following it."""
-    api = Api(**given)
+    api = Api(silence_seconds=silence_seconds)
     try:
         yield api
     finally:
@@ -387,7 +387,7 @@ async def test_a_silent_watch_is_not_trusted_for_long(bench: Bench) -> None:
 
 def test_a_watch_has_news_twice_before_it_is_not_trusted() -> None:
     assert 2 * client.WATCH_SECONDS <= reflector.BELIEVED_SECONDS
-    assert client.WATCH_SECONDS < client.SILENCE_SECONDS < reflector.BELIEVED_SECONDS
+    assert client.WATCH_SECONDS < SILENCE_SECONDS < reflector.BELIEVED_SECONDS
 
 
 async def test_a_scaled_object_that_is_new_is_waited_for(bench: Bench) -> None:
