@@ -73,6 +73,8 @@ def test_a_series_is_there_at_the_instants_of_its_good_rounds() -> None:
     # A scrape keeps its own time beside the instant of its round.
     assert observed.good_scrapes == {A: {0: 0, 10: 6}, B: {0: 0}}
     assert observed.at == 10
+    # The instant at which a span begins is not in it.
+    assert history.observation(snapshot_query(span=10), 10).instants == (10,)
 
 
 def test_only_the_pods_of_the_namespaces_are_shown() -> None:
