@@ -2,7 +2,6 @@
 
 import math
 import random
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -35,11 +34,6 @@ def read(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto")
 
 def refused(*rows: Row, signal: Signal = Signal.UTILIZATION) -> int:
     return read_series(rows, "auto", signal)[1]
-
-
-def values(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[float]:
-    (gpu,) = read(*rows, signal=signal, profile=profile)
-    return list(gpu.values)
 
 
 # Labels
@@ -98,17 +92,138 @@ def test_a_row_without_a_pod_is_nobodys(labels: dict[str, str]) -> None:
     assert profiles.pod_of(given.labels) is None
 
 
-def test_a_gpu_without_a_uuid_is_its_number_on_its_target() -> None:
-    first, second = read(row(UTIL, 1, UUID=""), row(UTIL, 2, UUID="", gpu="1"))
+# Values
 
-    assert first.gpu == "10.0.0.1:9400#0"
-    assert second.gpu == "10.0.0.1:9400#1"
+AMD = {**PLAIN, "UUID": "", "gpu": "", "gpu_id": "0"}
+BOARD = {**AMD, "serial_number": "S1"}
+KUBE = {
+    **PLAIN,
+    "pod": "xpum",
+    "namespace": "monitoring",
+    "kube_pod": "bert-0",
+    "kube_namespace": "ml",
+}
+HAMI = {"device_uuid": "GPU-a", "vdevice_index": "0", "UUID": "", "gpu": ""}
+HAMI_UTIL = "hami_container_device_utilization_ratio"
+PACKAGE, AVERAGE = "gpu_package_power", "gpu_average_package_power"
+TOTAL = "DCGM_FI_DEV_FB_TOTAL"
+ZERO, LATER = 0.0, 15.0
+OF_A = "GPU-a"
+
+Shown = dict[str, dict[float, float]]
+"""The values of each GPU at their times."""
+CASES: dict[Signal, dict[str, tuple[list[Row], Shown]]] = {
+    Signal.UTILIZATION: {
+        "no points": ([row(UTIL)], {}),
+        "other metrics": ([row("DCGM_FI_DEV_SM_CLOCK", 1980), row("up", 1), Row({}, [(0, 1)])], {}),
+        "a number on its target where there is no UUID": (
+            [row(UTIL, 1, UUID=""), row(UTIL, 2, UUID="", gpu="1")],
+            {"10.0.0.1:9400#0": {ZERO: 1}, "10.0.0.1:9400#1": {ZERO: 2}},
+        ),
+        "instances": (
+            [row(ENGINE, 0.5, GPU_I_ID=number) for number in "12"],
+            {"GPU-a/1": {ZERO: 50}, "GPU-a/2": {ZERO: 50}},
+        ),
+        "a false zero of an instance": ([row(UTIL, 0, GPU_I_ID="1")], {}),
+        "and its average": (
+            [row(UTIL, 0, GPU_I_ID="1"), row(ENGINE, 0.9, GPU_I_ID="1")],
+            {"GPU-a/1": {ZERO: 90}},
+        ),
+        "the average before the sample": (
+            [row(UTIL, 100, 100), row(ENGINE, 0.25, 0.5)],
+            {OF_A: {ZERO: 25, LATER: 50}},
+        ),
+        "the sample where the average ends": (
+            [row(UTIL, 100, 90), row(ENGINE, 0.25)],
+            {OF_A: {ZERO: 25, LATER: 90}},
+        ),
+        "the sample for an average that is refused": (
+            [row(UTIL, 70), row(ENGINE, math.nan)],
+            {OF_A: {ZERO: 70}},
+        ),
+        "the larger of duplicates": (
+            [row(UTIL, 10, 90), row(UTIL, 80, 20)],
+            {OF_A: {ZERO: 80, LATER: 90}},
+        ),
+        "partitions, of which the first is the board": (
+            [
+                row("gpu_gfx_busy_instantaneous", 7, **{**BOARD, "gpu_partition_id": part})
+                for part in ("", "0", "1")
+            ],
+            {"S1": {ZERO: 7}, "S1/1": {ZERO: 7}},
+        ),
+        "a false zero of a partition": (
+            [row("gpu_gfx_activity", 0, **AMD, gpu_partition_id="1")],
+            {},
+        ),
+        "no tiles beside their device": (
+            [
+                row("xpum_engine_ratio", 0.5, **KUBE, uuid="X1"),
+                row("xpum_engine_ratio", 0.9, **KUBE, uuid="X1", sub_dev="0"),
+            ],
+            {"X1": {ZERO: 50}},
+        ),
+        "one of two exporters": (
+            [row(HAMI_UTIL, 0, 0, **HAMI), row(UTIL, 90, 90)],
+            {OF_A: {ZERO: 90, LATER: 90}},
+        ),
+        "the exporter that still shows it": (
+            [row(UTIL, 90), row(HAMI_UTIL, 40, 45, **HAMI)],
+            {"GPU-a/0": {ZERO: 40, LATER: 45}},
+        ),
+    },
+    Signal.POWER: {
+        "a board once, however many instances repeat it": (
+            [row("DCGM_FI_DEV_POWER_USAGE", 150, GPU_I_ID=number) for number in "12"],
+            {OF_A: {ZERO: 150}},
+        ),
+        "a zero gives way to what a card does have": (
+            [row(PACKAGE, 0, **AMD), row(AVERAGE, 301, **AMD)],
+            {"10.0.0.1:9400#0": {ZERO: 301}},
+        ),
+    },
+    Signal.MEMORY: {
+        "the share of used in used and free": (
+            [row(USED, 30, 60), row(FREE, 70, 20)],
+            {OF_A: {ZERO: 30, LATER: 75}},
+        ),
+        "halves of different instants": (
+            [row(USED, 30, 30), Row(row(FREE, 0, 70).labels, [(LATER, 70.0)])],
+            {OF_A: {LATER: 30}},
+        ),
+        "no memory": ([row(USED, 0), row(FREE, 0)], {OF_A: {}}),
+        "of the total where nothing is free": (
+            [row(USED, 30, 30), row(FREE, 70), row(TOTAL, 120, 120)],
+            {OF_A: {ZERO: 30, LATER: 25}},
+        ),
+        "a share that no gpu can have": (
+            [row(USED, 105, 30), row(TOTAL, 100, 1)],
+            {OF_A: {ZERO: 105}},
+        ),
+    },
+}
 
 
-def test_mig_instances_are_gpus_of_their_own() -> None:
-    gpus = read(*(row(ENGINE, 0.5, GPU_I_ID=number) for number in "127"))
+@pytest.mark.parametrize(
+    ("signal", "name"), [(signal, name) for signal in CASES for name in CASES[signal]]
+)
+def test_what_rows_say_of_gpus_in_any_order(signal: Signal, name: str) -> None:
+    """Each signal's unit and names are on the exporters' pages, in `test_series_pages`."""
+    rows, expected = CASES[signal][name]
+    for given_rows in (rows, rows[::-1]):
+        shown = {
+            gpu.gpu: dict(zip(gpu.times, gpu.values, strict=True))
+            for gpu in read(*given_rows, signal=signal)
+        }
+        assert shown == expected
 
-    assert [gpu.gpu for gpu in gpus] == ["GPU-a/1", "GPU-a/2", "GPU-a/7"]
+
+def test_only_averages_alone_are_averaged() -> None:
+    for second, averaged in ((0.5, True), (math.nan, False)):
+        (gpu,) = read(row(UTIL, 100, 90), row(ENGINE, 0.25, second))
+        assert gpu.averaged is averaged
+    (gpu,) = read(row(UTIL, 100), row(ENGINE, 0.25), profile="dcgm-exported")
+    assert (gpu.values, gpu.averaged) == ((100,), False)
 
 
 def test_targets_are_kept_apart() -> None:
@@ -117,219 +232,16 @@ def test_targets_are_kept_apart() -> None:
     assert len({gpu.target for gpu in gpus}) == 3
 
 
-def test_a_row_of_another_metric_is_not_read() -> None:
-    assert read(row("DCGM_FI_DEV_SM_CLOCK", 1980)) == []
-    assert read(row("up", 1)) == []
-    assert read(Row({}, [(0.0, 1.0)])) == []
-
-
-def test_a_profile_reads_its_own_labels_only() -> None:
-    assert read(row(UTIL, 50), profile="dcgm") == []
-    assert read(row(UTIL, 50, **PLAIN), profile="dcgm-exported") == []
-    assert len(read(row(UTIL, 50, **PLAIN), profile="dcgm")) == 1
-
-
-def test_a_row_without_points_is_not_there() -> None:
-    assert read(row(UTIL)) == []
-
-
-# Preference
-
-
-def test_the_average_is_preferred_to_the_sample() -> None:
-    (gpu,) = read(row(UTIL, 100, 100), row(ENGINE, 0.25, 0.5))
-
-    assert gpu.values == (25, 50)
-    assert gpu.averaged
-
-
-def test_the_sample_fills_what_the_average_lacks() -> None:
-    (gpu,) = read(row(UTIL, 100, 90), row(ENGINE, 0.25))
-
-    assert gpu.values == (25, 90)
-    assert not gpu.averaged
-
-
-def test_the_sample_replaces_an_average_that_is_refused() -> None:
-    assert values(row(UTIL, 70), row(ENGINE, math.nan)) == [70]
-
-
-def test_a_profile_of_samples_prefers_the_sample() -> None:
-    (gpu,) = read(row(UTIL, 100), row(ENGINE, 0.25), profile="dcgm-exported")
-
-    assert gpu.values == (100,)
-    assert not gpu.averaged
-
-
-def test_a_false_zero_of_a_mig_instance_is_not_read() -> None:
-    (gpu,) = read(row(UTIL, 0, GPU_I_ID="1"), row(ENGINE, 0.9, GPU_I_ID="1"))
-
-    assert gpu.values == (90,)
-    assert read(row(UTIL, 0, GPU_I_ID="1")) == []
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_duplicates_take_the_larger(order: int) -> None:
-    assert values(*[row(UTIL, 10, 90), row(UTIL, 80, 20)][::order]) == [80, 90]
-
-
-# Units
-
-
-@pytest.mark.parametrize(
-    ("signal", "name", "shown", "expected"),
-    [
-        (Signal.UTILIZATION, UTIL, 87, 87),
-        (Signal.UTILIZATION, ENGINE, 0.87, 87),
-        (Signal.MEMORY_USED, USED, 40960, 40960),
-        (Signal.POWER, "DCGM_FI_DEV_POWER_USAGE", 312.5, 312.5),
-        (Signal.TEMPERATURE, "DCGM_FI_DEV_GPU_TEMP", 64, 64),
-        (Signal.SM_ACTIVITY, "DCGM_FI_PROF_SM_ACTIVE", 0.5, 50),
-        (Signal.TENSOR_ACTIVITY, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.25, 25),
-        (Signal.DRAM_ACTIVITY, "DCGM_FI_PROF_DRAM_ACTIVE", 1.0, 100),
-        (Signal.ENCODER, "DCGM_FI_DEV_ENC_UTIL", 12, 12),
-        (Signal.DECODER, "DCGM_FI_DEV_DEC_UTIL", 13, 13),
-    ],
-)
-def test_a_signal_is_read_in_its_own_unit(
-    signal: Signal, name: str, shown: float, expected: float
-) -> None:
-    assert values(row(name, shown), signal=signal) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("signal", "name"),
-    [
-        (Signal.UTILIZATION, "dcgm_gpu_utilization"),
-        (Signal.MEMORY_USED, "dcgm_fb_used"),
-        (Signal.POWER, "dcgm_power_usage"),
-        (Signal.TEMPERATURE, "dcgm_gpu_temp"),
-    ],
-)
-def test_the_old_names_are_read_too(signal: Signal, name: str) -> None:
-    assert values(row(name, 55, **OLD), signal=signal) == [55]
-
-
-def test_memory_is_the_share_of_used_in_used_and_free() -> None:
-    both = row(USED, 30, 60), row(FREE, 70, 20)
-
-    assert values(*both, signal=Signal.MEMORY) == [30, 75]
-    assert values(*both[::-1], signal=Signal.MEMORY) == [30, 75]
-
-
-def test_memory_needs_both_halves_of_one_instant() -> None:
-    free = row(FREE, 0, 70)
-    (gpu,) = read(row(USED, 30, 30), Row(free.labels, free.points[1:]), signal=Signal.MEMORY)
-
-    assert gpu.present == (0, 15)
-    assert gpu.times == (15,)
-    assert gpu.values == (30,)
-
-
-def test_a_gpu_without_memory_has_no_share_of_it() -> None:
-    (gpu,) = read(row(USED, 0), row(FREE, 0), signal=Signal.MEMORY)
-
-    assert gpu.values == ()
-    assert gpu.present == (0,)
-
-
-@pytest.mark.parametrize(
-    ("signal", "name"),
-    [
-        (Signal.POWER, "DCGM_FI_DEV_POWER_USAGE"),
-        (Signal.TEMPERATURE, "DCGM_FI_DEV_GPU_TEMP"),
-    ],
-)
-def test_a_board_counts_once_however_many_instances_repeat_it(signal: Signal, name: str) -> None:
-    (gpu,) = read(row(name, 150, GPU_I_ID="1"), row(name, 150, GPU_I_ID="2"), signal=signal)
-
-    assert gpu.gpu == "GPU-a"
-    assert gpu.values == (150,)
-
-
-def test_memory_is_the_share_of_the_total_where_nothing_says_what_is_free() -> None:
-    total = row("DCGM_FI_DEV_FB_TOTAL", 120, 120)
-    (gpu,) = read(row(USED, 30, 30), row(FREE, 70), total, signal=Signal.MEMORY)
-
-    assert gpu.values == (30, 25)
-
-
-def test_a_share_that_no_gpu_can_have_is_not_read() -> None:
-    used, total = row(USED, 105, 30), row("DCGM_FI_DEV_FB_TOTAL", 100, 1)
-    (gpu,) = read(used, total, signal=Signal.MEMORY)
-
-    assert gpu.present == (0, 15)
-    assert dict(zip(gpu.times, gpu.values, strict=True)) == {0: 105}
-
-
-AMD = {**PLAIN, "UUID": "", "gpu": "", "gpu_id": "0"}
-
-
-def test_a_zero_gives_way_to_what_a_card_does_have() -> None:
-    package, average = (
-        row("gpu_package_power", 0, **AMD),
-        row("gpu_average_package_power", 301, **AMD),
-    )
-
-    assert values(package, average, signal=Signal.POWER) == [301]
-    assert values(average, package, signal=Signal.POWER) == [301]
-    assert refused(package, average, signal=Signal.POWER) == 0
-
-
-def test_a_partition_is_a_gpu_of_its_own_and_the_first_is_the_board() -> None:
-    name, board = "gpu_gfx_busy_instantaneous", {**AMD, "serial_number": "S1"}
-    gpus = read(*(row(name, 7, **{**board, "gpu_partition_id": part}) for part in ("", "0", "1")))
-
-    assert {gpu.gpu for gpu in gpus} == {"S1", "S1/1"}
-
-
-def test_a_false_zero_of_a_partition_is_not_read() -> None:
-    assert read(row("gpu_gfx_activity", 0, **AMD, gpu_partition_id="1")) == []
-
-
-KUBE = {
-    **PLAIN,
-    "pod": "xpum",
-    "namespace": "monitoring",
-    "kube_pod": "bert-0",
-    "kube_namespace": "ml",
-}
-
-
-def test_the_rows_of_tiles_are_not_their_devices() -> None:
-    device = row("xpum_engine_ratio", 0.5, **KUBE, uuid="X1")
-    tile = row("xpum_engine_ratio", 0.9, **KUBE, uuid="X1", sub_dev="0")
-
-    assert values(device, tile) == [50]
-
-
-# One exporter for each pod
-
-
-HAMI = {"device_uuid": "GPU-a", "vdevice_index": "0", "UUID": "", "gpu": ""}
-HAMI_UTIL = "hami_container_device_utilization_ratio"
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_pod_of_two_exporters_is_read_from_one(order: int) -> None:
-    rows = [row(HAMI_UTIL, 0, 0, **HAMI), row(UTIL, 90, 90)][::order]
-
-    assert values(*rows) == [90, 90]
-
-
 def test_pods_are_read_from_whoever_shows_them() -> None:
     gpus = read(row(HAMI_UTIL, 40, **{**HAMI, "exported_pod": "bert-1"}), row(UTIL, 90))
 
     assert {gpu.pod: gpu.values for gpu in gpus} == {"bert-0": (90,), "bert-1": (40,)}
 
 
-def test_a_pod_is_read_from_the_exporter_that_still_shows_it() -> None:
-    assert values(row(UTIL, 90), row(HAMI_UTIL, 40, 45, **HAMI)) == [40, 45]
-
-
 def test_samples_of_the_exporter_that_is_passed_over_are_not_refused() -> None:
     assert refused(row(UTIL, 90), row(HAMI_UTIL, 2000, **HAMI)) == 0
     assert refused(row(HAMI_UTIL, 2000, **HAMI)) == 1
+    assert refused(row(PACKAGE, 0, **AMD), row(AVERAGE, 301, **AMD), signal=Signal.POWER) == 0
 
 
 # Refusals
@@ -360,8 +272,9 @@ def test_an_unbelievable_number_is_refused_and_counted(name: str, value: float) 
 
 
 def test_the_limits_themselves_are_believable() -> None:
-    assert values(row(UTIL, 0, 100)) == [0, 100]
-    assert refused(row(UTIL, 0, 100), row(ENGINE, 0, 1.01)) == 0
+    ((gpu,), refusals) = read_series([row(UTIL, 0, 100)], "auto", Signal.UTILIZATION)
+    assert (gpu.values, refusals) == ((0, 100), 0)
+    assert refused(row(ENGINE, 0, 1.01)) == 0
 
 
 def test_a_gpu_whose_numbers_are_all_refused_is_still_there() -> None:
@@ -409,32 +322,21 @@ def test_any_rows_are_read_without_an_error(
     given_rows: list[Row], profile: str, signal: Signal
 ) -> None:
     gpus, refusals = read_series(given_rows, profile, signal)
+    twice, doubled = read_series([*given_rows, *given_rows], profile, signal)
+    named = {profiles.pod_of(one.labels) for one in given_rows}
     believable = [value for gpu in gpus for value in gpu.values]
 
+    assert (repr(twice), doubled) == (repr(gpus), 2 * refusals)
+    assert {(gpu.namespace, gpu.pod) for gpu in gpus} <= named
     assert 0 <= refusals <= sum(len(given.points) for given in given_rows)
     assert all(math.isfinite(value) and value >= 0 for value in believable)
     assert all(value <= 1000 for value in believable) or not signal.is_percentage
     for gpu in gpus:
-        assert gpu.namespace
-        assert gpu.pod
         assert gpu.present
         assert list(gpu.present) == sorted(set(gpu.present))
         assert list(gpu.times) == sorted(set(gpu.times))
         assert set(gpu.times) <= set(gpu.present)
         assert len(gpu.times) == len(gpu.values)
-
-
-@given(rows, st.sampled_from(Signal))
-def test_refusals_and_what_is_kept_add_up(given_rows: list[Row], signal: Signal) -> None:
-    one_by_one = Counter(
-        {
-            "refused": sum(read_series([one], "auto", signal)[1] for one in given_rows),
-            "read": sum(bool(read_series([one], "auto", signal)[0]) for one in given_rows),
-        }
-    )
-
-    assert read_series(given_rows, "auto", signal)[1] == one_by_one["refused"]
-    assert one_by_one["refused"] == 0 or one_by_one["read"] > 0
 
 
 @given(st.lists(points, min_size=1, max_size=4), st.randoms(use_true_random=False))
@@ -454,28 +356,8 @@ def test_the_order_of_duplicates_does_not_matter(
     assert found == largest
 
 
-@given(rows, st.sampled_from(READABLE), st.sampled_from(Signal))
-def test_a_row_alone_is_read_as_one_that_is_there_twice(
-    given_rows: list[Row], profile: str, signal: Signal
-) -> None:
-    once, refusals = read_series(given_rows, profile, signal)
-    twice, doubled = read_series([*given_rows, *given_rows], profile, signal)
-
-    assert repr(once) == repr(twice)
-    assert doubled == 2 * refusals
-
-
 def _only(given_rows: list[Row]) -> Series | None:
     return next(iter(read(*given_rows)), None)
-
-
-@given(rows, st.sampled_from(Signal))
-def test_every_pod_that_is_read_is_the_one_its_labels_name(
-    given_rows: list[Row], signal: Signal
-) -> None:
-    named = {profiles.pod_of(one.labels) for one in given_rows}
-
-    assert {(one.namespace, one.pod) for one in read(*given_rows, signal=signal)} <= named
 
 
 MEANT = [

@@ -1,6 +1,7 @@
 """How exporters write down a GPU, for clusters that tests make up: names, labels and units.
 
 Written from the exporters' documentation a second time: nothing is shared with the product's table.
+They differ in how a GPU is shown; names and units of all exporters are on the recorded pages.
 What an exporter shows beside the number that is meant (a decoy) is wrong on purpose.
 """
 
@@ -139,20 +140,8 @@ _OLD = ("pod_namespace", "pod_name")
 
 PAGES: Mapping[str, Page] = {
     "dcgm": Page({Signal.UTILIZATION: _one(_SAMPLED), **_DCGM}, slice=None, reserved=True),
-    "dcgm-engine": Page(
-        {Signal.UTILIZATION: _one(_ENGINE, 0.01), **_DCGM}, averaged=True, reserved=True
-    ),
     "dcgm-both": Page(
         {Signal.UTILIZATION: _engine_and_sample, **_DCGM}, averaged=True, reserved=True
-    ),
-    "dcgm-old": Page(
-        {
-            Signal.UTILIZATION: _one("dcgm_gpu_utilization"),
-            Signal.POWER: _watts("dcgm_power_usage"),
-        },
-        owner=_OLD,
-        board="uuid",
-        slice=None,
     ),
     "dcgm-old-namespace": Page(
         {Signal.UTILIZATION: _engine_and_sample, **_DCGM},
@@ -160,15 +149,6 @@ PAGES: Mapping[str, Page] = {
         board="uuid",
         averaged=True,
         reserved=True,
-    ),
-    "ack-dcgm-custom": Page(
-        {
-            Signal.UTILIZATION: _one("DCGM_CUSTOM_PROCESS_SM_UTIL"),
-            **_memory("DCGM_CUSTOM_PROCESS_MEM_USED", "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", 1),
-        },
-        rank=1,
-        owner=("NamespaceName", "PodName"),
-        slice=None,
     ),
     "ack-legacy": Page(
         {
@@ -190,13 +170,6 @@ PAGES: Mapping[str, Page] = {
         },
         rank=3,
         board="gpu_uuid",
-        number="gpu_id",
-        slice="gpu_partition_id",
-    ),
-    "amd-serial": Page(
-        {Signal.UTILIZATION: _gfx, **_memory("gpu_used_vram", "gpu_total_vram", 1)},
-        rank=3,
-        board="serial_number",
         number="gpu_id",
         slice="gpu_partition_id",
     ),
@@ -228,40 +201,5 @@ PAGES: Mapping[str, Page] = {
         rank=6,
         board="device_uuid",
         slice="vdevice_index",
-    ),
-    "hami-legacy": Page(
-        {
-            Signal.UTILIZATION: _one("Device_utilization_desc_of_container"),
-            **_memory(
-                "vGPU_device_memory_usage_in_bytes", "vGPU_device_memory_limit_in_bytes", MIB
-            ),
-        },
-        rank=7,
-        owner=("podnamespace", "podname"),
-        board="deviceuuid",
-        slice="vdeviceid",
-    ),
-    "cadvisor-accel": Page(
-        {
-            Signal.UTILIZATION: _one("container_accelerator_duty_cycle"),
-            **_memory(
-                "container_accelerator_memory_used_bytes",
-                "container_accelerator_memory_total_bytes",
-                MIB,
-            ),
-        },
-        rank=8,
-        board="acc_id",
-        slice=None,
-    ),
-    "gke-system": Page(
-        {Signal.UTILIZATION: _one("kubernetes_io:container_accelerator_duty_cycle")},
-        rank=9,
-        owner=("namespace_name", "pod_name"),
-        board="accelerator_id",
-        slice=None,
-    ),
-    "openshift-rules": Page(
-        {Signal.UTILIZATION: _one("accelerator_gpu_utilization")}, rank=10, slice=None
     ),
 }

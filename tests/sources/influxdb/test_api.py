@@ -53,76 +53,64 @@ def test_every_field_is_a_series_and_one_without_a_value_is_none() -> None:
 
 def test_nothing_found_is_no_series() -> None:
     assert api.series(result()) == []
-    assert api.number(result()) is None
+
+
+def numbers(*values: list[float | None]) -> dict[str, object]:
+    return {"name": UTIL, "columns": ["time", "mean"], "values": values}
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    ("tables", "expected"),
     [
-        pytest.param([[1000, 4], [2000, 5]], 5, id="ascending"),
-        pytest.param([[2000, 5], [1000, 4]], 5, id="descending"),
-        pytest.param([[1000, 4], [2000, None]], 4, id="a null is no number"),
-        pytest.param([[1000, None]], None, id="nulls alone"),
+        pytest.param([], None, id="nothing"),
+        pytest.param([numbers([1000, 4], [2000, 5])], 5, id="ascending"),
+        pytest.param([numbers([2000, 5], [1000, 4])], 5, id="descending"),
+        pytest.param([numbers([1000, 4], [2000, None])], 4, id="a null is no number"),
+        pytest.param([numbers([1000, None])], None, id="nulls alone"),
     ],
 )
-def test_a_number_is_the_newest_value(values: list[list[float]], expected: float | None) -> None:
-    table = {"name": UTIL, "columns": ["time", "mean"], "values": values}
-    assert api.number(result(table)) == expected
+def test_a_number_is_the_newest_value(tables: list[object], expected: float | None) -> None:
+    assert api.number(result(*tables)) == expected
 
 
 @pytest.mark.parametrize(
-    "tables",
+    ("tables", "words"),
     [
-        pytest.param([TABLE, {**TABLE, "tags": {"pod": "b"}}], id="two tags"),
+        pytest.param([TABLE, {**TABLE, "tags": {}}], "2 series instead of one", id="two tags"),
         pytest.param(
             [{"name": UTIL, "columns": ["time", "a", "b"], "values": [[1000, 1, 2]]}],
+            "2 series instead of one number",
             id="two fields",
         ),
+        pytest.param([numbers([1000, -1])], "instead of a number from 0 to below", id="negative"),
     ],
 )
-def test_two_series_are_not_one_number(tables: list[object]) -> None:
-    with pytest.raises(errors.SourceMalformedError, match="2 series instead of one number"):
+def test_what_is_not_one_number_is_none(tables: list[object], words: str) -> None:
+    with pytest.raises(errors.SourceMalformedError, match=words):
         api.number(result(*tables))
 
 
-@pytest.mark.parametrize("value", [-1, 1e300])
-def test_a_number_that_cannot_be_counted_with_is_none(value: float) -> None:
-    table = {"name": UTIL, "columns": ["time", "mean"], "values": [[1000, value]]}
-    with pytest.raises(errors.SourceMalformedError, match="instead of a number from 0 to below"):
-        api.number(result(table))
-
-
-def test_the_clock_is_the_date_of_the_answer() -> None:
+def test_the_clock_is_the_date_of_the_answer_and_without_one_there_is_none() -> None:
     dated = answer({"results": [{}]}, date="Tue, 14 Nov 2023 22:13:20 GMT")
     assert api.clock(dated) == 1_700_000_000
-
-
-@pytest.mark.parametrize("date", ["", "yesterday"])
-def test_without_a_date_there_is_no_clock(date: str) -> None:
-    with pytest.raises(errors.SourceMalformedError, match="without its date"):
-        api.clock(answer({"results": [{}]}, date=date))
+    for date in ("", "yesterday"):
+        with pytest.raises(errors.SourceMalformedError, match="without its date"):
+            api.clock(answer({"results": [{}]}, date=date))
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        pytest.param(
-            answer({"error": "authorization failed"}, 401), "HTTP 401: authorization", id="401"
-        ),
-        pytest.param(answer({"error": "error parsing query: x"}, 400), "error parsing", id="400"),
-        pytest.param(answer({}, 503), "HTTP 503: no reason given", id="no reason"),
-        pytest.param(result(error="database not found: x"), "database not found: x", id="database"),
-        pytest.param(
-            result(TABLE, error="query interrupted"),
-            "HTTP 200: query interrupted",
-            id="with series",
-        ),
-        pytest.param(
+        (answer({"error": "authorization failed"}, 401), "HTTP 401: authorization failed"),
+        (answer({}, 503), "HTTP 503: no reason given"),
+        (result(error="database not found: x"), "HTTP 200: database not found: x"),
+        (result(TABLE, error="query interrupted"), "HTTP 200: query interrupted"),
+        (
             Answer(502, "text/html", b"<h1>Bad Gateway</h1>"),
             "HTTP 502 with text/html instead of InfluxDB's JSON: <h1>Bad Gateway",
-            id="a proxy",
         ),
     ],
+    ids=["status", "no reason", "database", "with series", "a proxy"],
 )
 def test_a_refusal_is_in_the_words_of_the_server(given: Answer, words: str) -> None:
     for read in (api.series, api.number, api.clock):
@@ -130,33 +118,38 @@ def test_a_refusal_is_in_the_words_of_the_server(given: Answer, words: str) -> N
             read(given)
 
 
+CUT = Answer(200, "application/json", b'{"results":[{"series":[{"na')
+WRONG_SHAPES: dict[str, object] = {
+    "no object": [],
+    "results no list": {"results": {}},
+    "no result": {"results": ["x"]},
+    "series no list": {"results": [{"series": {}}]},
+    "no table": {"results": [{"series": ["x"]}]},
+}
+WRONG_TABLES: dict[str, object] = {
+    "text": {**TABLE, "values": [[1000, "90"]]},
+    "a flag": {**TABLE, "values": [[1000, True]]},
+    "no time": {**TABLE, "values": [[None, 1]]},
+    "a short row": {**TABLE, "values": [[1000]]},
+    "no rows": {**TABLE, "values": None},
+    "no time column": {**TABLE, "columns": ["gauge"]},
+    "no columns": {**TABLE, "columns": []},
+    "tags no object": {**TABLE, "tags": ["pod"]},
+    "a tag no text": {**TABLE, "tags": {"pod": 1}},
+    "no name": {"columns": ["time", "a"]},
+}
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         pytest.param(result(TABLE, partial=True), "an incomplete answer", id="partial result"),
-        pytest.param(
-            result({**TABLE, "partial": True}), "an incomplete answer", id="partial table"
-        ),
-        pytest.param(
-            Answer(200, "application/json", b'{"results":[{"series":[{"na'), "JSON", id="cut"
-        ),
-        pytest.param(answer([]), "JSON of the wrong shape", id="no object"),
+        pytest.param(result({**TABLE, "partial": True}), "an incomplete answer", id="partial"),
+        pytest.param(CUT, "instead of InfluxDB's JSON", id="cut"),
         pytest.param(answer({}), "without its one result", id="no results"),
-        pytest.param(answer({"results": {}}), "wrong shape", id="results no list"),
         pytest.param(answer({"results": [{}, {}]}), "without its one result", id="two results"),
-        pytest.param(answer({"results": ["x"]}), "wrong shape", id="no result"),
-        pytest.param(answer({"results": [{"series": {}}]}), "wrong shape", id="series no list"),
-        pytest.param(answer({"results": [{"series": ["x"]}]}), "wrong shape", id="no table"),
-        pytest.param(result({**TABLE, "values": [[1000, "90"]]}), "wrong shape", id="text"),
-        pytest.param(result({**TABLE, "values": [[1000, True]]}), "wrong shape", id="a flag"),
-        pytest.param(result({**TABLE, "values": [[None, 1]]}), "wrong shape", id="no time"),
-        pytest.param(result({**TABLE, "values": [[1000]]}), "wrong shape", id="a short row"),
-        pytest.param(result({**TABLE, "values": None}), "wrong shape", id="no rows"),
-        pytest.param(result({**TABLE, "columns": ["gauge"]}), "wrong shape", id="no time column"),
-        pytest.param(result({**TABLE, "columns": []}), "wrong shape", id="no columns"),
-        pytest.param(result({**TABLE, "tags": ["pod"]}), "wrong shape", id="tags no object"),
-        pytest.param(result({**TABLE, "tags": {"pod": 1}}), "wrong shape", id="a tag no text"),
-        pytest.param(result({"columns": ["time", "a"]}), "wrong shape", id="no name"),
+        *(pytest.param(answer(WRONG_SHAPES[of]), "wrong shape", id=of) for of in WRONG_SHAPES),
+        *(pytest.param(result(WRONG_TABLES[of]), "wrong shape", id=of) for of in WRONG_TABLES),
     ],
 )
 def test_what_is_no_whole_answer_is_none(given: Answer, words: str) -> None:

@@ -5,9 +5,9 @@ import itertools
 import pytest
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.influxql import METRIC, Schema
+from keda_gpu_scaler.query.influxql import Schema
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
+from keda_gpu_scaler.snapshot.observation import GpuReports
 from keda_gpu_scaler.sources.influxdb import rows
 from keda_gpu_scaler.sources.influxdb.api import Series
 from keda_gpu_scaler.spec.spec import Signal
@@ -38,14 +38,6 @@ def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
     return [time - AT for time, _ in rows.at_instants(points, TIMES, step)]
 
 
-def read(*fields: Series, schema: Schema | None = None) -> list[Row]:
-    return rows.rows(fields, schema or Schema(), NEED)
-
-
-def observed(*fields: Series, schema: Schema | None = None) -> Observation:
-    return rows.samples(read(*fields, schema=schema), NEED, AT, STEP)
-
-
 def test_a_series_that_goes_on_has_no_gap() -> None:
     seen = {
         (interval, late): len(shown(every(interval, until=-late)))
@@ -55,15 +47,12 @@ def test_a_series_that_goes_on_has_no_gap() -> None:
     assert {each: count for each, count in seen.items() if count != len(TIMES)} == {}
 
 
-def test_an_instant_shows_the_newest_point_up_to_it() -> None:
+def test_an_instant_shows_the_newest_point_up_to_it_and_one_that_was_lost_is_no_gap() -> None:
     points = [(AT - 16, 1.0), (AT - 15, 2.0), (AT - 14, 3.0), (AT + 1, 4.0)]
     assert rows.at_instants(points, TIMES, STEP)[-2:] == [(AT - 15, 2.0), (AT, 3.0)]
-
-
-def test_a_point_that_was_lost_is_no_gap() -> None:
-    points = every(15)
-    del points[-3]
-    assert len(shown(points)) == len(TIMES)
+    missed = every(15)
+    del missed[-3]
+    assert len(shown(missed)) == len(TIMES)
 
 
 @pytest.mark.parametrize(
@@ -86,75 +75,11 @@ def test_no_point_is_looked_back_for_longer_than_the_limit() -> None:
     assert rows.lookback_seconds(90) == 180
 
 
-def test_a_metric_is_the_measurement_or_the_field() -> None:
-    of_measurement = Series(UTIL, TELEGRAF, "gauge", [(AT, 1.0)])
-    of_field = Series("prometheus", TELEGRAF, UTIL, [(AT, 1.0)])
-    other = Series("DCGM_FI_DEV_SM_CLOCK", TELEGRAF, "gauge", [(AT, 1.0)])
-
-    (row,) = read(of_measurement, other)
-
-    assert row.labels["__name__"] == UTIL
-    assert read(of_field, schema=Schema("prometheus", METRIC)) == [row]
-
-
-def test_numbers_without_a_metric_are_utilization() -> None:
-    (row,) = read(Series("gpu", TELEGRAF, "usage", [(AT, 1.0)]), schema=Schema("gpu", "usage"))
-    assert row.labels["__name__"] == UTIL
-
-
-def test_tags_that_are_named_say_whose_it_is_whatever_else_there_is() -> None:
-    tags = {"ns": "ml", "Pod": "bert-0", "card": "GPU-1", "pod_name": "exporter", "pod": "exporter"}
-    schema = Schema(namespace_tag="ns", pod_tag="Pod", gpu_tag="card")
-
-    (gpu,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema).series
-
-    assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
-
-
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
-    (gpu,) = observed(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)])).series
+    raw = rows.rows([Series(metric, TELEGRAF, "gauge", [(AT, 1.0)])], Schema(), NEED)
+    (gpu,) = rows.samples(raw, NEED, AT, STEP).series
     assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
-
-
-def test_a_gpu_that_no_tag_names_keeps_what_its_exporter_calls_it() -> None:
-    tags = {"namespace": "ml", "pod": "bert-0", "gpu": "3"}
-    (gpu,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)])).series
-    assert gpu.gpu == "#3"
-
-
-def test_a_pod_is_as_old_as_its_newest_point() -> None:
-    observation = observed(
-        Series(UTIL, TELEGRAF, "gauge", [(AT - 20, 50.0)]),
-        Series(UTIL, {**TELEGRAF, "UUID": "GPU-2"}, "gauge", [(AT - 24, 1.0), (AT - 9, 50.0)]),
-    )
-    assert observation.sample_ages == {("ml", "bert-0"): 9}
-
-
-def test_a_point_that_names_no_pod_counts_for_nobody() -> None:
-    observation = observed(Series(UTIL, IDLE, "gauge", [(AT, 50.0)]))
-    assert not observation.series
-    assert not observation.sample_ages
-
-
-def test_absence_proves_nothing() -> None:
-    observation = observed()
-    assert observation.instants == TIMES
-    assert not observation.absence_known
-    assert not observation.good_scrapes
-
-
-def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
-    hour = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 3600, 120)
-    at = AT // 120 * 120
-    series = Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)])
-
-    observation = rows.record(read(series), hour, at, 120)
-
-    (gpu,) = observation.series
-    assert gpu.present == (at - 240, at - 120)
-    assert observation.instants[-1] == at
-    assert len(observation.instants) == 30
 
 
 @pytest.mark.parametrize(

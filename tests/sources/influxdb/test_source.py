@@ -36,7 +36,6 @@ INTERVAL_SECONDS = 15
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
 MEAN = 'SELECT mean("gauge") FROM "load" WHERE time > now() - 1m'
-EVERYTHING = 'SELECT * FROM "load"'
 _numbers = itertools.count()
 
 
@@ -89,10 +88,10 @@ async def connected(
 
 
 async def observed(
-    influxdb: InfluxdbServer, history: Iterable[Series], asked: SnapshotQuery, **given: object
+    influxdb: InfluxdbServer, history: Iterable[Series], asked: SnapshotQuery
 ) -> Observation:
     await influxdb.write(history)
-    async with connected(influxdb, **given) as source:
+    async with connected(influxdb) as source:
         return await source.fetch(asked, NOW)
 
 
@@ -109,7 +108,7 @@ async def test_the_pods_of_the_namespaces_asked_about_are_there_and_no_others(
 ) -> None:
     history = [
         gpu("bert-0", 90, ns),
-        gpu("bert-1", 10, ns),
+        gpu("bert-1", 10, ns, end=-15),
         gpu("bert-canary-0", 30, ns),
         gpu("bert-0", 50, f"{ns}-other", uuid="GPU-other"),
         gpu("bert-0", 60, f"{ns}-another", uuid="GPU-another"),
@@ -124,7 +123,7 @@ async def test_the_pods_of_the_namespaces_asked_about_are_there_and_no_others(
         (f"{ns}-other", "bert-0", 50),
     }
     assert observation.at == NOW
-    assert observation.sample_ages[ns, "bert-0"] == 0
+    assert [observation.sample_ages[ns, pod] for pod in ("bert-0", "bert-1")] == [0, 15]
 
 
 async def test_every_instant_of_the_span_has_its_own_value(
@@ -145,32 +144,20 @@ async def test_every_instant_of_the_span_has_its_own_value(
     assert series.values == tuple(range(41, 61))
 
 
-async def test_two_gpus_of_a_pod_are_two(influxdb: InfluxdbServer, ns: str) -> None:
-    history = [gpu("bert-0", 90, ns, uuid="GPU-a"), gpu("bert-0", 10, ns, uuid="GPU-b")]
-    observation = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(observation) == {("bert-0", "GPU-a"): 90, ("bert-0", "GPU-b"): 10}
-
-
-async def test_what_two_telegrafs_write_counts_once(influxdb: InfluxdbServer, ns: str) -> None:
+async def test_what_two_telegrafs_write_counts_once_and_each_slice_for_itself(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
     history = [gpu("bert-0", 80, ns), gpu("bert-0", 90, ns, host="telegraf-1")]
-    observation = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(observation) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
-
-
-async def test_an_average_goes_before_a_sample(influxdb: InfluxdbServer, ns: str) -> None:
-    history = [gpu("bert-0", 90, ns), gpu("bert-0", 0.5, ns, metric=ENGINE)]
-    observation = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(observation) == {("bert-0", f"GPU-{ns}-bert-0"): 50}
-    assert observation.series[0].averaged
-
-
-async def test_slices_of_a_gpu_are_told_apart(influxdb: InfluxdbServer, ns: str) -> None:
-    history = [
-        gpu("bert-0", share, ns, uuid="GPU-a", metric=ENGINE, GPU_I_ID=slice_)
+    history += [
+        gpu("bert-1", share, ns, uuid="GPU-a", metric=ENGINE, GPU_I_ID=slice_)
         for slice_, share in (("1", 0.5), ("2", 0.25))
     ]
     observation = await observed(influxdb, history, snapshot_query(ns))
-    assert newest(observation) == {("bert-0", "GPU-a/1"): 50, ("bert-0", "GPU-a/2"): 25}
+    assert newest(observation) == {
+        ("bert-0", f"GPU-{ns}-bert-0"): 90,
+        ("bert-1", "GPU-a/1"): 50,
+        ("bert-1", "GPU-a/2"): 25,
+    }
 
 
 async def test_memory_is_a_share_of_two_measurements(influxdb: InfluxdbServer, ns: str) -> None:
@@ -179,22 +166,7 @@ async def test_memory_is_a_share_of_two_measurements(influxdb: InfluxdbServer, n
     assert newest(observation) == {("bert-0", f"GPU-{ns}-bert-0"): 75}
 
 
-async def test_numbers_that_no_gpu_shows_are_refused(influxdb: InfluxdbServer, ns: str) -> None:
-    observation = await observed(influxdb, [gpu("bert-0", 2_147_483_632, ns)], snapshot_query(ns))
-    (series,) = observation.series
-    assert not series.values
-    assert series.present == observation.instants
-    assert observation.refused_samples
-
-
-async def test_one_question_serves_all_namespaces(influxdb: InfluxdbServer, ns: str) -> None:
-    seen: list[Fact] = []
-    async with connected(influxdb, seen.append) as source:
-        await source.fetch(snapshot_query(*(f"{ns}-{number}" for number in range(50))), NOW)
-    assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["snapshot"]
-
-
-async def test_so_many_namespaces_that_a_url_is_too_short_are_asked_about_in_parts(
+async def test_many_namespaces_are_one_question_and_those_too_long_for_a_url_a_few(
     influxdb: InfluxdbServer, ns: str
 ) -> None:
     names = [f"{ns}-{'x' * 40}-{number}" for number in range(400)]
@@ -202,6 +174,8 @@ async def test_so_many_namespaces_that_a_url_is_too_short_are_asked_about_in_par
     await influxdb.write(history)
     seen: list[Fact] = []
     async with connected(influxdb, seen.append) as source:
+        await source.fetch(snapshot_query(*names[:50]), NOW)
+        assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["snapshot"]
         observation = await source.fetch(snapshot_query(*names), NOW)
     assert {series.namespace for series in observation.series} == set(names)
     assert 1 < len(seen) < 20
@@ -227,8 +201,8 @@ async def test_so_many_namespaces_that_a_url_is_too_short_are_asked_about_in_par
 async def test_samples_are_found_wherever_the_settings_say(
     influxdb: InfluxdbServer, ns: str, given: dict[str, str], measurement: str, field: str
 ) -> None:
-    (name,) = [gpu("bert-0", 90, ns)]
-    await influxdb.write([Series(measurement, name.labels, name.samples)], field)
+    shown = gpu("bert-0", 90, ns)
+    await influxdb.write([Series(measurement, shown.labels, shown.samples)], field)
     async with connected(influxdb, **given) as source:
         observation = await source.fetch(snapshot_query(ns), NOW)
         past = await source.history(snapshot_query(ns), NOW)
@@ -245,50 +219,25 @@ async def test_a_field_of_ones_own_is_utilization_and_nothing_else(
                 await ask(snapshot_query(ns, signal=Signal.MEMORY), NOW)
 
 
-async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> None:
+async def test_tags_of_ones_own_name_pods_and_a_retention_policy_can_be_named(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    policy = f"short {ns}"
+    await influxdb.run(
+        f'CREATE RETENTION POLICY "{policy}" ON {DATABASE} DURATION INF REPLICATION 1'
+    )
     given = gpu("bert-0", 90, "exporters", pod_name="exporter-1")
     tags = {**given.labels, "pod": "exporter-1", "kube_ns": ns, "kube_pod": "bert-0", "card": "7"}
-    observation = await observed(
-        influxdb,
-        [Series(UTIL, tags, given.samples)],
-        snapshot_query(ns),
-        namespace_tag="kube_ns",
-        pod_tag="kube_pod",
-        gpu_tag="card",
-    )
-    assert newest(observation) == {("bert-0", "7"): 90}
+    await influxdb.write([Series(UTIL, tags, given.samples)], policy=policy)
+    named = {"namespace_tag": "kube_ns", "pod_tag": "kube_pod", "gpu_tag": "card"}
 
-
-async def test_a_retention_policy_can_be_named(influxdb: InfluxdbServer, ns: str) -> None:
-    await influxdb.run(
-        f'CREATE RETENTION POLICY "short {ns}" ON {DATABASE} DURATION INF REPLICATION 1'
-    )
-    (one,) = [gpu("bert-0", 90, ns)]
-    await influxdb.write([one], policy=f"short {ns}")
-
-    async with connected(influxdb) as source:
+    async with connected(influxdb, **named) as source:
         assert not (await source.fetch(snapshot_query(ns), NOW)).series
-    async with connected(influxdb, retention_policy=f"short {ns}") as source:
-        assert newest(await source.fetch(snapshot_query(ns), NOW)) == {
-            ("bert-0", f"GPU-{ns}-bert-0"): 90
-        }
+    async with connected(influxdb, **named, retention_policy=policy) as source:
+        assert newest(await source.fetch(snapshot_query(ns), NOW)) == {("bert-0", "7"): 90}
 
 
 # Pods that go
-
-
-async def test_a_pod_that_vanished_is_missing_and_never_ends_by_its_absence(
-    influxdb: InfluxdbServer, ns: str
-) -> None:
-    await influxdb.write([gpu("bert-0", 90, ns), gpu("bert-1", 90, ns, end=-300)])
-    async with connected(influxdb) as source:
-        collector = SnapshotFetcher(source, EvidenceFetcher("default", source.ports()), 3600)
-        taken = await collector.fetch(snapshot_query(ns), NOW)
-
-    gone = taken.namespaces[ns].pods["bert-1"]
-    assert not gone.ended
-    assert NOW - gone.last_seen >= 240
-    assert not taken.of(ns).absence_known
 
 
 async def test_a_pod_whose_gpu_works_for_another_one_has_ended(
@@ -337,16 +286,10 @@ async def test_gpus_are_found_with_another_pod_or_none(influxdb: InfluxdbServer,
     async with connected(influxdb) as source:
         reports = await source.locate([*uuids, "", "GPU-\0", "GPU-\r"], NOW)
         assert await source.locate(["GPU-\0"], NOW) == GpuReports()
+    async with connected(influxdb, gpu_tag="gpu") as source:
+        assert await source.locate(["0"], NOW) == GpuReports()  # numbers alone name no GPU
 
     assert reports == GpuReports(frozenset(uuids[:3]), frozenset({uuids[2]}))
-
-
-async def test_gpus_that_are_only_numbered_are_not_looked_for(
-    influxdb: InfluxdbServer, ns: str
-) -> None:
-    await influxdb.write([gpu("bert-0", 90, ns, gpu="0")])
-    async with connected(influxdb, gpu_tag="gpu") as source:
-        assert await source.locate(["0"], NOW) == GpuReports()
 
 
 # What tenants and operators may call things
@@ -409,17 +352,6 @@ async def test_what_would_write_is_not_even_asked(influxdb: InfluxdbServer, ns: 
     assert not seen
 
 
-async def test_the_server_itself_keeps_nobody_from_writing(
-    influxdb: InfluxdbServer, ns: str
-) -> None:
-    """If it did, `influxql.selection` would have less to be strict about."""
-    await influxdb.write([Series(f"load-{ns}", {"pod": "a"}, [(NOW, 1.0)])])
-    asked = {"db": DATABASE, "q": f'DROP MEASUREMENT "load-{ns}"'}
-    answer = await influxdb.get("/query", asked)
-    assert "deprecated use of" in answer
-    assert "series" not in await influxdb.run(EVERYTHING.replace("load", f"load-{ns}"))
-
-
 # The server
 
 
@@ -437,15 +369,6 @@ async def test_the_clock_is_the_servers_and_is_asked_seldom(influxdb: InfluxdbSe
     await source.close()
 
     assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["clock"] * 2
-
-
-async def test_it_answers_for_every_namespace_and_has_no_evidence(
-    influxdb: InfluxdbServer,
-) -> None:
-    async with connected(influxdb) as source:
-        ports = source.ports()
-        assert ports.within("ml") is ports
-        assert ports.evidence_providers == ()
 
 
 @pytest.mark.parametrize(
@@ -488,15 +411,3 @@ async def test_only_who_may_read_the_database_gets_an_answer(tmp_path: Path) -> 
                 for ask in (source.synchronize(), source.fetch(snapshot_query("ml"), NOW)):
                     with pytest.raises(errors.SourceRefusedError, match="HTTP 401: "):
                         await ask
-
-
-async def test_a_server_that_was_away_answers_again(tmp_path: Path) -> None:
-    async with InfluxdbServer(tmp_path) as moody, connected(moody) as source:
-        await moody.write([gpu("bert-0", 90, "ml")])
-        await moody.stop()
-        with pytest.raises(errors.SourceUnreachableError):
-            await source.fetch(snapshot_query("ml"), NOW)
-        await moody.start()
-        assert newest(await source.fetch(snapshot_query("ml"), NOW)) == {
-            ("bert-0", "GPU-ml-bert-0"): 90
-        }

@@ -21,32 +21,17 @@ def known(clock: Clock) -> Listing[int]:
     return known
 
 
-def test_objects_are_found_by_namespace_and_name(known: Listing[int]) -> None:
-    assert known.of("ml") == {"one": 1, "two": 2}
-    assert known.of("nowhere") == {}
-    assert (known.get(ELSEWHERE), known.get(("web", "two"))) == (3, None)
-    known.put(ONE, 10)
-    assert known.get(ONE) == 10
-
-
-def test_what_went_is_known_as_it_was_at_the_end(known: Listing[int]) -> None:
+def test_what_went_is_known_as_it_was_at_the_end_until_another_one_of_the_name_is_there(
+    known: Listing[int],
+) -> None:
     known.drop(ELSEWHERE, 30)
-    assert known.of("web") == {}
-    assert list(known.gone()) == [(ELSEWHERE, 30)]
+    assert (known.of("ml"), known.of("web")) == ({"one": 1, "two": 2}, {})
     assert (known.get(ELSEWHERE), known.last(ELSEWHERE), known.last(ONE)) == (None, 30, 1)
-
-
-def test_what_a_new_list_lacks_went(known: Listing[int]) -> None:
     known.replace({ONE: 11})
-    assert (known.of("ml"), known.of("web")) == ({"one": 11}, {})
-    assert list(known.gone()) == [(TWO, 2), (ELSEWHERE, 3)]
-
-
-def test_another_one_of_the_name_is_there_again(known: Listing[int]) -> None:
-    known.drop(ONE, 1)
-    known.put(ONE, 12)
-    assert not list(known.gone())
-    assert known.last(ONE) == 12
+    assert list(known.gone()) == [(ELSEWHERE, 30), (TWO, 2)]
+    known.put(TWO, 12)
+    assert list(known.gone()) == [(ELSEWHERE, 30)]
+    assert known.last(TWO) == 12
 
 
 def test_what_went_is_forgotten_after_a_while(known: Listing[int], clock: Clock) -> None:

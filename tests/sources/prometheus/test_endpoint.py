@@ -5,8 +5,9 @@ One server and one proxy serve the whole module; every test has namespaces of it
 
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,9 +20,8 @@ from keda_gpu_scaler.query.kube_state_metrics import JOBS
 from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.snapshot.observation import Observation, Target
+from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
@@ -30,9 +30,10 @@ from keda_gpu_scaler.telemetry import facts
 from tests.support import gpus, triggers
 from tests.support import kube_state as listed
 from tests.support.gpus import Gpu, Up
-from tests.support.kube_state import KubePod, Listed
+from tests.support.kube_state import KubePod
 from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
 from tests.support.prometheus import PrometheusServer
+from tests.support.prometheus_source import connected
 from tests.support.promql_texts import ages_text, kube_state_text, reported_gpus_text, snapshot_text
 from tests.support.series import Series
 
@@ -79,10 +80,6 @@ def snapshot_query(*namespaces: str) -> SnapshotQuery:
     return SnapshotQuery(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
 
 
-def settings(**given: object) -> PrometheusSettings:
-    return PrometheusSettings.model_validate({"step": "15s", **given})
-
-
 def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Series]:
     """Return the same series as an agent of this cluster sends them."""
     return [replace(series, labels={**series.labels, **cluster}) for series in history]
@@ -97,18 +94,16 @@ def newest(observation: Observation) -> dict[str, float]:
     return {gpu.pod: gpu.values[-1] for gpu in observation.series}
 
 
-async def decided(namespace: str, **given: object) -> tuple[Decision, list[facts.Fact]]:
+async def decided(namespace: str, url: str) -> tuple[Decision, list[facts.Fact]]:
     """Decide about the Deployment bert of a namespace, with all facts that were stated."""
     seen: list[facts.Fact] = []
-    source = PrometheusSource("default", settings(**given), seen.append)
-    evaluator = Evaluator({"default": source.ports()}, seen.append)
-    ours = triggers.spec()
-    spec = replace(ours, pods=Workload(Kind.DEPLOYMENT, namespace, "bert"))
-    try:
-        return await evaluator.evaluate(ScaledObject(namespace, "bert"), spec, None), seen
-    finally:
-        await evaluator.close()
-        await source.close()
+    spec = replace(triggers.spec(), pods=Workload(Kind.DEPLOYMENT, namespace, "bert"))
+    async with connected(url, seen.append, namespace_parameter="namespace") as source:
+        evaluator = Evaluator({"default": source.ports()}, seen.append)
+        try:
+            return await evaluator.evaluate(ScaledObject(namespace, "bert"), spec, None), seen
+        finally:
+            await evaluator.close()
 
 
 def bert(namespace: str, letter: str, value: float = 90, end: float | None = None) -> Gpu:
@@ -119,55 +114,29 @@ def bert(namespace: str, letter: str, value: float = 90, end: float | None = Non
 # Several clusters behind one server
 
 
-async def test_equal_names_in_two_clusters_are_told_apart(
+async def test_samples_health_and_lists_are_those_of_one_cluster(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    for cluster, value in ((EU, 20.0), (US, 80.0)):
-        await server.write(in_cluster(gpus.history(now, [bert(ns, "b", value), Up()]), cluster))
+    job = f"exporter-of-{ns}"
+    for cluster, value, replicas, down in (("eu-1", 20.0, 0, -150.0), ("us-1", 80.0, 3, None)):
+        shown = gpus.history(now, [replace(bert(ns, "b", value), job=job), Up(job=job, down=down)])
+        said = listed.history(now, [listed.replicas(replicas, namespace=ns), listed.up()])
+        await server.write(in_cluster([*shown, *said], {"cluster": cluster}))
 
     for text, value in (
         ('cluster="eu-1"', 20),
         ('cluster="us-1"', 80),
         ('cluster!="us-1"', 20),
-        ('cluster=~"us-.+",job="dcgm-exporter"', 80),
+        (f'cluster=~"us-.+",job=~"{job}|kube-state-metrics"', 80),
     ):
-        source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        observation = await observed(source, ns, now)
-        await source.close()
+        async with connected(server.url, matchers=text) as source:
+            observation = await observed(source, ns, now)
+            evidence = await source.kube_state_metrics.evidence({ns}, now, now)
         assert newest(observation) == {"bert-7b6667bd9-bbbbb": value}
-        assert observation.good_scrapes
-
-
-async def test_the_health_of_exporters_is_that_of_the_cluster(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    job = f"exporter-of-{ns}"
-    down = gpus.history(now, [replace(bert(ns, "b"), job=job), Up(job=job, down=-150)])
-    await server.write(in_cluster(down, EU))
-    await server.write(in_cluster(gpus.history(now, [Up(job=job)]), US))
-
-    source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
-    observation = await observed(source, ns, now)
-    await source.close()
-    assert {target.job for target in observation.good_scrapes} == {job}
-    assert now not in observation.good_scrapes[Target(job, "10.0.0.1:9400")]
-
-
-async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = {"eu-1": listed.replicas(0, namespace=ns), "us-1": listed.replicas(3, namespace=ns)}
-    for cluster, part in parts.items():
-        history = listed.history(now, [part, listed.up()])
-        await server.write(in_cluster(history, {"cluster": cluster}))
-
-    for cluster, is_empty in (("eu-1", True), ("us-1", False)):
-        text = f'cluster="{cluster}"'
-        source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        said = await source.kube_state_metrics.evidence({ns}, now, now)
-        await source.close()
-        assert said is not None
-        assert bool(said.without_pods) is is_empty
+        (good_scrapes,) = observation.good_scrapes.values()
+        assert (now in good_scrapes) is (value == 80)
+        assert evidence is not None
+        assert bool(evidence.without_pods) is (value == 20)
 
 
 @pytest.mark.parametrize(
@@ -196,16 +165,6 @@ async def test_a_matcher_that_always_holds_changes_no_answer(
 # One namespace at a time
 
 
-async def test_the_proxy_refuses_who_names_no_namespace(
-    server: PrometheusServer, proxy: LabelProxy, now: float, ns: str
-) -> None:
-    await server.write(gpus.history(now, [bert(ns, "b")]))
-    source = PrometheusSource("default", settings(url=proxy.url))
-    with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
-        await observed(source, ns, now)
-    await source.close()
-
-
 @pytest.mark.parametrize(
     ("flags", "setting"),
     [
@@ -214,12 +173,14 @@ async def test_the_proxy_refuses_who_names_no_namespace(
     ],
 )
 async def test_every_question_names_its_one_namespace(
-    server: PrometheusServer, now: float, ns: str, flags: tuple[str, ...], setting: dict[str, str]
+    server: PrometheusServer, now: float, ns: str, flags: tuple[str, ...], setting: dict[str, Any]
 ) -> None:
     await server.write(gpus.history(now, [bert(ns, "b"), bert(f"{ns}-other", "c", 10)]))
     await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
-    async with LabelProxy(server.url, flags) as proxy:
-        source = PrometheusSource("default", settings(url=proxy.url, **setting))
+    async with (
+        LabelProxy(server.url, flags) as proxy,
+        connected(proxy.url, **setting) as source,
+    ):
         ports = source.ports().within(ns)
         tenant, (evidence,) = ports.samples, ports.evidence_providers
         await tenant.synchronize()
@@ -233,89 +194,82 @@ async def test_every_question_names_its_one_namespace(
         assert said is not None
         assert said.pods
         assert newest(await observed(source, f"{ns}-other", now)) == {"bert-7b6667bd9-ccccc": 10}
-        await source.close()
 
 
-async def test_a_tenant_s_load_is_measured(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
+def _other_targets(ns: str, now: float) -> list[Series]:
+    """Healthy for hours in the namespace: that says nothing about exporters."""
+    return in_cluster(gpus.history(now, [Up(job="web", begin=-7200)]), {"namespace": ns})
+
+
+def _another_list(ns: str, now: float) -> list[Series]:
+    """Return what a kube-state-metrics in the tenant's own namespace says, without the pod b.
+
+    The proxy hides how many of them there are, and whether they are healthy.
+    """
+    owner = listed.link("ReplicaSet", "bert-7b6667bd9", ("Deployment", "bert"), ns)
+    pod = KubePod(name="bert-7b6667bd9-ccccc", namespace=ns)
+    return listed.history(now, [pod, owner, replace(listed.up(), labels={"namespace": ns})])
+
+
+def _no_replicas(ns: str, now: float) -> list[Series]:
+    return listed.history(now, [listed.replicas(0, namespace=ns), listed.up()])
+
+
+Others = Callable[[str, float], list[Series]]
+
+
+@pytest.mark.parametrize(
+    ("shown", "others", "state", "value", "active", "evidence"),
+    [
+        pytest.param(
+            dict.fromkeys("bcdfg", (90, None)),
+            None, State.MEASURED, 450, True, None, id="measured",
+        ),
+        pytest.param({}, _other_targets, State.UNKNOWN, None, None, None, id="no GPU series"),
+        pytest.param(
+            {"b": (0, -200), "c": (0, None)},
+            None, State.PARTIAL, None, True, None, id="a pod went away",
+        ),
+        pytest.param(
+            {}, _no_replicas,
+            State.EMPTY, 0, False, EvidenceSource.KUBE_STATE_METRICS, id="no replicas",
+        ),
+        pytest.param(
+            {"b": (0, -300), "c": (0, None)}, _another_list,
+            State.PARTIAL, None, True, EvidenceSource.KUBE_STATE_METRICS, id="not listed",
+        ),
+    ],
+)  # fmt: skip
+async def test_what_is_decided_of_one_tenant(  # noqa: PLR0913, PLR0917 - a table
+    server: PrometheusServer,
+    proxy: LabelProxy,
+    ns: str,
+    shown: Mapping[str, tuple[float, float | None]],
+    others: Others | None,
+    state: State,
+    value: float | None,
+    active: bool | None,  # noqa: FBT001 - a table
+    evidence: EvidenceSource | None,
 ) -> None:
     now = lately()
-    await server.write(gpus.history(now, [bert(ns, letter) for letter in "bcdfg"]))
-    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+    pods = [bert(ns, letter, load, end) for letter, (load, end) in shown.items()]
+    await server.write([*gpus.history(now, pods), *(others(ns, now) if others else ())])
+    decision, seen = await decided(ns, proxy.url)
 
-    assert (decision.state, decision.value, decision.active) == (State.MEASURED, 450, True)
+    assert (decision.state, decision.value, decision.active) == (state, value, active)
+    if evidence is not None:
+        assert decision.evidence is evidence
     assert {fact.source for fact in seen if isinstance(fact, facts.Queried)} == {"default"}
     assert {fact.source for fact in seen if isinstance(fact, facts.SnapshotTaken)} == {
         f"default/{ns}"
     }
 
 
-async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    """Other targets in it may be healthy for hours: that says nothing about exporters."""
-    now = lately()
-    application = gpus.history(now, [Up(job="web", begin=-7200)])
-    await server.write(
-        [replace(series, labels={**series.labels, "namespace": ns}) for series in application]
-    )
-    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.value) == (State.UNKNOWN, None)
-    assert decision.active is not False
-
-
-async def test_a_pod_that_went_away_is_missing_and_never_zero(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    now = lately()
-    await server.write(gpus.history(now, [bert(ns, "b", 0, end=-200), bert(ns, "c", 0)]))
-    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.value, decision.active) == (State.PARTIAL, None, True)
-
-
-async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    now = lately()
-    await server.write(listed.history(now, [listed.replicas(0, namespace=ns), listed.up()]))
-    decision, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.value, decision.active) == (State.EMPTY, 0, False)
-    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
-    (change,) = [fact for fact in seen if isinstance(fact, facts.EvidenceChanged)]
-    assert change.source == f"default/{ns}"
-
-
-async def test_a_pod_that_is_not_listed_is_not_believed_gone(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
-) -> None:
-    """The proxy hides how many kube-state-metrics there are, and whether they are healthy.
-
-    Not even where one of them is in the tenant's own namespace.
-    """
-    now = lately()
-    own_up = replace(listed.up(), labels={"namespace": ns})
-    parts: list[KubePod | Listed] = [
-        KubePod(name="bert-7b6667bd9-ccccc", namespace=ns),
-        listed.link("ReplicaSet", "bert-7b6667bd9", ("Deployment", "bert"), ns),
-        own_up,
-    ]
-    await server.write(listed.history(now, parts))
-    await server.write(gpus.history(now, [bert(ns, "b", 0, end=-300), bert(ns, "c", 0)]))
-    decision, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
-
-    assert (decision.state, decision.active) == (State.PARTIAL, True)
-    assert decision.evidence is EvidenceSource.KUBE_STATE_METRICS
-
-
 async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
     server: PrometheusServer,
 ) -> None:
     own = replace(promql.own("x", promql.Policy.ALLOW, "ml"), text="x(")
-    source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
     asked = SnapshotQuery(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
-    with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
-        await source.fetch(asked, time.time())
-    await source.close()
+    async with connected(server.url, matchers='cluster="eu-1"') as source:
+        with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
+            await source.fetch(asked, time.time())

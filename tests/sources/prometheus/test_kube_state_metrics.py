@@ -42,7 +42,7 @@ class Server(PrometheusClient):
         return [covered, *(Row({"stat": "settled", "job": job}, [(at, 4.0)]) for job in self.jobs)]
 
 
-async def test_it_is_looked_for_each_time_until_it_is_there() -> None:
+async def test_it_is_looked_for_each_time_until_it_is_there_and_rarely_afterwards() -> None:
     server, clock = Server(), Clock()
     metrics = KubeStateMetrics(server, clock)
     for _ in range(2):
@@ -50,16 +50,10 @@ async def test_it_is_looked_for_each_time_until_it_is_there() -> None:
         clock.now += 15
     assert server.requests == [("jobs", JOBS)] * 2
     server.jobs = ["ksm"]
-    assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
-
-
-async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
-    server, clock = Server(["ksm"]), Clock()
-    metrics = KubeStateMetrics(server, clock)
     for _ in range(21):
         assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
         clock.now += 15
-    assert [kind for kind, _ in server.requests].count("jobs") == 2
+    assert [kind for kind, _ in server.requests].count("jobs") == 4
     assert server.requests[-1] == ("evidence", kube_state_text({"ml"}, {"ksm"}))
 
 
@@ -89,10 +83,19 @@ async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -
 
 
 @pytest.mark.parametrize(
-    ("shows", "stable_since"), [(PODS, True), ("kube_deployment_status_replicas", False)]
+    ("shows", "namespace", "stable_since"),
+    [
+        (PODS, None, True),
+        pytest.param("kube_deployment_status_replicas", None, False, id="it lists no pods"),
+        pytest.param(PODS, "ml", False, id="a proxy hides targets"),
+    ],
 )
-async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, stable_since: bool) -> None:
-    said = await KubeStateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0, 0.0)
+async def test_only_a_list_of_all_pods_proves_absence(
+    shows: str, namespace: str | None, *, stable_since: bool
+) -> None:
+    server = Server(["ksm"], shows)
+    server.namespace = namespace
+    said = await KubeStateMetrics(server, Clock()).evidence({"ml"}, 0.0, 0.0)
     assert said is not None
     assert bool(said.stable_since) is stable_since
 
@@ -106,12 +109,3 @@ async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
     assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
     asked = kube_state_text({"ml"}, {"ksm", "other"})
     assert server.requests[-1] == ("evidence", asked)
-
-
-async def test_of_a_server_that_hides_targets_no_list_is_whole() -> None:
-    server = Server(["ksm"])
-    server.namespace = "ml"
-    metrics = KubeStateMetrics(server, Clock())
-    said = await metrics.evidence({"ml"}, 0.0, 0.0)
-    assert said is not None
-    assert not said.stable_since

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
-from keda_gpu_scaler.snapshot.reported_pods import ReportedPods, advance_reported_pods
+from keda_gpu_scaler.snapshot.observation import GpuReports, Row, Target
 from keda_gpu_scaler.sources.scrape.rounds import (
     MOST_POINTS,
     NEW_SERIES_POINTS,
@@ -55,57 +54,27 @@ def rounds(history: History, count: int, *samples: Sample, begin: float = 0) -> 
     return begin + 10 * (count - 1)
 
 
-def test_a_series_is_there_at_the_instants_of_its_rounds() -> None:
+def test_a_series_is_there_at_the_instants_of_its_good_rounds() -> None:
     history = History(600)
-    add(history, 0, {A: [sample(value=10)]})
-    add(history, 10, {A: [sample(value=20)]})
+    add(history, 0, {A: [sample(value=10)], B: [sample("bert-1")]})
+    add(history, 10, {A: [sample(value=20, job="its own")], B: None}, late=4)
     observed = history.observation(snapshot_query(), 10)
 
-    (series,) = observed.series
-    assert (series.namespace, series.pod, series.gpu) == ("ml", "bert-0", "GPU-bert-0")
-    assert series.target == A
-    assert series.present == series.times == (0, 10)
-    assert series.values == (10, 20)
-    assert observed.instants == (0, 10)
-    assert observed.good_scrapes == {A: {0: 0, 10: 10}}
+    first, second = sorted(observed.series, key=lambda series: series.pod)
+    assert (first.namespace, first.pod, first.gpu, first.target) == (
+        "ml",
+        "bert-0",
+        "GPU-bert-0",
+        A,
+    )
+    assert first.present == first.times == observed.instants == (0, 10)
+    assert first.values == (10, 20)
+    assert (second.pod, second.target, second.present) == ("bert-1", B, (0,))
+    # A scrape keeps its own time beside the instant of its round.
+    assert observed.good_scrapes == {A: {0: 0, 10: 6}, B: {0: 0}}
     assert observed.at == 10
-
-
-def test_a_failed_scrape_leaves_a_gap_and_is_not_good() -> None:
-    history = History(600)
-    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
-    add(history, 10, {A: None, B: [sample("bert-1")]})
-    observed = history.observation(snapshot_query(), 10)
-
-    assert {gpu.pod: gpu.present for gpu in observed.series} == {"bert-0": (0,), "bert-1": (0, 10)}
-    assert observed.good_scrapes == {A: {0: 0}, B: {0: 0, 10: 10}}
-
-
-def test_a_scrape_keeps_its_own_time_beside_the_instant_of_its_round() -> None:
-    history = History(600)
-    add(history, 10, {A: [sample(value=10)]}, late=4)
-    observed = history.observation(snapshot_query(), 10)
-
-    assert observed.good_scrapes == {A: {10: 6}}
-    assert observed.series[0].times == (10,)
-
-
-def test_only_the_span_up_to_the_instant_is_looked_at() -> None:
-    history = History(600)
-    rounds(history, 10, sample())
-    observed = history.observation(snapshot_query(span=30), 60)
-
-    assert observed.instants == (40, 50, 60)
-    assert observed.series[0].present == (40, 50, 60)
-    assert observed.good_scrapes[A].keys() == {40, 50, 60}
-
-
-def test_a_series_that_begins_after_the_instant_is_not_there_yet() -> None:
-    history = History(600)
-    add(history, 0, {A: [sample("old")]})
-    add(history, 10, {A: [sample("old"), sample("new")]})
-
-    assert [gpu.pod for gpu in history.observation(snapshot_query(), 0).series] == ["old"]
+    # The instant at which a span begins is not in it.
+    assert history.observation(snapshot_query(span=10), 10).instants == (10,)
 
 
 def test_only_the_pods_of_the_namespaces_are_shown() -> None:
@@ -118,166 +87,83 @@ def test_only_the_pods_of_the_namespaces_are_shown() -> None:
     assert history.observation(snapshot_query("none"), 0).series == ()
 
 
-def test_unbelievable_samples_are_counted() -> None:
-    history = History(600)
-    rounds(history, 3, sample(value=140737488355328.0), sample("bert-1"))
-    observed = history.observation(snapshot_query(), 20)
-
-    assert observed.refused_samples == 3
-    assert {gpu.pod: gpu.values for gpu in observed.series} == {
-        "bert-0": (),
-        "bert-1": (50, 50, 50),
-    }
-
-
-def test_an_exporters_own_job_label_does_not_hide_its_target() -> None:
-    history = History(600)
-    rounds(history, 1, sample(job="forged", instance="forged"))
-
-    assert history.observation(snapshot_query(), 0).series[0].target == A
-
-
 # Absence
 
+OF_A: Mapping[Target, list[Sample] | None] = {A: []}
+OF_BOTH: Mapping[Target, list[Sample] | None] = {A: [], B: []}
+WITHOUT_B: Mapping[Target, list[Sample] | None] = {A: [], B: None}
 
-def test_absence_is_known_after_one_window_of_good_rounds() -> None:
+
+@pytest.mark.parametrize(
+    ("shown", "known"),
+    [
+        pytest.param([OF_A] * 6, True, id="one window of good rounds"),
+        pytest.param([OF_A] * 5, False, id="less than that"),
+        pytest.param([OF_BOTH] * 4 + [WITHOUT_B] + [OF_BOTH] * 5, False, id="a miss within it"),
+        pytest.param([OF_BOTH] * 3 + [WITHOUT_B] + [OF_BOTH] * 6, True, id="a miss before it"),
+        pytest.param([OF_A] * 10 + [OF_BOTH], False, id="a new target"),
+        pytest.param([WITHOUT_B] + [OF_A] * 9, True, id="a target that left"),
+        pytest.param([{}] * 10, False, id="no target"),
+    ],
+)
+def test_absence_is_known_after_one_window_of_good_rounds_of_every_target(
+    shown: list[Mapping[Target, list[Sample] | None]], *, known: bool
+) -> None:
     history = History(600)
-    known = []
-    for number in range(8):
-        add(history, 10 * number, {A: []})
-        known.append(history.observation(snapshot_query(window=50), 10 * number).absence_known)
+    for number, one_round in enumerate(shown):
+        add(history, 10 * number, one_round)
 
-    assert known == [False] * 5 + [True] * 3
-
-
-@pytest.mark.parametrize("missed", range(10))
-def test_absence_is_not_known_while_a_failed_scrape_is_within_the_window(missed: int) -> None:
-    history = History(600)
-    for number in range(10):
-        add(history, 10 * number, {A: [], B: None if number == missed else []})
-
-    in_window = 10 * missed >= 90 - 50
-    assert history.observation(snapshot_query(window=50), 90).absence_known is not in_window
-
-
-def test_a_new_target_is_watched_for_a_window_before_absence_is_known() -> None:
-    history = History(600)
-    last = rounds(history, 10)
-    assert history.observation(snapshot_query(), last).absence_known
-
-    add(history, last + 10, {A: [], B: []})
-    assert not history.observation(snapshot_query(), last + 10).absence_known
-
-
-def test_a_target_that_left_does_not_hinder() -> None:
-    history = History(600)
-    add(history, 0, {A: [], B: None})
-    last = rounds(history, 10, begin=10)
-
-    assert history.observation(snapshot_query(), last).absence_known
-
-
-def test_without_a_target_nothing_is_known() -> None:
-    history = History(600)
-    for number in range(10):
-        add(history, 10 * number, {})
-
-    assert not history.observation(snapshot_query(), 90).absence_known
+    last = 10 * (len(shown) - 1)
+    assert history.observation(snapshot_query(window=50), last).absence_known is known
 
 
 # GPUs
 
 
-def test_gpus_are_reported_by_the_newest_round_only() -> None:
+def test_gpus_are_reported_by_the_newest_good_round_only() -> None:
     history = History(600)
-    add(history, 0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-new")]})
-    add(history, 10, {A: [sample(UUID="GPU-new"), sample("bert-1", UUID="GPU-other")]})
+    add(history, 0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-a")], B: [sample(UUID="GPU-b")]})
+    add(history, 10, {A: [sample(UUID="GPU-a"), sample("bert-1", UUID="GPU-x")], B: None})
 
-    assert history.gpus(["GPU-old", "GPU-new"]) == GpuReports(frozenset({"GPU-new"}))
+    assert history.gpus(["GPU-old", "GPU-a", "GPU-b"]) == GpuReports(frozenset({"GPU-a"}))
 
 
-def test_a_gpu_of_an_exporter_that_failed_last_is_not_reported() -> None:
-    history = History(600)
-    add(history, 0, {A: [sample(UUID="GPU-a")], B: [sample(UUID="GPU-b")]})
-    add(history, 10, {A: None, B: [sample(UUID="GPU-b")]})
-
-    assert history.gpus(["GPU-a", "GPU-b"]) == GpuReports(frozenset({"GPU-b"}))
+UNKNOWN = sample(None, math.nan, UUID="GPU-a")
+NO_NAMES: Sample = ({"__name__": UTIL, "UUID": "GPU-a", "namespace": "", "pod": ""}, 50.0)
+OF_OLD_NAMES: Sample = ({"__name__": "dcgm_gpu_utilization", "uuid": "GPU-a"}, 7.0)
+SLICE = sample("bert-0", 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="2")
 
 
 @pytest.mark.parametrize(
     ("shown", "busy"),
     [
-        pytest.param(sample(None, 50, UUID="GPU-a"), True, id="busy"),
-        pytest.param(sample(None, 0.5, ENGINE, UUID="GPU-a"), True, id="engine busy"),
-        pytest.param(sample(None, 0, UUID="GPU-a"), False, id="idle"),
-        pytest.param(sample(None, math.nan, UUID="GPU-a"), True, id="unknown"),
-        pytest.param(sample(None, -1, UUID="GPU-a"), True, id="negative"),
-        pytest.param(sample(None, 50, "DCGM_FI_DEV_GPU_TEMP", UUID="GPU-a"), False, id="warm"),
-        pytest.param(sample("bert-1", 50, UUID="GPU-a"), False, id="busy with a pod"),
+        pytest.param([sample(None, 50, UUID="GPU-a")], True, id="busy"),
+        pytest.param([sample(None, 0.5, ENGINE, UUID="GPU-a")], True, id="engine busy"),
+        pytest.param([sample(None, 0, UUID="GPU-a")], False, id="idle"),
+        pytest.param([UNKNOWN], True, id="unknown"),
+        pytest.param([sample(None, -1, UUID="GPU-a")], True, id="negative"),
+        pytest.param([UNKNOWN, sample(None, 0.0, ENGINE, UUID="GPU-a")], False, id="one is usable"),
+        pytest.param([sample(None, 9, "DCGM_FI_DEV_GPU_TEMP", UUID="GPU-a")], False, id="warm"),
+        pytest.param([sample("bert-1", 50, UUID="GPU-a")], False, id="busy with a pod"),
+        pytest.param([NO_NAMES], True, id="empty labels"),
+        pytest.param([OF_OLD_NAMES], True, id="old names"),
         pytest.param(
-            ({"__name__": UTIL, "UUID": "GPU-a", "namespace": "", "pod": ""}, 50.0),
-            True,
-            id="empty labels",
+            [sample(None, 80, UUID="GPU-a"), sample("bert-0", 40, UUID="GPU-a", vgpu="0")],
+            False,
+            id="pods share it",
+        ),
+        pytest.param(
+            [sample(None, 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="1"), SLICE], True, id="one slice"
         ),
     ],
 )
-def test_a_gpu_under_load_without_a_pod_is_busy(shown: Sample, busy: bool) -> None:  # noqa: FBT001 - an example
-    history = History(600)
-    rounds(history, 1, shown)
-
-    assert history.gpus(["GPU-a"]) == GpuReports(
-        frozenset({"GPU-a"}), frozenset({"GPU-a"} if busy else ())
-    )
-
-
-def test_a_gpu_that_pods_share_is_not_without_a_pod() -> None:
-    history = History(600)
-    device = sample(None, 80, UUID="GPU-a")
-    rounds(history, 1, device, sample("bert-0", 40, UUID="GPU-a", vgpu="0"))
-
-    assert history.gpus(["GPU-a"]) == GpuReports(frozenset({"GPU-a"}))
-
-
-def test_an_instance_without_a_pod_is_busy_whatever_its_neighbours_are() -> None:
-    history = History(600)
-    lost = sample(None, 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="1")
-    rounds(history, 1, lost, sample("bert-0", 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="2"))
-
-    assert history.gpus(["GPU-a"]).busy_without_pod == {"GPU-a"}
-
-
-@pytest.mark.parametrize(("engine", "busy"), [(0.0, set()), (0.5, {"GPU-a"})])
-@pytest.mark.parametrize("step", [1, -1])
-def test_one_usable_number_is_enough_to_know_whether_a_gpu_is_busy(
-    engine: float, busy: set[str], step: int
-) -> None:
-    history = History(600)
-    shown = [sample(None, math.nan, UUID="GPU-a"), sample(None, engine, ENGINE, UUID="GPU-a")]
-    rounds(history, 1, *shown[::step])
-
-    assert history.gpus(["GPU-a"]).busy_without_pod == busy
-
-
-def test_a_gpu_of_old_names_is_found_too() -> None:
-    history = History(600)
-    rounds(history, 1, ({"__name__": "dcgm_gpu_utilization", "uuid": "GPU-a"}, 7.0))
-
-    assert history.gpus(["GPU-a"]) == GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
-
-
-def test_a_page_that_is_empty_for_a_while_ends_no_pod() -> None:
-    """dcgm-exporter's, while it starts."""
-    history, reported_pods = History(600), ReportedPods()
-    rounds(history, 3, sample())
-    for at in range(30, 500, 10):
-        history.add(at, {A: Scrape(at, gpu_samples.of())})
-        reported_pods = advance_reported_pods(
-            reported_pods,
-            history.observation(snapshot_query(span=600), at),
-            history.gpus(["GPU-bert-0"]),
-            3600,
+def test_a_gpu_under_load_without_a_pod_is_busy(shown: list[Sample], *, busy: bool) -> None:
+    for samples in (shown, shown[::-1]):
+        history = History(600)
+        rounds(history, 1, *samples)
+        assert history.gpus(["GPU-a"]) == GpuReports(
+            frozenset({"GPU-a"}), frozenset({"GPU-a"} if busy else ())
         )
-    assert not reported_pods.pods["ml", "bert-0"].ended
 
 
 # Memory
@@ -348,16 +234,6 @@ def test_a_copy_shows_the_same_whatever_comes_later(
     assert copied.observation(snapshot_query(), expected.at) == expected
 
 
-def test_a_pod_without_a_usable_number_is_there_without_a_value() -> None:
-    history = History(600)
-    rounds(history, 3, sample(value=math.nan))
-    observed = history.observation(snapshot_query(), 20)
-
-    assert observed.refused_samples == 3
-    assert observed.series[0].present == (0, 10, 20)
-    assert observed.series[0].values == ()
-
-
 @given(round_lists, st.integers(1, 30))
 def test_more_points_than_there_is_room_for_shorten_the_memory(
     rounds_: list[Round], most_points: int
@@ -385,51 +261,13 @@ def test_labels_that_are_new_at_each_scrape_shorten_the_memory() -> None:
     assert len(changing.rounds) == 1000 // (NEW_SERIES_POINTS + 1)
 
 
-def invariants(observed: Observation, asked: SnapshotQuery, at: float) -> None:
-    known = set(observed.instants)
-    assert all(at - asked.span_seconds < instant <= at for instant in known)
-    assert list(observed.instants) == sorted(known)
-    for gpu in observed.series:
-        assert gpu.present
-        assert set(gpu.times) <= set(gpu.present) <= known
-        assert list(gpu.present) == sorted(set(gpu.present))
-        assert set(gpu.present) <= observed.good_scrapes[gpu.target].keys()
-        assert len(gpu.times) == len(gpu.values)
-    assert all(good.keys() <= known for good in observed.good_scrapes.values())
-
-
-@given(round_lists, st.floats(1, 400), st.floats(0, 400))
-def test_what_is_shown_agrees_with_itself(rounds_: list[Round], span: float, before: float) -> None:
-    history, at = played([(1, {A: [sample()]}), *rounds_], 600)
-    asked = snapshot_query(span=span)
-
-    invariants(history.observation(asked, at - before), asked, at - before)
-    invariants(history.observation(asked, at), asked, at)
-
-
-@given(round_lists)
-def test_longer_memory_changes_nothing_within_the_span(rounds_: list[Round]) -> None:
-    (short, at), (long, _) = played(rounds_, 100), played(rounds_, 1000)
-    asked = snapshot_query(span=100)
-    one, other = short.observation(asked, at), long.observation(asked, at)
-
-    assert one.instants == other.instants
-    assert sorted(one.series, key=repr) == sorted(other.series, key=repr)
-    assert one.refused_samples == other.refused_samples
-
-
-def test_an_exporter_that_never_answered_is_overlooked_until_it_does() -> None:
-    history = History(600)
+def test_an_exporter_is_overlooked_until_it_answers_and_not_when_it_is_dead_afterwards() -> None:
+    history = History(100)
     add(history, 0, {A: [sample()], B: None})
     assert history.observation(snapshot_query(), 0).misses_targets
     add(history, 10, {A: [sample()], B: [sample("bert-1")]})
     assert not history.observation(snapshot_query(), 10).misses_targets
-
-
-def test_an_exporter_that_answered_once_is_not_overlooked_however_long_it_is_dead() -> None:
-    history = History(100)
-    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
-    for at in range(10, 1000, 10):
+    for at in range(20, 1000, 10):
         add(history, at, {A: [sample()], B: None})
     assert not history.observation(snapshot_query(), 990).misses_targets
 

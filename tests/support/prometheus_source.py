@@ -1,0 +1,27 @@
+"""A source on a Prometheus that a test has, or on what stands in for one."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.telemetry import facts
+from tests.support import http_replies
+
+
+@asynccontextmanager
+async def connected(
+    url: str,
+    observe: facts.Observer = facts.ignore,
+    clock: Callable[[], float] = time.monotonic,
+    **given: object,
+) -> AsyncIterator[PrometheusSource]:
+    """Yield a source with these settings, and close it."""
+    values = PrometheusSettings.model_validate({"url": url, **given})
+    source = PrometheusSource("default", values, observe, clock)
+    try:
+        yield source
+    finally:
+        await source.close()
+        await http_replies.generators_closed()
