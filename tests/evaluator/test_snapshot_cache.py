@@ -70,13 +70,6 @@ async def test_namespaces_share_a_snapshot(bench: Bench) -> None:
     assert key.source == "default"
 
 
-async def test_signals_and_far_looks_back_have_snapshots_of_their_own(bench: Bench) -> None:
-    power = spec(signal=Signal.POWER)
-    far = replace(spec(), activation_window_seconds=3600.0)
-    found = [bench.of(spec()), bench.of(power), bench.of(far)]
-    assert len({id(shared) for shared in found}) == 3
-
-
 async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Bench) -> None:
     bench.ask_by_namespace()
     power = spec("a", Signal.POWER)

@@ -94,25 +94,6 @@ async def test_what_decisions_rest_on_is_stated_when_it_changes(
     ]
 
 
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        (None, "the source has no kube-state-metrics"),
-        (Evidence({}, down=frozenset({KSM})), "kube-state-metrics shows nothing"),
-    ],
-)
-async def test_no_evidence_is_said_with_its_reason(
-    source: ScriptedSource,
-    evidence_fetcher: EvidenceFetcher,
-    seen: list[facts.Fact],
-    said: Evidence | None,
-    reason: str,
-) -> None:
-    source.said = said
-    await evidence_fetcher.pod_statuses({"ml"}, AT)
-    assert seen == [facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, reason)]
-
-
 @pytest.mark.slow
 async def test_evidence_that_takes_too_long_is_not_waited_for(
     source: ScriptedSource, evidence_fetcher: EvidenceFetcher, seen: list[facts.Fact]
