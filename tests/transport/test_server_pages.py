@@ -23,22 +23,6 @@ async def serving(*, ready: bool = True) -> AsyncIterator[httpx.AsyncClient]:
         await server.stop()
 
 
-async def test_it_is_alive_while_the_loop_answers() -> None:
-    async with serving() as client:
-        answer = await client.get("/healthz")
-    assert (answer.status_code, answer.text) == (200, "ok\n")
-
-
-@pytest.mark.parametrize(
-    ("ready", "status", "text"),
-    [(True, 200, "ready\n"), (False, 503, "starting or draining\n")],
-)
-async def test_it_is_ready_when_it_says_so(ready: bool, status: int, text: str) -> None:  # noqa: FBT001 - a table
-    async with serving(ready=ready) as client:
-        answer = await client.get("/readyz")
-    assert (answer.status_code, answer.text) == (status, text)
-
-
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
 async def test_metrics_come_as_text_whatever_was_asked_for(accept: str) -> None:
     async with serving() as client:
