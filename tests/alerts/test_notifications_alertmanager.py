@@ -17,7 +17,6 @@ from tests.support.alert_messages import (
     alert,
     group,
     nested,
-    of_dashboard,
     of_grafana,
 )
 
@@ -59,11 +58,6 @@ def test_the_label_is_written_as_our_metrics_do_or_as_keda_s_or_as_kubernetes_wo
     assert [update.key.scaled_object for update in notification.updates] == [BERT]
 
 
-def test_the_name_may_be_written_twice() -> None:
-    notification = read(labelled(namespace="ml", scaled_object="bert", scaledObject="bert"))
-    assert len(notification.updates) == 1
-
-
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
@@ -87,14 +81,6 @@ def test_an_alert_that_names_no_object_is_refused_beside_the_others(
     assert notification.updates == (FIRES,)
     (sentence,) = notification.refused
     assert sentence.startswith(f"alerts[0] (Busy): {words}")
-
-
-def test_what_would_help_is_said() -> None:
-    (sentence,) = read(labelled(namespace="ml")).refused
-    assert sentence == (
-        "alerts[0] (Busy): no label scaled_object; add namespace and scaled_object, the "
-        "ScaledObject's, to the labels of the rule, or send to /webhook/NAMESPACE/NAME"
-    )
 
 
 @pytest.mark.parametrize(
@@ -164,18 +150,9 @@ def test_a_name_is_shown_on_one_line_and_cut() -> None:
     assert update.name == "Bu?sy" + "y" * 95 + "…"
 
 
-def test_an_alert_may_have_no_name() -> None:
-    (update,) = read(alert(labels={"namespace": "ml", "scaled_object": "bert"})).updates
-    assert update.name == "an alert without a name"
-
-
 @pytest.mark.parametrize(
     "payload", [None, [], "text", {}, {"alerts": "many"}, {"status": "firing"}]
 )
 def test_a_message_of_nobody_we_know_is_refused(payload: object) -> None:
     with pytest.raises(errors.RequestError, match="expected a message of Alertmanager or of Graf"):
         read_notification(payload, None)
-
-
-def test_a_dashboard_of_grafana_is_told_apart() -> None:
-    assert read_notification(of_dashboard(), BERT).sender is Sender.GRAFANA_DASHBOARD

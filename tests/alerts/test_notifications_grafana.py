@@ -54,23 +54,12 @@ def test_a_rule_without_a_usable_url_has_its_number(url: object) -> None:
     assert mark(ruleUrl=url, ruleId=8) != mark(ruleUrl=url)
 
 
-def test_newer_versions_name_the_object_in_tags() -> None:
-    tags = {"namespace": "ml", "scaled_object": "bert"}
-    (update,) = read_notification(of_dashboard(tags=tags), None).updates
-    assert update.key.scaled_object == BERT
-
-
 def test_older_versions_need_the_path() -> None:
     notification = read_notification(of_dashboard(), None)
     assert notification.updates == ()
     (sentence,) = notification.refused
     assert sentence.startswith(f"{NAME}: no label namespace and no label scaled_object; add")
     assert sentence.endswith("send to /webhook/NAMESPACE/NAME")
-
-
-def test_a_rule_may_have_no_name() -> None:
-    (update,) = read(ruleName="").updates
-    assert update.name == "a rule without a name"
 
 
 def test_what_is_no_text_where_one_belongs_is_not_written() -> None:
