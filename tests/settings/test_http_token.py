@@ -1,10 +1,10 @@
-"""The token of the HTTP port, in the settings and while the process runs."""
+"""The tokens of the HTTP port and of its webhook, in the settings and while the process runs."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from keda_gpu_scaler import errors
 from tests.settings.test_loading import URL, WORD, load, refusal
 
 
@@ -15,38 +15,28 @@ def file(tmp_path: Path) -> Path:
     return written
 
 
-def secret(**variables: str) -> Callable[[], str]:
-    secret = load(PROMETHEUS_URL=URL, **variables).http_secret
-    assert secret is not None
-    return secret
+@pytest.mark.parametrize(
+    ("kind", "name"), [("http", "the HTTP port's"), ("webhook", "the webhook's")]
+)
+def test_a_token_stands_in_the_settings_or_in_a_file_of_which_the_moment_counts(
+    file: Path, kind: str, name: str
+) -> None:
+    loaded = load(PROMETHEUS_URL=URL, **{f"{kind}_token".upper(): WORD})
+    assert getattr(loaded, f"{kind}_secret")() == WORD
+    assert WORD not in f"{loaded!r} {loaded.model_dump(mode='json')}"
 
-
-def test_by_default_there_is_none() -> None:
-    assert load(PROMETHEUS_URL=URL).http_secret is None
-
-
-def test_it_can_stand_in_the_settings_which_do_not_show_it() -> None:
-    assert secret(HTTP_TOKEN=WORD)() == WORD
-    assert WORD not in repr(load(PROMETHEUS_URL=URL, HTTP_TOKEN=WORD))
-
-
-def test_the_one_in_a_file_is_that_of_the_moment(file: Path) -> None:
-    now = secret(HTTP_TOKEN_FILE=str(file))
+    loaded = load(PROMETHEUS_URL=URL, **{f"{kind}_token_file".upper(): str(file)})
+    now = getattr(loaded, f"{kind}_secret")
     assert now() == WORD
     file.write_text("another")
     assert now() == "another"
-
-
-def test_there_is_one_or_the_other(file: Path) -> None:
-    assert refusal(PROMETHEUS_URL=URL, HTTP_TOKEN=WORD, HTTP_TOKEN_FILE=str(file)) == [
-        f'- KEDA_GPU_SCALER_HTTP_TOKEN_FILE: "{file}"; expected no http_token beside it'
-    ]
-
-
-def test_a_file_without_a_token_is_refused_before_a_port_opens(file: Path) -> None:
-    file.write_text("two words")
-    (mistake,) = refusal(PROMETHEUS_URL=URL, HTTP_TOKEN_FILE=str(file))
-    assert mistake.startswith(f'- KEDA_GPU_SCALER_HTTP_TOKEN_FILE: "{file}"; expected a file with')
+    file.write_text(f"{WORD} {WORD}")
+    with pytest.raises(errors.SettingsError, match=f"{name} token file does not hold") as caught:
+        now()
+    assert WORD not in f"{caught.value} {caught.value.__cause__}"
+    file.unlink()
+    with pytest.raises(errors.SettingsError, match=f"{name} token file cannot be read: No such"):
+        now()
 
 
 def test_a_token_that_is_none_is_not_shown_and_nothing_else_is_held_against_it(file: Path) -> None:

@@ -51,13 +51,14 @@ def yaml(tmp_path: Path) -> Path:
     return tmp_path / "settings.yaml"
 
 
-def test_the_url_of_a_prometheus_is_enough() -> None:
-    loaded = load(PROMETHEUS_URL=URL)
-    assert loaded.sources == {"default": PrometheusSettings(url=URL)}
-
-
 def test_the_defaults_are_what_the_documentation_promises() -> None:
     loaded = load(PROMETHEUS_URL=URL)
+    assert loaded.sources == {"default": PrometheusSettings(url=URL)}
+    assert loaded.access.source_names("anybody") == {"default"}
+    assert "anybody" not in loaded.access.others
+    assert (loaded.http_secret, loaded.webhook_secret, loaded.http_namespaces) == (None,) * 3
+    assert (loaded.grpc_cert_file, loaded.http_cert_file, loaded.webhook_peers) == (None, None, ())
+    assert loaded.webhook_lifetime_seconds == 5 * 3600  # above the usual repeat_interval
     assert str(loaded.grpc_address) == ":6000"
     assert str(loaded.http_address) == ":8080"
     assert loaded.config is None
@@ -114,12 +115,6 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
     assert source.headers["X-Scope-OrgID"].get_secret_value() == "team-a"
 
 
-def test_exporters_can_be_asked_directly() -> None:
-    loaded = load(SCRAPE_TARGETS="http://a:9400,dns+http://b:9400", SCRAPE_INTERVAL="10s")
-    targets = ("http://a:9400/metrics", "dns+http://b:9400/metrics")
-    assert loaded.sources == {"default": ScrapeSettings(targets=targets, interval_seconds=10)}
-
-
 def test_an_influxdb_can_be_asked() -> None:
     loaded = load(
         INFLUXDB_URL="http://influxdb:8086/",
@@ -151,12 +146,6 @@ def test_the_operator_decides_who_uses_a_source_and_measures_whose_pods() -> Non
     assert loaded.access.source_names("batch") == frozenset()
     assert "shared" in loaded.access.others
     assert "ml" not in loaded.access.others
-
-
-def test_by_default_every_namespace_uses_every_source_and_measures_its_own_pods() -> None:
-    loaded = load(SCRAPE_TARGETS="http://a:9400/metrics")
-    assert loaded.access.source_names("anybody") == {"default"}
-    assert "anybody" not in loaded.access.others
 
 
 def test_this_process_own_environment_is_read_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,15 +379,14 @@ def test_the_file_names_several_sources(yaml: Path) -> None:
 
 
 def test_the_environment_wins_over_the_file_setting_by_setting(yaml: Path) -> None:
-    yaml.write_text(f"prometheus_url: {URL}\nprometheus_step: 30s\ngive_up: 2h\n")
+    edge = "sources: {edge: {type: scrape, targets: http://a, interval: }}"
+    yaml.write_text(f"prometheus_url: {URL}\nprometheus_step: 30s\ngive_up: 2h\n{edge}")
     loaded = load(str(yaml), PROMETHEUS_STEP="1m")
-    assert loaded.sources == {"default": PrometheusSettings(url=URL, step_seconds=60)}
+    assert loaded.sources == {
+        "default": PrometheusSettings(url=URL, step_seconds=60),
+        "edge": ScrapeSettings(targets=("http://a",)),
+    }
     assert loaded.give_up_seconds == 7200
-
-
-def test_a_source_of_the_environment_stands_beside_those_of_the_file(yaml: Path) -> None:
-    yaml.write_text("sources: {edge: {type: scrape, targets: http://a}}")
-    assert set(load(str(yaml), PROMETHEUS_URL=URL).sources) == {"default", "edge"}
 
 
 def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(yaml: Path) -> None:
@@ -481,8 +469,3 @@ def test_a_file_that_cannot_be_read_is_refused_with_all_other_mistakes(yaml: Pat
 def test_an_empty_file_says_nothing(yaml: Path, content: str) -> None:
     yaml.write_text(content)
     assert load(str(yaml), PROMETHEUS_URL=URL).sources == {"default": PrometheusSettings(url=URL)}
-
-
-def test_a_value_left_empty_in_the_file_is_not_set(yaml: Path) -> None:
-    yaml.write_text(f"sources: {{eu: {{type: prometheus, url: '{URL}', step: , username: ''}}}}")
-    assert load(str(yaml)).sources == {"eu": PrometheusSettings(url=URL)}

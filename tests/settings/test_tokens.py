@@ -31,9 +31,6 @@ def test_what_holds_no_token_shows_nothing(tmp_path: Path) -> None:
     for offered in (b"", b"\xff\xfe", b"hidden"):
         assert tokens.allowed(offered) == frozenset()
     assert tokens.allowed(b"good") == {"good"}
-
-
-def test_a_folder_that_is_gone_shows_nothing(tmp_path: Path) -> None:
     assert allowed(tmp_path / "none", b"x") == frozenset()
 
 

@@ -1,10 +1,9 @@
-"""The settings of the webhook, and its token while the process runs."""
+"""The settings of the webhook."""
 
 from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler import errors
 from tests.settings.test_loading import WORD, load, refusal
 
 SOURCE = {"PROMETHEUS_URL": "http://prometheus:9090"}
@@ -17,13 +16,6 @@ def file(tmp_path: Path) -> Path:
     return written
 
 
-def test_by_default_there_is_no_webhook_and_an_alert_outlives_the_usual_repeat_interval() -> None:
-    loaded = load(**SOURCE)
-    assert loaded.webhook_secret is None
-    assert loaded.webhook_lifetime_seconds == 5 * 3600
-    assert loaded.webhook_peers == ()
-
-
 def test_every_setting_can_come_from_the_environment() -> None:
     peers = "https://10.0.0.1:8080,dns+https://keda-gpu-scaler.keda.svc:8080"
     variables = {"WEBHOOK_TOKEN": WORD, "WEBHOOK_LIFETIME": "10m", "WEBHOOK_PEERS": peers}
@@ -32,44 +24,6 @@ def test_every_setting_can_come_from_the_environment() -> None:
     assert loaded.webhook_secret() == WORD
     assert loaded.webhook_lifetime_seconds == 600
     assert loaded.webhook_peers == tuple(peers.split(","))
-
-
-def test_every_setting_can_come_from_the_file(tmp_path: Path, file: Path) -> None:
-    yaml = tmp_path / "settings.yaml"
-    lines = [
-        "prometheus_url: http://prometheus:9090",
-        f"webhook_token_file: {file}",
-        "webhook_lifetime: 1h",
-        "webhook_peers: [http://a:8080, http://b:8080]",
-    ]
-    yaml.write_text("\n".join(lines))
-    loaded = load(str(yaml))
-    assert loaded.webhook_secret is not None
-    assert (loaded.webhook_secret(), loaded.webhook_lifetime_seconds) == (WORD, 3600)
-    assert loaded.webhook_peers == ("http://a:8080", "http://b:8080")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "the webhook's token file cannot be read: No such file or directory"),
-        (b"", "the webhook's token file does not hold one token of visible ASCII"),
-        (b"two words", "the webhook's token file does not hold one token of visible ASCII"),
-        (b"\xff" + WORD.encode(), "the webhook's token file does not hold one token"),
-    ],
-)
-def test_a_file_that_holds_no_token_any_more_is_the_reason(
-    file: Path, content: bytes | None, words: str
-) -> None:
-    secret = load(**SOURCE, WEBHOOK_TOKEN_FILE=str(file)).webhook_secret
-    assert secret is not None
-    if content is None:
-        file.unlink()
-    else:
-        file.write_bytes(content)
-    with pytest.raises(errors.SettingsError, match=words) as caught:
-        secret()
-    assert WORD not in f"{caught.value} {caught.value.__cause__}"
 
 
 def test_mistakes_are_named_and_no_token_is_shown(tmp_path: Path, file: Path) -> None:
@@ -103,8 +57,3 @@ def test_mistakes_are_named_and_no_token_is_shown(tmp_path: Path, file: Path) ->
         ),
     ]
     assert WORD not in "".join(mistakes)
-
-
-def test_the_token_is_masked_where_settings_are_printed() -> None:
-    loaded = load(**SOURCE, WEBHOOK_TOKEN=WORD)
-    assert WORD not in f"{loaded} {loaded.model_dump(mode='json')}"
