@@ -85,22 +85,6 @@ async def test_a_certificate_that_rotates_is_shown_to_whoever_connects_next(
     assert [line["server"] for line in loaded] == ["http"] * 3
 
 
-async def test_a_certificate_that_openssl_refuses_leaves_the_port_as_it_is(
-    pki: Pki, lines: LogCapture
-) -> None:
-    async with (
-        running(settings(pki)) as scaler,
-        browser((await scaler.ports()).http_port, pki) as client,
-    ):
-        cert, key = certificates.under_a_weak_ca()
-        pki.file("tls.crt", cert)
-        pki.file("tls.key", key)
-        assert (await client.get("/healthz")).status_code == 200
-        assert (await client.get("/healthz")).status_code == 200
-    (refused,) = (line for line in lines.entries if line["event"] == "certificate.refused")
-    assert refused["reason"].endswith("(CA_KEY_TOO_SMALL)")
-
-
 @pytest.mark.usefixtures("lines")
 async def test_a_real_prometheus_reads_the_metrics_with_the_token_and_not_without(
     pki: Pki, prometheus: PrometheusServer
