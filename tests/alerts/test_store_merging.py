@@ -98,33 +98,6 @@ def test_replicas_agree_on_the_truth_after_one_exchange(
     assert all(first.records() == second.records() for first, second in pairwise(replicas))
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 30), st.integers(0, REPLICAS - 1), st.booleans()),
-        min_size=1,
-        max_size=12,
-    ),
-    st.randoms(use_true_random=False),
-)
-def test_an_end_that_is_told_again_holds_whoever_hears_it(
-    messages: list[tuple[int, int, bool]], random: Random
-) -> None:
-    clock = Clock(100_000.0)
-    replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
-    fires = AlertUpdate(KEY, "A", fires=True, starts_at=clock.now)
-    ends = AlertUpdate(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
-    last = {True: clock.now, False: clock.now}
-    replicas[0].receive([ends])
-    for seconds, replica, is_end in messages:
-        clock.now += seconds
-        replicas[replica].receive([ends if is_end else fires])
-        last[is_end] = clock.now
-    _exchange(replicas, random)
-
-    truth = "A" if last[False] >= last[True] + LATE_SECONDS else None
-    assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
-
-
 def _exchange(replicas: list[Alerts], random: Random) -> None:
     """Have all replicas ask all replicas, in any order."""
     pairs = [(asking, asked) for asking in replicas for asked in replicas]

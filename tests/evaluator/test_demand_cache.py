@@ -97,11 +97,6 @@ async def test_a_source_that_understands_no_expressions_never_says_that_nothing_
     assert demand == Demand(None, "source default: it understands no demandQuery")
 
 
-async def test_a_number_is_the_demand(bench: Bench) -> None:
-    assert await bench.ask() == Demand(7.0)
-    assert bench.of(facts.DemandKnown) == [facts.DemandKnown(BERT, demanding(WAITING), Demand(7.0))]
-
-
 async def test_a_thousand_triggers_ask_one_question(bench: Bench) -> None:
     objects = [ScaledObject("ml", f"object-{number}") for number in range(1000)]
     asked = demanding(WAITING)

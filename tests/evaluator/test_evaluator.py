@@ -7,16 +7,14 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.snapshot_cache import OWN_QUERIES_PER_NAMESPACE
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
-from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
-from keda_gpu_scaler.spec.workload import Owner, Workload
+from keda_gpu_scaler.spec.workload import Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support.bench import PODS, Bench
 from tests.support.clocks import at_once
@@ -25,7 +23,6 @@ from tests.support.triggers import BERT, access, spec
 from tests.support.worlds import NODE, STEP, World, until
 
 WEB = ScaledObject("web", "bert")
-KSM = Target("ksm", "10.0.1.1:8080")
 
 
 @pytest_asyncio.fixture
@@ -173,44 +170,6 @@ async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_
     assert [change.works for change in bench.of(facts.SourceChanged)] == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("load", "quiet_seconds", "active"),
-    [(90.0, 0, True), (0.0, 0, True), (None, 0, False), (None, 300, True)],
-    ids=["busy", "idle", "no pods", "no pods a while ago"],
-)
-async def test_what_was_known_before_an_outage_says_what_is_held(
-    bench: Bench, load: float | None, quiet_seconds: int, *, active: bool
-) -> None:
-    """That it was idle is nothing to remember: load may return unseen."""
-    pods = () if load is None else tuple(replace(one, value=load) for one in PODS)
-    bench.source.world = World(pods)
-    await bench.ask()
-    bench.clock.seconds += quiet_seconds
-    bench.source.trouble = REFUSED
-    decided = await bench.later(300)
-    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, active)
-    assert "(source default: HTTP 503" in decided.reason
-
-
-@pytest.mark.parametrize("phase", [0.0, 3.0, 6.0, 9.0, 12.0, 14.9])
-async def test_a_lone_trigger_at_zero_polled_every_30_seconds_stays_at_zero(
-    bench: Bench, phase: float
-) -> None:
-    """The source hangs; however the polls fall into the steps, that activates no trigger."""
-    bench.source.world = World(())
-    bench.clock.seconds += phase
-    for _ in range(3):
-        bench.clock.seconds += 30.5
-        assert (await bench.ask()).state is State.ENDED
-        await bench.landed()
-    bench.source.trouble = errors.SourceTimeoutError("no answer within 10 s")
-    for _ in range(12):
-        bench.clock.seconds += 30.5
-        decided = await bench.ask()
-        await bench.landed()
-        assert decided.active is False
-
-
 async def test_a_slow_fetch_is_waited_for_no_longer_than_the_caller_can_and_used_when_it_lands(
     bench: Bench,
 ) -> None:
@@ -269,17 +228,6 @@ async def test_a_fault_of_ours_is_not_taken_for_a_fault_of_the_source(bench: Ben
     assert (await bench.later(15)).value == 450
 
 
-async def test_without_a_history_a_pod_may_be_overlooked(bench: Bench) -> None:
-    """The exporter of the fifth pod is down, and no source says that there is a fifth pod."""
-    bench.source.history_trouble = errors.SourceMalformedError("too large")
-    decided = await bench.ask()
-    assert (decided.state, decided.value, decided.active) == (State.PARTIAL, None, True)
-    other = replace(spec(), pods=replace(spec().pods, name="gone"))  # type: ignore[type-var]  # the port says less
-    assert (await bench.ask(other)).state is State.UNKNOWN
-    bench.source.history_trouble = None
-    assert (await bench.later(330)).value == 450
-
-
 async def test_a_window_of_an_hour_is_no_burden_for_the_others(bench: Bench) -> None:
     await bench.ask()
     await bench.ask(spec(window="1h"))
@@ -312,15 +260,6 @@ async def test_an_hour_of_watching_stands_in_for_a_history(bench: Bench) -> None
     assert (await bench.later(30)).state is State.ENDED
 
 
-async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.world = World(PODS[:-1])
-    bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
-    decided = await bench.later(30)
-    assert bench.source.located == [{"GPU-bert-7b6667bd9-ggggg"}]
-    assert (decided.state, decided.expected) == (State.MEASURED, 4)
-
-
 def test_who_waits_for_alerts_is_not_called_where_nobody_tells_of_any() -> None:
     called: list[bool] = []
     with Evaluator({}).listen(BERT, lambda: called.append(True)):
@@ -330,41 +269,12 @@ def test_who_waits_for_alerts_is_not_called_where_nobody_tells_of_any() -> None:
 # Evidence of the cluster
 
 
-def _cluster(at: float) -> Evidence:
-    """Return evidence of the cluster: the pods are Ready, and there are no others."""
-    owned = PodStatement(
-        owners=frozenset({Owner("Deployment", "bert")}), ready=True, created_at=at - 7200
-    )
-    said = {("ml", one.name): owned for one in PODS}
-    return Evidence(said, frozenset(), frozenset({"ml"}), {KSM: at}, {KSM: 30.0})
-
-
-async def test_evidence_that_fails_or_hangs_costs_no_answer(bench: Bench) -> None:
-    bench.source.said = _cluster(bench.clock())
-    await bench.ask()
-    bases = [fact.evidence_source for fact in bench.of(facts.EvidenceChanged)]
-    assert bases == [EvidenceSource.KUBE_STATE_METRICS]
-    bench.source.evidence_trouble = REFUSED
-    decided = await bench.later(300)
-    assert (decided.state, decided.value, decided.evidence) == (
-        State.MEASURED,
-        450,
-        EvidenceSource.EXPORTERS,
-    )
-    assert bench.of(facts.EvidenceChanged)[-1].reason == f"kube-state-metrics: {REFUSED}"
-
-
 async def test_samples_that_fail_leave_no_question_behind(bench: Bench) -> None:
     bench.source.trouble = REFUSED
     bench.source.evidence_gate = asyncio.Event()
     decided = await bench.ask()
     assert decided.evidence is None
     assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("evidence ")]
-
-
-async def test_the_signals_of_a_source_share_its_evidence(bench: Bench) -> None:
-    await asyncio.gather(bench.ask(), bench.ask(spec(signal="power", activationThreshold="90")))
-    assert len(bench.source.questioned) == 1
 
 
 def _own_names(snapshot_queries: Sequence[SnapshotQuery]) -> list[str]:
@@ -442,19 +352,6 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     refused = await aimed.ask(_untargeted(onUnknown="error"))
     assert refused.refused
     assert len(aimed.of(facts.Evaluated)) == 2
-
-
-async def test_a_trigger_is_shown_once_when_its_scale_target_is_known_again(aimed: Bench) -> None:
-    assert aimed.cluster is not None
-    targets = dict(aimed.cluster.targets)
-    aimed.cluster.targets.clear()
-    await aimed.ask(_untargeted(), timeout_seconds=1.1)
-    assert [one.state for one in aimed.evaluator.summaries()] == [State.UNKNOWN]
-    aimed.cluster.targets.update(targets)
-    aimed.clock.seconds += 60
-    await aimed.ask(_untargeted())
-    assert [one.state for one in aimed.evaluator.summaries()] == [State.MEASURED]
-    assert [one.state for one in await aimed.evaluator.records(BERT)] == [State.MEASURED]
 
 
 async def test_an_outage_at_the_start_is_no_error_where_the_hpa_asks() -> None:

@@ -171,16 +171,6 @@ async def test_a_signal_shortly_before_an_outage_is_remembered_through_it(bench:
     assert await _after_an_outage(bench) is True
 
 
-async def test_a_signal_during_an_outage_is_remembered(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.trouble = REFUSED
-    assert await _after_an_outage(bench) is False
-    bench.alerts.alert = "GpuBusy"
-    assert (await bench.again()).activated
-    bench.alerts.alert = None
-    assert await _after_an_outage(bench) is True
-
-
 async def test_what_is_said_of_an_unknown_load_knows_of_the_signal_at_once() -> None:
     """A pod is listed that no exporter shows, and the source is well: nothing else is new."""
     clock = Clock()
@@ -212,18 +202,6 @@ def _listed(at: float, *statements: PodStatement) -> Evidence:
         stable_since={api: 0.0},
         evidence_source=EvidenceSource.KUBERNETES,
     )
-
-
-async def test_a_workload_that_demand_on_empty_woke_is_not_taken_for_one_at_zero(
-    bench: Bench,
-) -> None:
-    trigger = demanding(WAITING, demandOnEmpty="active")
-    bench.source.numbers[WAITING] = None
-    decided = await bench.ask(trigger)
-    assert (decided.state, decided.active, decided.activated) == (State.ENDED, True, False)
-    bench.source.trouble = REFUSED
-    bench.source.numbers[WAITING] = 0.0
-    assert await _after_an_outage(bench, trigger) is True
 
 
 async def test_an_answer_that_comes_late_undoes_no_memory(bench: Bench) -> None:

@@ -1,18 +1,21 @@
 """Whatever bytes arrive and whatever breaks, a call ends with the right status and one fact."""
 
 import asyncio
+import urllib.parse
 from typing import Any
 
 import grpc
 import promql_parser
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import server
-from keda_gpu_scaler.service.interceptor import BUSY, DEADLINE_TEXT, INTERNAL_TEXT
+from keda_gpu_scaler.service.interceptor import BUSY, DEADLINE_TEXT, INTERNAL_TEXT, status_message
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access, Namespaces
 from tests.service.harness import (
@@ -294,3 +297,17 @@ async def test_the_requests_of_all_open_calls_are_bounded_together() -> None:
         for stream in streams:
             stream.cancel()
         assert [(await call).result for call in calls] == [False] * 3
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=200), st.integers(1, 200))
+def test_a_message_is_one_bounded_line_whatever_the_text(text: str, times: int) -> None:
+    message = status_message(text * times)
+
+    assert message.isprintable()
+    assert len(urllib.parse.quote(message, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~")) <= 4096
+
+
+def test_a_long_message_keeps_its_beginning_and_shows_that_it_was_cut() -> None:
+    message = status_message("a" * 5000)
+
+    assert message == "a" * (4096 - 9) + "…"

@@ -72,45 +72,33 @@ def test_the_defaults_are_what_the_documentation_promises() -> None:
     assert loaded.demand_pace == Pace(interval_seconds=5, queries_per_second=10)
 
 
-def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
+def test_settings_come_from_the_environment(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("abc")
     loaded = load(
         GRPC_ADDRESS="127.0.0.1:0",
-        HTTP_ADDRESS="[::1]:81",
         LOG_LEVEL="DEBUG",
-        LOG_FORMAT="json",
         OWN_PROMQL="Deny",
         KUBERNETES="true",
         CLAIMS_WITHOUT_GPUS="nic, rdma.example.com",
-        GIVE_UP="2h",
         SHUTDOWN_GRACE="0s",
-        CONNECTION_MAX_AGE="5m",
-        MAX_CONCURRENT_RPCS="7",
         DEMAND_INTERVAL="1m30s",
         DEMAND_QUERIES_PER_SECOND="3",
         PROMETHEUS_URL=URL,
-        PROMETHEUS_STEP="30s",
         PROMETHEUS_TIMEOUT="1500ms",
         PROMETHEUS_MAX_RESPONSE_BYTES="1MiB",
         PROMETHEUS_BEARER_TOKEN_FILE=str(token),
         PROMETHEUS_HEADERS="X-Scope-OrgID=team-a",
     )
     assert loaded.grpc_address == ("127.0.0.1", 0)
-    assert loaded.http_address == ("::1", 81)
-    assert (loaded.log_level, loaded.log_format) == (LogLevel.DEBUG, LogFormat.JSON)
-    assert loaded.own_promql is Policy.DENY
+    assert (loaded.log_level, loaded.own_promql) == (LogLevel.DEBUG, Policy.DENY)
     assert loaded.kubernetes
     assert loaded.model_dump()["claims_without_gpus"] == "nic,rdma.example.com"
-    assert loaded.give_up_seconds == 7200
     assert loaded.shutdown_grace_seconds == 0
-    assert loaded.connection_max_age_seconds == 300
-    assert loaded.max_concurrent_rpcs == 7
     assert loaded.demand_pace == Pace(interval_seconds=90, queries_per_second=3)
     source = loaded.sources["default"]
     assert isinstance(source, PrometheusSettings)
-    assert (source.step_seconds, source.timeout_seconds) == (30, 1.5)
-    assert source.max_response_bytes == 2**20
+    assert (source.timeout_seconds, source.max_response_bytes) == (1.5, 2**20)
     assert source.bearer_token_file == token
     assert source.headers["X-Scope-OrgID"].get_secret_value() == "team-a"
 
@@ -119,21 +107,16 @@ def test_an_influxdb_can_be_asked() -> None:
     loaded = load(
         INFLUXDB_URL="http://influxdb:8086/",
         INFLUXDB_DATABASE="telegraf",
-        INFLUXDB_RETENTION_POLICY="a week",
         INFLUXDB_FIELD="{metric}",
         INFLUXDB_MEASUREMENT="prometheus",
         INFLUXDB_NAMESPACE_TAG="kube_namespace",
-        INFLUXDB_NAMESPACES="ml",
-        INFLUXDB_USERNAME="scaler",
         INFLUXDB_PASSWORD=WORD,
-        INFLUXDB_STEP="10s",
+        INFLUXDB_USERNAME="scaler",
         INFLUXDB_DELAY="0s",
     )
     source = loaded.sources["default"]
     assert isinstance(source, InfluxdbSettings)
-    assert (source.url, source.database) == ("http://influxdb:8086", "telegraf")
-    assert source.retention_policy == "a week"
-    assert (source.step_seconds, source.delay_seconds) == (10, 0)
+    assert (source.url, source.delay_seconds) == ("http://influxdb:8086", 0)
     assert source.layout == Schema("prometheus", METRIC, "kube_namespace")
     assert loaded.access.influxql_sources == {"default"}
     assert not loaded.access.direct_sources
@@ -190,8 +173,6 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
                 "LOG_LEVEL": "loud",
                 "KUBERNETES": "perhaps",
                 "MAX_CONCURRENT_RPCS": "0",
-                "DEMAND_INTERVAL": "999ms",
-                "DEMAND_QUERIES_PER_SECOND": "0.5",
             },
             [
                 (
@@ -201,11 +182,6 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
                 "LOG_LEVEL: \"loud\"; expected 'debug', 'info', 'warning' or 'error'",
                 'KUBERNETES: "perhaps"; expected a valid boolean, unable to interpret input',
                 'MAX_CONCURRENT_RPCS: "0"; expected greater than or equal to 1',
-                'DEMAND_INTERVAL: "999ms"; expected a duration of at least 1s',
-                (
-                    'DEMAND_QUERIES_PER_SECOND: "0.5"; '
-                    "expected a valid integer, unable to parse string as an integer"
-                ),
                 'PROMETHEUS_URL: "prometheus:9090"; expected a URL such as http://prometheus:9090',
                 f'PROMETHEUS_STEP: "15"; {A_DURATION} (a number needs a unit: s, m or h)',
             ],
@@ -220,19 +196,6 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
         (
             INFLUXDB | {"INFLUXDB_FIELD": "{metric}"},
             ['INFLUXDB_FIELD: "{metric}"; expected {metric} in measurement or field, not in both'],
-        ),
-        (
-            INFLUXDB | {"INFLUXDB_FIELD": "a\nb"},
-            [
-                (
-                    'INFLUXDB_FIELD: "a\\nb"; '
-                    r"String should match pattern '^[ \p{L}\p{M}\p{N}\p{P}\p{S}]+$'"
-                )
-            ],
-        ),
-        (
-            {"SCRAPE_TARGETS": "http://a", "SCRAPE_INTERVAL": "soon"},
-            [f'SCRAPE_INTERVAL: "soon"; {A_DURATION}'],
         ),
         (
             PROMETHEUS | {"PROMETHEUS_PASWORD": WORD, "giveup": "1h", "XYZ": "1"},
@@ -265,15 +228,6 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
                 (
                     "PROMETHEUS_HEADERS: a value that is not shown; "
                     'expected name=value,name=value or {"name": "value"}'
-                )
-            ],
-        ),
-        (
-            PROMETHEUS | {"PROMETHEUS_HEADERS": f"Authorization={WORD}ä"},
-            [
-                (
-                    "PROMETHEUS_HEADERS: a value that is not shown; "
-                    "expected header values that HTTP allows: ASCII without line breaks"
                 )
             ],
         ),
@@ -312,14 +266,9 @@ def test_two_definitions_of_the_default_source_are_refused(yaml: Path) -> None:
     [
         ("SERVICE_HOST", "10.0.0.1"),
         ("SERVICE_PORT", "6000"),
-        ("SERVICE_PORT_GRPC", "6000"),
         ("PORT", "tcp://10.0.0.1:6000"),
         ("PORT_6000_TCP", "tcp://10.0.0.1:6000"),
-        ("PORT_6000_TCP_ADDR", "10.0.0.1"),
-        ("METRICS_SERVICE_HOST", "fd00::1"),
-        ("METRICS_PORT", "tcp://[fd00::1]:8080"),
         ("PROMETHEUS_SERVICE_PORT_HTTP", "8080"),
-        ("METRICS_PORT_8080_TCP_PROTO", "tcp"),
         ("METRICS_PORT_8080_TCP_PORT", "8080"),
     ],
 )
@@ -333,7 +282,6 @@ def test_what_kubernetes_says_of_services_is_no_setting(name: str, value: str) -
         ("PORT", "6001"),
         ("METRICS_PORT", "http://scaler:8080"),
         ("METRICS_PORT_8080_TCP", "8080"),
-        ("METRICS_SERVICE_PORT", ":8080"),
     ],
 )
 def test_a_port_that_is_no_link_of_a_service_is_an_unknown_setting(name: str, value: str) -> None:
@@ -402,11 +350,9 @@ def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(ya
         sources:
           eu: {{type: prometheus, url: 5, pasword: {WORD}, password: [{WORD}]}}
           EU: {{type: scrape, targets: http://a}}
-          us: {{type: influx}}
           jp: {{url: http://a}}
           cn: {{type: scrape, interval: [5s]}}
           uk: {WORD}
-          fr: [{WORD}]
         """
     )
     shown = refusal(str(yaml), WEBHOOK_LIFETIME="1s")
@@ -425,12 +371,10 @@ def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(ya
             f"- sources.EU in {yaml}; String should match pattern "
             "'^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$'"
         ),
-        f"- sources.us in {yaml}; {A_KIND}",
         f"- sources.jp in {yaml}; {A_KIND}",
         f"- sources.cn.targets in {yaml}; it has to be set",
         f"- sources.cn.interval in {yaml}; {A_DURATION}",
         f"- sources.uk in {yaml}; {A_KIND}",
-        f"- sources.fr in {yaml}; {A_KIND}",
     ]
     assert WORD not in "".join(shown)
 
@@ -440,8 +384,6 @@ def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(ya
     [
         pytest.param("a: [1", "YAML text in UTF-8; line 1 is not: ", id="not YAML"),
         pytest.param(f"password: {WORD}\n\tx: 1", "YAML text in UTF-8; line 2 is not", id="tab"),
-        pytest.param("\x00", "YAML text in UTF-8", id="control characters"),
-        pytest.param("? [a]\n: b", "YAML text in UTF-8; line 1 is not: ", id="a list as a name"),
         pytest.param("a: &a {a: *a}", "", id="a mapping in itself"),
         pytest.param("{a: " * 999, "YAML text in UTF-8", id="too deep"),
         pytest.param("- a", "a YAML mapping of names to values", id="list"),

@@ -236,11 +236,3 @@ async def test_lines_without_a_reader_are_counted_once_there_is_one_again(pipe: 
     assert first["event"] == "shown"
     assert (second["event"], second["dropped"]) == ("log.lines_dropped", 2)
     log.finish(HANG_SECONDS)
-
-
-async def test_the_end_does_not_wait_for_a_reader_that_hangs(pipe: Pipe) -> None:
-    log, logger = configured(pipe)
-    logger.info("hanging", text="a" * 2 * PIPE_BYTES)
-    log.finish(0)
-    pipe.reader.close()
-    await lost(log, 1)

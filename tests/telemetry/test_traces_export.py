@@ -114,11 +114,3 @@ def test_traces_without_the_extra_are_a_wrong_setting(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     expected = "false, or the extra otel: pip install '.[otel]' in a checkout"
     assert f'KEDA_GPU_SCALER_TRACES: "true"; expected {expected}' in done.stderr
-
-
-def test_without_traces_nothing_of_opentelemetry_is_loaded(tmp_path: Path) -> None:
-    (tmp_path / "opentelemetry.py").write_text("raise SystemExit(70)")
-    with serve.started(serve.environment() | {"PYTHONPATH": str(tmp_path)}) as process:
-        serve.said(process, "serve.listening")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(serve.PATIENCE_SECONDS) == 0

@@ -20,7 +20,6 @@ from tests.support.certificates import (
     DAY,
     HOST,
     Key,
-    Pair,
     chain,
     for_agreement_only,
     key_of,
@@ -146,14 +145,6 @@ def test_a_certificate_that_a_library_refuses_is_not_shown(
     with pytest.raises(errors.SettingsError) as caught:
         CertificateFiles(server, *pair, None, stated.append)
     assert str(caught.value).endswith(reason)
-
-
-def test_a_certificate_that_grpc_alone_refuses_serves_http(tmp_path: Path) -> None:
-    chain_of, key = for_agreement_only()
-    pair = Pair(tmp_path / "tls.crt", tmp_path / "tls.key")
-    pair.cert.write_bytes(chain_of)
-    pair.key.write_bytes(key)
-    assert CertificateFiles("http", *pair, None, facts.ignore).current().key == key
 
 
 BUNDLE = AUTHORITY.cert_pem.bytes() + trustme.CA().cert_pem.bytes()
