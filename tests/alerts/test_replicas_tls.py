@@ -68,18 +68,6 @@ async def test_a_certificate_for_another_name_is_refused(pki: Pki) -> None:
         assert new.alerts.firing(BERT) is None
 
 
-async def test_a_certificate_of_another_ca_is_refused_also_where_no_file_names_one(
-    pki: Pki,
-) -> None:
-    old = firing(pki.other.issue_cert(NAME))
-    trusting, by_default = named(old), named(old)
-    trusting.ca_file = pki.ca_file
-    async with running(old, trusting, by_default):
-        for new in (trusting, by_default):
-            assert "unable to get local issuer certificate" in new.reasons[0]
-            assert new.alerts.firing(BERT) is None
-
-
 async def test_a_ca_that_rotates_is_trusted_from_the_next_exchange_on(pki: Pki) -> None:
     old = firing(pki.other.issue_cert(NAME))
     new = named(old)

@@ -144,16 +144,6 @@ async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:
     assert len(bench.source.remembered) == 2
 
 
-async def test_a_clock_that_was_set_back_a_little_is_waited_for(bench: Bench) -> None:
-    await bench.ask(spec())
-    bench.source.lag_seconds = 30.0
-    for steps, fetched in [(1, 1), (2, 1), (3, 2)]:
-        bench.clock.seconds += 15
-        await bench.ask(spec())
-        assert len(bench.source.fetched) == fetched, steps
-    assert len(bench.source.remembered) == 1
-
-
 async def test_a_lag_that_is_learnt_in_a_fetch_is_waited_for_if_it_is_short(bench: Bench) -> None:
     shared = bench.of(spec())
     await bench.ask(spec())

@@ -121,15 +121,6 @@ async def test_a_client_without_a_valid_certificate_is_not_answered(
             assert await code(other) is grpc.StatusCode.OK
 
 
-async def test_without_cas_of_clients_a_client_needs_no_certificate(mounted: Mounted) -> None:
-    certificate = mounted.follow(asks_clients=False)
-    async with (
-        serving(Script(QUIET), certificate=certificate) as served,
-        connected(served, None) as stub,
-    ):
-        assert await code(stub) is grpc.StatusCode.OK
-
-
 async def test_plaintext_is_not_answered(mounted: Mounted) -> None:
     async with serving(Script(QUIET), certificate=mounted.follow()) as served:
         assert await code(served.stub) is grpc.StatusCode.UNAVAILABLE
