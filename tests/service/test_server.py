@@ -2,7 +2,6 @@
 
 import grpc
 import pytest
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from keda_gpu_scaler import errors, service
@@ -83,26 +82,6 @@ async def test_reflection_lists_the_services() -> None:
             "grpc.health.v1.Health",
             "grpc.reflection.v1alpha.ServerReflection",
         }
-
-
-@pytest.mark.parametrize(
-    ("symbol", "methods"),
-    [
-        (
-            "externalscaler.ExternalScaler",
-            ["IsActive", "StreamIsActive", "GetMetricSpec", "GetMetrics", "StreamMetricSpec"],
-        ),
-        ("grpc.health.v1.Health", ["Check", "List", "Watch"]),
-    ],
-)
-async def test_reflection_describes_the_methods(symbol: str, methods: list[str]) -> None:
-    request = reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol)
-    async with serving(Script(QUIET)) as served:
-        answer = await reflected(served, request)
-
-        files = answer.file_descriptor_response.file_descriptor_proto
-        (described,) = FileDescriptorProto.FromString(files[0]).service
-        assert [method.name for method in described.method] == methods
 
 
 def test_a_connection_outlives_the_streams_opened_on_it() -> None:

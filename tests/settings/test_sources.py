@@ -1,9 +1,6 @@
 """The settings of a source: right once they exist."""
 
-from pathlib import Path
-
 import pytest
-import trustme
 from pydantic import SecretStr, ValidationError
 
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
@@ -53,25 +50,6 @@ def test_secrets_never_show() -> None:
 def test_settings_that_do_not_go_together_are_refused(given: dict[str, str], expected: str) -> None:
     with pytest.raises(ValidationError, match=expected):
         PrometheusSettings.model_validate({"url": URL, **given})
-
-
-def test_certificates_are_loaded_once_to_see_that_they_can_be(tmp_path: Path) -> None:
-    ca, other = trustme.CA(), trustme.CA()
-    issued, foreign = ca.issue_cert("scaler"), other.issue_cert("scaler")
-    paths = {name: tmp_path / f"{name}.pem" for name in ("ca", "cert", "key", "both", "foreign")}
-    ca.cert_pem.write_to_path(paths["ca"])
-    issued.cert_chain_pems[0].write_to_path(paths["cert"])
-    issued.private_key_pem.write_to_path(paths["key"])
-    issued.private_key_and_cert_chain_pem.write_to_path(paths["both"])
-    foreign.private_key_pem.write_to_path(paths["foreign"])
-
-    settings = PrometheusSettings(
-        url=URL, ca_file=paths["ca"], cert_file=paths["cert"], key_file=paths["key"]
-    )
-    assert settings.cert_file == paths["cert"]
-    assert PrometheusSettings(url=URL, cert_file=paths["both"]).key_file is None
-    with pytest.raises(ValidationError, match="the unencrypted key of the PEM certificate in"):
-        PrometheusSettings(url=URL, cert_file=paths["cert"], key_file=paths["foreign"])
 
 
 @pytest.mark.parametrize("header", ["authorization", "X-Tenant"])

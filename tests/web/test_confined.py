@@ -14,20 +14,14 @@ from keda_gpu_scaler import web
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings.tokens import OfNamespaces
 from keda_gpu_scaler.telemetry.history import History
-from tests.support.clocks import Clock
 from tests.support.snapshots import NOW
 from tests.web.test_triggers import HANG_SECONDS, NAMES, PATH, Known
 
 MAIN = "everything"
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest_asyncio.fixture
-async def client(tmp_path: Path, clock: Clock) -> AsyncIterator[httpx.AsyncClient]:
+async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     (tmp_path / "ml").write_text("of-ml\n")
     (tmp_path / "web").write_text("of-web")
     app = web.create_app(
@@ -35,7 +29,7 @@ async def client(tmp_path: Path, clock: Clock) -> AsyncIterator[httpx.AsyncClien
         lambda: True,
         token=lambda: MAIN,
         shown=web.Shown(cast("Evaluator", Known(NAMES)), History(lambda: NOW)),
-        allowed=OfNamespaces(tmp_path, clock).allowed,
+        allowed=OfNamespaces(tmp_path).allowed,
     )
     server = web.HttpServer(app, "127.0.0.1", 0)
     async with asyncio.timeout(HANG_SECONDS):
@@ -106,25 +100,3 @@ async def test_the_token_of_the_port_shows_everything_and_health_needs_none(
     for path in [*OWN, PATH, "/", "/metrics", f"{PATH}/web/a"]:
         assert (await client.get(path, headers=bearer(MAIN))).status_code == 200
     assert (await client.get("/healthz")).status_code == 200
-
-
-async def test_tokens_are_read_again_when_they_change(
-    client: httpx.AsyncClient, tmp_path: Path, clock: Clock
-) -> None:
-    async def status(token: str, namespace: str = "ml") -> int:
-        answer = await client.get(f"{PATH}/{namespace}", headers=bearer(token))
-        return answer.status_code
-
-    assert await status("of-ml") == 200
-    (tmp_path / "ml").write_text("another")
-    (tmp_path / "ml-2").write_text("of-ml-2")
-    assert await status("another") == 401
-    clock.now += 1
-    assert [await status("another"), await status("of-ml"), await status("of-ml-2", "ml-2")] == [
-        200,
-        401,
-        200,
-    ]
-    (tmp_path / "ml").unlink()
-    clock.now += 1
-    assert await status("another") == 401
