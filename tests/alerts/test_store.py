@@ -152,11 +152,12 @@ def test_whether_an_alert_fires_follows_from_what_was_said(steps: Sequence[Step]
     for seconds, message, starts_at, ends_at, fires in steps:
         bench.clock.now += seconds
         replica.clock.now += seconds
-        at = [None if time is None else began + time for time in (starts_at, ends_at)]
+        starts = None if starts_at is None else began + starts_at
+        ends = None if ends_at is None else began + ends_at
         if message == FIRES:
-            bench.fires(at[0])
+            bench.fires(starts)
         elif message == ENDS:
-            bench.ends(*at)
+            bench.ends(starts, ends)
         bench.alerts.expire()
         assert bench.firing == ("Alert a" if fires else None)
         assert bench.alerts.firing(GPT) is None

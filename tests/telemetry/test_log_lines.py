@@ -296,14 +296,20 @@ def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: Log
     assert "minReplicaCount 0" in str(warning["warning"])
 
 
+PODS = ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1"))
+
+
 @pytest.mark.parametrize(
-    ("part", "event"), [("ignored", "trigger.pods_ignored"), ("unseen", "trigger.pods_unseen")]
+    ("decisions", "event"),
+    [
+        ([replace(UNKNOWN, ignored=pods) for pods in PODS], "trigger.pods_ignored"),
+        ([replace(UNKNOWN, unseen=pods) for pods in PODS], "trigger.pods_unseen"),
+    ],
+    ids=["without a GPU", "that no exporter shows"],
 )
 def test_pods_that_do_not_count_are_told_when_they_change(
-    lines: LogCapture, part: str, event: str
+    lines: LogCapture, decisions: list[Decision], event: str
 ) -> None:
-    sets = ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1"))
-    decisions = (replace(evaluated().decision, **{part: pods}) for pods in sets)
     observe_each(LogObserver(), *decisions)
     warnings = [line for line in lines.entries if "pods" in line]
     assert [(line["event"], line["pods"]) for line in warnings] == [
