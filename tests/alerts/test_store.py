@@ -234,6 +234,15 @@ def test_who_listens_is_called_when_an_alert_about_the_object_begins_or_ends(ben
     assert calls == ["Alert a", None, "Alert a", None]
 
 
+def test_several_may_listen_and_each_leaves_alone(bench: Bench) -> None:
+    calls: list[int] = []
+    with bench.alerts.listen(BERT, lambda: calls.append(1)):
+        with bench.alerts.listen(BERT, lambda: calls.append(2)):
+            bench.fires()
+        bench.ends()
+    assert calls == [1, 2, 1]
+
+
 @pytest.mark.parametrize("is_peer", [False, True], ids=["a sender", "a replica"])
 def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:  # noqa: FBT001
     bench = Bench()

@@ -182,20 +182,13 @@ async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning
     history = History(lambda: NOW)
     for scaled_object in (BERT, ScaledObject("ml", "other")):
         history(facts.TriggerRefused(scaled_object, "treshold: unknown key"))
-    shown = web.Shown(cast("Evaluator", Known(NAMES)), history)
-    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    server = web.HttpServer(app, "127.0.0.1", 0)
     async with (
-        asyncio.timeout(HANG_SECONDS),
-        httpx.AsyncClient(trust_env=False, timeout=60) as client,
+        serving(changes=history) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client,
     ):
-        url = f"http://127.0.0.1:{await server.start()}"
-        try:
-            missing = await client.get(f"{url}{PATH}/ml/other")
-            page = await client.get(f"{url}/triggers/ml/other")
-            records = (await client.get(f"{url}{PATH}/ml/bert")).json()["triggers"]
-        finally:
-            await server.stop()
+        missing = await client.get(f"{PATH}/ml/other")
+        page = await client.get("/triggers/ml/other")
+        records = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
     refusal = "0 s ago KEDA was refused: treshold: unknown key"
     assert (missing.status_code, missing.text) == (404, refusal)
     assert (page.status_code, page.text) == (404, refusal)
