@@ -281,6 +281,29 @@ async def test_calls_beyond_the_limit_are_refused_and_the_room_is_given_back() -
         assert (await served.stub.IsActive(reference())).result is False
 
 
+@pytest.mark.slow
+async def test_one_tenants_flood_leaves_room_for_another() -> None:
+    """Ten times as many calls as there may be are refused at once, and then all is as before."""
+    script = Script(QUIET)
+    script.gate.clear()
+    async with serving(script, max_concurrent_rpcs=100) as served:
+        flood = [served.stub.IsActive(reference()) for _ in range(1000)]
+        await script.asked_at_least(75)
+        refused = [await served.next_call() for _ in range(925)]
+        assert refused == [("IsActive", "RESOURCE_EXHAUSTED")] * 925
+
+        theirs = pb.ScaledObjectRef(
+            name="bert", namespace="web", scalerMetadata=reference().scalerMetadata
+        )
+        calls = [served.stub.IsActive(theirs) for _ in range(15)]
+        await script.asked_at_least(90)
+        script.gate.set()
+        assert [(await call).result for call in calls] == [False] * 15
+        answers = await asyncio.gather(*flood, return_exceptions=True)
+        assert sum(isinstance(answer, grpc.aio.AioRpcError) for answer in answers) == 925
+        assert (await served.stub.IsActive(reference())).result is False
+
+
 async def test_the_requests_of_all_open_calls_are_bounded_together() -> None:
     script = Script(QUIET)
     script.gate.clear()
