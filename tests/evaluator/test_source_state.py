@@ -123,7 +123,7 @@ STORIES: dict[str, Sequence[Step]] = {
         (UTILIZATION, OK, "up"),
         (POWER, REFUSED, "power fails"),
         (UTILIZATION, GONE, ""),
-        (POWER, AWAY, "down"),
+        (POWER, REFUSED, "down"),
         (POWER, GONE, ""),
         (POWER, GONE, ""),
         (UTILIZATION, OK, "up"),

@@ -91,7 +91,7 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
         PROMETHEUS_HEADERS="X-Scope-OrgID=team-a",
     )
     assert loaded.grpc_address == ("127.0.0.1", 0)
-    assert (loaded.log_level, loaded.own_promql) == (LogLevel.DEBUG, Policy.DENY)
+    assert (loaded.log_level, loaded.access.own_promql) == (LogLevel.DEBUG, Policy.DENY)
     assert loaded.kubernetes
     assert loaded.model_dump()["claims_without_gpus"] == "nic,rdma.example.com"
     assert loaded.shutdown_grace_seconds == 0
@@ -323,6 +323,7 @@ def test_the_file_names_several_sources(yaml: Path) -> None:
     assert isinstance(eu, PrometheusSettings)
     assert (eu.url, eu.step_seconds, eu.username) == ("https://eu.example", 30, "007")
     assert eu.headers["X-Scope-OrgID"].get_secret_value() == "7"
+    assert loaded.access.direct_sources == {"edge"}
     assert edge == ScrapeSettings(targets=("http://a:9400/metrics", "http://b:9400/gpu"))
 
 
