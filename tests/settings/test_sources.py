@@ -52,6 +52,12 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, str], exp
         PrometheusSettings.model_validate({"url": URL, **given})
 
 
+@pytest.mark.parametrize("name", ["namespace_parameter", "namespace_header"])
+def test_what_names_the_namespace_makes_a_source_one_for_each(name: str) -> None:
+    assert not PrometheusSettings.model_validate({"url": URL}).is_per_namespace
+    assert PrometheusSettings.model_validate({"url": URL, name: "namespace"}).is_per_namespace
+
+
 @pytest.mark.parametrize("header", ["authorization", "X-Tenant"])
 def test_the_header_of_the_namespace_is_one_that_nothing_else_sets(header: str) -> None:
     given = {"url": URL, "headers": {"x-tenant": "a"}, "namespace_header": header}
