@@ -21,8 +21,7 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler import app, errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.query.promql import Policy
-from keda_gpu_scaler.settings import Address, PrometheusSettings, ScrapeSettings, Settings
+from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
 from tests.support import api_server, certificates
 from tests.support.api_server import ApiServer
 
@@ -187,19 +186,6 @@ async def test_a_stop_that_comes_before_the_start_is_kept() -> None:
         await app.run(settings(), stop)
 
 
-async def test_an_open_stream_ends_with_ok_and_does_not_hold_up_the_stop() -> None:
-    async with running(settings()) as scaler:
-        ports = await scaler.ports()
-        async with channel(ports.grpc_port) as opened:
-            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
-            stream = stub.StreamIsActive(reference())
-            await stub.GetMetricSpec(reference())  # answered after the stream was opened
-            scaler.stop.set()
-            async with asyncio.timeout(10):  # half of the grace
-                await scaler.life
-            assert await stream.code() is grpc.StatusCode.OK
-
-
 async def test_a_call_in_progress_finishes_while_it_is_not_ready_any_more() -> None:
     answer = asyncio.Event()
 
@@ -251,28 +237,6 @@ async def test_a_part_that_ends_by_surprise_ends_the_process(name: str, part: st
         task.cancel()
         with pytest.raises(RuntimeError, match=f"{part} ended by surprise"):
             await scaler.life
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        (PrometheusSettings(url="http://127.0.0.1:1"), "custom PromQL is denied here"),
-        (ScrapeSettings(targets=(DEAD_TARGET,)), "default asks exporters directly"),
-    ],
-)
-async def test_what_the_settings_say_of_own_promql_holds(
-    source: PrometheusSettings | ScrapeSettings, words: str
-) -> None:
-    changed = {"own_promql": Policy.DENY, "sources": {"default": source}}
-    chosen = settings().model_copy(update=changed)
-    async with running(chosen) as scaler:
-        ports = await scaler.ports()
-        async with channel(ports.grpc_port) as opened:
-            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.GetMetricSpec(reference(query="load", activationThreshold="5"))
-    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert words in (caught.value.details() or "")
 
 
 async def test_with_a_certificate_grpc_speaks_tls_and_shows_when_it_expires(

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
 from tests.cli.test_serve import serving
-from tests.support.alert_messages import alert, group, of_dashboard
+from tests.support.alert_messages import alert, group
 from tests.support.processes import free_port
-from tests.test_app import DEAD_TARGET, LOCAL, channel, reference, running
+from tests.test_app import DEAD_TARGET, LOCAL, browser, channel, reference, running
 
 RARELY_SECONDS = 3600.0
 """How often there can be news other than alerts."""
@@ -60,31 +60,11 @@ async def test_an_alert_makes_its_object_active_until_it_is_resolved() -> None:
         assert await is_active(ports.grpc_port) is False
         assert await sent(ports.http_port, group(alert())) == 200
         assert await is_active(ports.grpc_port) is True
+        async with browser(ports.http_port) as client:
+            shown = (await client.get("/metrics")).text
+        assert 'keda_gpu_scaler_alerts_firing{namespace="ml",scaled_object="bert"} 1.0' in shown
         assert await sent(ports.http_port, group(alert(fires=False))) == 200
         assert await is_active(ports.grpc_port) is False
-
-
-async def test_an_open_stream_says_so_without_waiting_for_its_next_turn() -> None:
-    async with running(settings()) as scaler:
-        ports = await scaler.ports()
-        async with asking(ports.grpc_port) as stub:
-            stream = stub.StreamIsActive(reference())
-            await stub.GetMetricSpec(reference())  # answered after the stream was opened
-            assert await sent(ports.http_port, of_dashboard(), "/webhook/ml/bert") == 200
-            assert (await stream.read()).result is True
-
-
-async def test_two_replicas_say_the_same_whichever_of_them_hears_of_it() -> None:
-    first, second = free_port(), free_port()
-    async with (
-        running(settings(first, first, second)) as one,
-        running(settings(second, first, second)) as other,
-    ):
-        ports = [await one.ports(), await other.ports()]
-        assert await sent(second, group(alert())) == 200
-        assert [await is_active(each.grpc_port) for each in ports] == [True, True]
-        assert await sent(first, group(alert(fires=False))) == 200
-        assert [await is_active(each.grpc_port) for each in ports] == [False, False]
 
 
 async def test_a_replica_that_takes_over_knows_what_fires_before_it_is_ready() -> None:
@@ -99,13 +79,6 @@ async def test_a_replica_that_takes_over_knows_what_fires_before_it_is_ready() -
             assert await is_active(grpc_port) is True
             assert await sent(http_port, group(alert(fires=False))) == 200
             assert await is_active(grpc_port) is False
-
-
-async def test_without_a_token_there_is_no_webhook() -> None:
-    chosen = settings().model_copy(update={"webhook_token": None})
-    async with running(chosen) as scaler:
-        _, http_port = await scaler.ports()
-        assert await sent(http_port, group(alert())) == 404
 
 
 @pytest.mark.slow
@@ -133,14 +106,3 @@ async def test_two_processes_agree_and_none_writes_the_token(tmp_path: Path) -> 
             assert process.returncode == 0
             assert "alert.fires" in written
             assert TOKEN not in written
-
-
-async def test_an_alert_is_shown_in_the_metrics() -> None:
-    async with running(settings()) as scaler:
-        _, port = await scaler.ports()
-        await sent(port, group(alert()))
-        async with httpx.AsyncClient(trust_env=False) as client:
-            shown = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
-    assert 'keda_gpu_scaler_alerts_firing{namespace="ml",scaled_object="bert"} 1.0' in shown
-    told = 'keda_gpu_scaler_webhook_notifications_total{code="200",sender="alertmanager"} 1.0'
-    assert told in shown

@@ -25,11 +25,6 @@ WRITTEN = {
 seconds = st.floats(allow_nan=False, allow_infinity=False)
 
 
-def test_an_entry_is_written_as_names_texts_and_seconds() -> None:
-    record = AlertRecord(KEY, "Busy", began_at=1.5, heard_at=2.0)
-    assert orjson.loads(written_records([record])) == {"alerts": [WRITTEN]}
-
-
 @given(st.tuples(seconds, seconds, seconds, seconds))
 def test_what_is_written_is_read_as_the_same(times: tuple[float, float, float, float]) -> None:
     record = AlertRecord(KEY, "Busy", *times)
@@ -37,9 +32,10 @@ def test_what_is_written_is_read_as_the_same(times: tuple[float, float, float, f
 
 
 def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
+    record = AlertRecord(KEY, "Busy", began_at=1.5, heard_at=2.0)
+    assert orjson.loads(written_records([record])) == {"alerts": [WRITTEN]}
     body = orjson.dumps({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
-    (record,) = read_records(body)
-    assert record == AlertRecord(KEY, "Busy", began_at=1.5, heard_at=2.0)
+    assert read_records(body) == [record]
 
 
 @pytest.mark.parametrize(

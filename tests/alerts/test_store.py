@@ -1,5 +1,8 @@
 """Which alerts fire, from messages in any order."""
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import pytest
 
 from keda_gpu_scaler.alerts import AlertRecord, Alerts, AlertUpdate
@@ -71,20 +74,99 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_an_alert_fires_until_it_is_resolved(bench: Bench) -> None:
-    assert bench.firing is None
-    bench.fires(9_990)
-    assert bench.firing == "Alert a"
-    bench.clock.now += 60
-    bench.ends(9_990, 10_050)
-    assert bench.firing is None
-    assert bench.told == [("Alert a", True), ("Alert a", False)]
+FIRES, ENDS, SILENCE = "fires", "ends", "nobody says anything"
+Step: TypeAlias = tuple[float, str, float | None, float | None, bool]
+"""Seconds later, a message with the times in it, and whether the alert fires then."""
+STORIES: dict[str, Sequence[Step]] = {
+    "it fires until it is resolved": [(0, FIRES, 0, None, True), (60, ENDS, 0, 60, False)],
+    "repeated, it goes on": [
+        (0, FIRES, 0, None, True),
+        (LIFETIME - 1, FIRES, 0, None, True),
+        (LIFETIME - 1, SILENCE, None, None, True),
+        (1, SILENCE, None, None, False),
+    ],
+    "after its lifetime it begins anew": [
+        (0, FIRES, 0, None, True),
+        (LIFETIME, SILENCE, None, None, False),
+        (0, FIRES, 0, None, True),
+    ],
+    "a message that is late revives nothing": [
+        (0, FIRES, 0, None, True),
+        (9, ENDS, 0, 9, False),
+        (LATE_SECONDS - 1, FIRES, 0, None, False),
+    ],
+    "an end that is heard before its beginning holds": [
+        (0, ENDS, -10, -1, False),
+        (0, FIRES, -10, None, False),
+    ],
+    "a new beginning counts at once": [
+        (0, FIRES, -10, None, True),
+        (0, ENDS, -10, -1, False),
+        (0, FIRES, 0, None, True),
+    ],
+    "the end of an earlier time ends nothing, however often it is told": [
+        (0, FIRES, -1000, None, True),
+        (0, ENDS, -1000, -500, False),
+        (0, FIRES, -400, None, True),
+        (60, ENDS, -1000, -500, True),
+        (60, ENDS, -1000, -500, True),
+    ],
+    "what only timed out fires again with its old beginning, as Alertmanager sends it": [
+        (0, FIRES, -1000, None, True),
+        (0, ENDS, -1000, -1, False),
+        (LATE_SECONDS + 1, FIRES, -1000, None, True),
+        (60, ENDS, -1000, 200, False),
+    ],
+    "an end that is told again ends what a late message has revived": [
+        (0, FIRES, -10, None, True),
+        (110, ENDS, -10, 100, False),
+        (15, FIRES, -10, None, True),
+        (15, ENDS, -10, 100, False),
+        (360, ENDS, -10, 100, False),
+        (LATE_SECONDS, FIRES, -10, None, True),
+    ],
+    **{
+        f"the clock of the sender differs by {skew} s": [
+            (0, FIRES, -10 + skew, None, True),
+            (0, ENDS, -10 + skew, -1 + skew, False),
+            (0, FIRES, skew, None, True),
+        ]
+        for skew in (-500, 500)
+    },
+    "an end before its own beginning is an end": [
+        (0, FIRES, -10, None, True),
+        (0, ENDS, -10, -1000, False),
+    ],
+    "without times the last word counts": [
+        (0, FIRES, None, None, True),
+        (0, ENDS, None, None, False),
+        (0, FIRES, None, None, True),
+    ],
+}
 
 
-def test_it_fires_for_its_own_object_alone(bench: Bench) -> None:
-    bench.fires(whose=GPT)
-    assert bench.firing is None
-    assert bench.alerts.firing(GPT) == "Alert a"
+@pytest.mark.parametrize("steps", STORIES.values(), ids=STORIES.keys())
+def test_whether_an_alert_fires_follows_from_what_was_said(steps: Sequence[Step]) -> None:
+    bench, replica = Bench(), Bench()
+    began, fired, changes = bench.clock.now, False, []
+    for seconds, message, starts_at, ends_at, fires in steps:
+        bench.clock.now += seconds
+        replica.clock.now += seconds
+        starts = None if starts_at is None else began + starts_at
+        ends = None if ends_at is None else began + ends_at
+        if message == FIRES:
+            bench.fires(starts)
+        elif message == ENDS:
+            bench.ends(starts, ends)
+        bench.alerts.expire()
+        assert bench.firing == ("Alert a" if fires else None)
+        assert bench.alerts.firing(GPT) is None
+        replica.alerts.merge(bench.alerts.records())
+        assert (replica.alerts.records(), replica.firing) == (bench.alerts.records(), bench.firing)
+        if fires != fired:
+            changes.append(("Alert a", fires))
+            fired = fires
+    assert bench.told == changes
 
 
 def test_of_several_the_one_that_fires_longest_is_named(bench: Bench) -> None:
@@ -93,127 +175,6 @@ def test_of_several_the_one_that_fires_longest_is_named(bench: Bench) -> None:
     assert bench.firing == "Alert first"
     bench.ends(9_980, 9_999, "first")
     assert bench.firing == "Alert later"
-
-
-def test_an_alert_that_nobody_mentions_again_ends_with_its_lifetime(bench: Bench) -> None:
-    bench.fires()
-    bench.clock.now += LIFETIME - 1
-    assert bench.firing == "Alert a"
-    bench.clock.now += 1
-    assert bench.firing is None
-    bench.alerts.expire()
-    assert bench.alerts.records() == []
-    assert bench.told == [("Alert a", True), ("Alert a", False)]
-    last = bench.facts[-1]
-    assert isinstance(last, facts.AlertChanged)
-    assert last.reason == "no message has said for 1h that it fires"
-
-
-def test_an_alert_that_is_repeated_goes_on_and_is_no_news(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.clock.now += LIFETIME - 1
-    bench.fires(9_990)
-    bench.clock.now += LIFETIME - 1
-    assert bench.firing == "Alert a"
-    assert bench.told == [("Alert a", True)]
-
-
-def test_an_alert_that_comes_back_after_its_lifetime_begins_anew(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.clock.now += LIFETIME
-    bench.fires(9_990)
-    assert bench.firing == "Alert a"
-    assert bench.told == [("Alert a", True), ("Alert a", False), ("Alert a", True)]
-
-
-def test_a_message_that_is_late_does_not_revive_what_has_ended(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.ends(9_990, 9_999)
-    bench.clock.now += LATE_SECONDS - 1
-    bench.fires(9_990)
-    assert bench.firing is None
-
-
-def test_an_end_that_is_heard_before_its_beginning_holds(bench: Bench) -> None:
-    bench.ends(9_990, 9_999)
-    bench.fires(9_990)
-    assert bench.firing is None
-    assert bench.told == []
-
-
-def test_a_new_beginning_counts_at_once(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.ends(9_990, 9_999)
-    bench.fires(10_000)
-    assert bench.firing == "Alert a"
-
-
-def test_the_end_of_an_earlier_time_does_not_end_a_later_one(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.fires(9_999)
-    bench.ends(9_980, 9_985)
-    assert bench.firing == "Alert a"
-
-
-def test_an_alert_that_only_timed_out_fires_again_with_its_old_beginning(bench: Bench) -> None:
-    """Alertmanager resolves an alert that is no longer sent; its startsAt stays when it returns."""
-    bench.fires(9_000)
-    bench.ends(9_000, 9_999)
-    bench.clock.now += LATE_SECONDS + 1
-    bench.fires(9_000)
-    assert bench.firing == "Alert a"
-    bench.clock.now += 60
-    bench.ends(9_000, 10_060)
-    assert bench.firing is None
-
-
-def test_an_end_that_is_sent_again_ends_what_a_late_message_revived(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.clock.now = 10_110
-    bench.ends(9_990, 10_100)
-    bench.clock.now = 10_125
-    bench.fires(9_990)
-    assert bench.firing == "Alert a"
-    for now in (10_140, 10_500):
-        bench.clock.now = now
-        bench.ends(9_990, 10_100)
-        assert bench.firing is None
-    bench.clock.now += LATE_SECONDS
-    bench.fires(9_990)
-    assert bench.firing == "Alert a"
-
-
-def test_the_end_of_an_earlier_time_that_is_sent_again_ends_nothing(bench: Bench) -> None:
-    bench.fires(9_000)
-    bench.ends(9_000, 9_500)
-    bench.fires(9_600)
-    bench.clock.now += 60
-    bench.ends(9_000, 9_500)
-    assert bench.firing == "Alert a"
-
-
-@pytest.mark.parametrize("skew", [-500, 500])
-def test_the_clock_of_the_sender_may_differ(bench: Bench, skew: float) -> None:
-    bench.fires(9_990 + skew)
-    assert bench.firing == "Alert a"
-    bench.ends(9_990 + skew, 9_999 + skew)
-    assert bench.firing is None
-    bench.fires(10_000 + skew)
-    assert bench.firing == "Alert a"
-
-
-def test_an_end_before_its_own_beginning_is_an_end(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.ends(9_990, 9_000)
-    assert bench.firing is None
-
-
-def test_without_times_the_last_word_counts(bench: Bench) -> None:
-    bench.fires()
-    bench.ends()
-    assert bench.firing is None
-    bench.fires()
-    assert bench.firing == "Alert a"
 
 
 def test_without_times_the_last_word_counts_though_another_replicas_clock_is_ahead(
@@ -282,16 +243,6 @@ def test_several_may_listen_and_each_leaves_alone(bench: Bench) -> None:
     assert calls == [1, 2, 1]
 
 
-def test_the_other_replica_learns_all_of_it(bench: Bench) -> None:
-    bench.fires(9_990)
-    bench.ends(9_990, 9_999, alert="b")
-    other = Bench()
-    other.alerts.merge(bench.alerts.records())
-    assert other.alerts.records() == bench.alerts.records()
-    assert other.firing == "Alert a"
-    assert other.told == [("Alert a", True)]
-
-
 @pytest.mark.parametrize("is_peer", [False, True], ids=["a sender", "a replica"])
 def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:  # noqa: FBT001
     bench = Bench()
@@ -327,7 +278,15 @@ def test_the_reason_of_a_change_is_who_said_so(bench: Bench) -> None:
     other.alerts.merge(bench.alerts.records())
     bench.ends(9_990, 9_999)
     other.alerts.merge(bench.alerts.records())
-    assert bench.reasons == ["a message says that it fires", "a message says that it is resolved"]
+    bench.fires(10_000)
+    bench.clock.now += LIFETIME + 1
+    bench.alerts.expire()
+    assert bench.reasons == [
+        "a message says that it fires",
+        "a message says that it is resolved",
+        "a message says that it fires",
+        "no message has said for 1h that it fires",
+    ]
     assert other.reasons == [
         "another replica says that it fires",
         "another replica says that it is resolved",

@@ -98,48 +98,6 @@ def test_replicas_agree_on_the_truth_after_one_exchange(
     assert all(first.records() == second.records() for first, second in pairwise(replicas))
 
 
-@given(st.lists(records(), min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_any_order_and_repetition_of_what_is_handed_on_gives_the_same_book(
-    handed: list[AlertRecord], random: Random
-) -> None:
-    clock = Clock(LIFETIME - 1)  # nothing is too old
-    first, second = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
-    first.merge(handed)
-    again = [*handed, *handed]
-    random.shuffle(again)
-    for record in again:
-        second.merge([record])
-    assert first.records() == second.records()
-    assert first.firing(BERT) == second.firing(BERT)
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 30), st.integers(0, REPLICAS - 1), st.booleans()),
-        min_size=1,
-        max_size=12,
-    ),
-    st.randoms(use_true_random=False),
-)
-def test_an_end_that_is_told_again_holds_whoever_hears_it(
-    messages: list[tuple[int, int, bool]], random: Random
-) -> None:
-    clock = Clock(100_000.0)
-    replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
-    fires = AlertUpdate(KEY, "A", fires=True, starts_at=clock.now)
-    ends = AlertUpdate(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
-    last = {True: clock.now, False: clock.now}
-    replicas[0].receive([ends])
-    for seconds, replica, is_end in messages:
-        clock.now += seconds
-        replicas[replica].receive([ends if is_end else fires])
-        last[is_end] = clock.now
-    _exchange(replicas, random)
-
-    truth = "A" if last[False] >= last[True] + LATE_SECONDS else None
-    assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
-
-
 def _exchange(replicas: list[Alerts], random: Random) -> None:
     """Have all replicas ask all replicas, in any order."""
     pairs = [(asking, asked) for asking in replicas for asked in replicas]
@@ -147,24 +105,6 @@ def _exchange(replicas: list[Alerts], random: Random) -> None:
         random.shuffle(pairs)
         for asking, asked in pairs:
             asking.merge(asked.records())
-
-
-@given(st.floats(0, LATE_SECONDS - 0.01))
-def test_a_copy_that_was_on_its_way_revives_nothing_on_any_replica(late_seconds: float) -> None:
-    clock = Clock(100_000.0)
-    first, second = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
-    fires = AlertUpdate(KEY, "A", fires=True, starts_at=clock.now)
-    copy = first.receive([fires])
-    clock.now += 60
-    second.merge(
-        first.receive(
-            [AlertUpdate(KEY, "A", fires=False, starts_at=fires.starts_at, ends_at=clock.now)]
-        )
-    )
-    clock.now += late_seconds
-    second.merge(copy)
-    second.receive([fires])
-    assert second.firing(BERT) is None
 
 
 @given(

@@ -7,25 +7,22 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.snapshot_cache import OWN_QUERIES_PER_NAMESPACE
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
-from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
-from keda_gpu_scaler.spec.workload import Owner, Workload
+from keda_gpu_scaler.spec.workload import Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support.bench import PODS, Bench
 from tests.support.clocks import at_once
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.support.triggers import BERT, access, spec
-from tests.support.worlds import EVER, NODE, OTHER_NODE, STEP, World, until
+from tests.support.worlds import NODE, STEP, World, until
 
 WEB = ScaledObject("web", "bert")
-KSM = Target("ksm", "10.0.1.1:8080")
 
 
 @pytest_asyncio.fixture
@@ -42,11 +39,6 @@ async def bench() -> AsyncIterator[Bench]:
 def _spec_in(namespace: str) -> TriggerSpec:
     ours = spec()
     return replace(ours, pods=replace(ours.pods, namespace=namespace))  # type: ignore[type-var]  # the port says less
-
-
-async def test_five_pods_at_ninety_ask_for_seven_replicas(bench: Bench) -> None:
-    decided = await bench.ask()
-    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 450, True)
 
 
 async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
@@ -77,17 +69,6 @@ async def test_a_decision_is_stated_with_the_one_before_until_the_trigger_is_for
 async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
     assert await bench.ask() is await bench.ask()
     assert len(bench.of(facts.Evaluated)) == 1
-
-
-@pytest.mark.slow
-async def test_a_thousand_triggers_share_one_fetch(bench: Bench) -> None:
-    objects = [ScaledObject("ml", f"object-{number}") for number in range(1000)]
-    await asyncio.gather(*(bench.evaluator.evaluate(one, spec(), None) for one in objects))
-    await bench.landed()  # a busy machine may take longer for it than a call waits
-    bench.clock.seconds += 1
-    decisions = await asyncio.gather(*(bench.ask(scaled_object=one) for one in objects))
-    assert {decision.value for decision in decisions} == {450}
-    assert len(bench.source.fetched) == 1
 
 
 async def test_nobody_waits_for_a_newer_snapshot_while_there_is_a_usable_one(bench: Bench) -> None:
@@ -168,16 +149,6 @@ async def test_a_failed_fetch_does_not_age_the_snapshot(bench: Bench) -> None:
     assert (await bench.later(30)).state is State.UNKNOWN
 
 
-async def test_a_source_going_down_and_coming_back_is_stated_once_each(bench: Bench) -> None:
-    bench.source.trouble = REFUSED
-    await bench.ask()
-    await bench.later(60)
-    bench.source.trouble = None
-    assert (await bench.later(30)).value == 450
-    changes = bench.of(facts.SourceChanged)
-    assert [change.works for change in changes] == [False, True]
-
-
 async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_behind(
     bench: Bench,
 ) -> None:
@@ -199,68 +170,14 @@ async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_
     assert [change.works for change in bench.of(facts.SourceChanged)] == [True, False]
 
 
-async def test_a_workload_busy_before_an_outage_is_held_active(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.trouble = REFUSED
-    decided = await bench.later(300)
-    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
-    assert "beyond maxAge 3m (source default: HTTP 503" in decided.reason
-
-
-async def test_a_workload_without_pods_before_an_outage_is_held_inactive(bench: Bench) -> None:
-    bench.source.world = World(())
-    assert (await bench.ask()).state is State.ENDED
-    bench.source.trouble = REFUSED
-    assert (await bench.later(300)).active is False
-
-
-async def test_an_idle_phase_before_an_outage_is_no_reason_to_call_it_inactive(
+async def test_a_slow_fetch_is_waited_for_no_longer_than_the_caller_can_and_used_when_it_lands(
     bench: Bench,
 ) -> None:
-    bench.source.world = World(tuple(replace(one, value=0.0) for one in PODS))
-    assert (await bench.ask()).active is False
-    bench.source.trouble = REFUSED
-    assert (await bench.later(300)).active is True
-
-
-async def test_a_stale_memory_of_no_pods_is_not_trusted(bench: Bench) -> None:
-    bench.source.world = World(())
-    await bench.ask()
-    bench.clock.seconds += 300
-    bench.source.trouble = REFUSED
-    assert (await bench.ask()).active is True
-
-
-@pytest.mark.parametrize("phase", [0.0, 3.0, 6.0, 9.0, 12.0, 14.9])
-async def test_a_lone_trigger_at_zero_polled_every_30_seconds_stays_at_zero(
-    bench: Bench, phase: float
-) -> None:
-    """The source hangs; however the polls fall into the steps, that activates no trigger."""
-    bench.source.world = World(())
-    bench.clock.seconds += phase
-    for _ in range(3):
-        bench.clock.seconds += 30.5
-        assert (await bench.ask()).state is State.ENDED
-        await bench.landed()
-    bench.source.trouble = errors.SourceTimeoutError("no answer within 10 s")
-    for _ in range(12):
-        bench.clock.seconds += 30.5
-        decided = await bench.ask()
-        await bench.landed()
-        assert decided.active is False
-
-
-async def test_error_on_unknown_refuses_in_both_answers(bench: Bench) -> None:
-    bench.source.trouble = REFUSED
-    decided = await bench.ask(spec(onUnknown="error"))
-    assert decided.refused
-    assert decided.active is None
-
-
-async def test_a_slow_fetch_is_waited_for_no_longer_than_the_caller_can(bench: Bench) -> None:
     bench.source.gate = asyncio.Event()
     decided = await bench.ask(timeout_seconds=0.15)
     assert decided.reason.startswith("source default: no answer yet")
+    bench.source.gate.set()
+    assert (await bench.again()).value == 450
 
 
 async def test_a_fetch_that_takes_too_long_is_waited_for_by_nobody(bench: Bench) -> None:
@@ -303,26 +220,6 @@ async def test_a_poll_that_would_fail_waits_whether_the_source_is_back(
     assert (await waiting).value == 450
 
 
-async def test_a_poll_waits_no_longer_for_a_source_that_is_down_than_for_one_that_is_not(
-    bench: Bench,
-) -> None:
-    bench.source.trouble = REFUSED
-    await bench.ask()
-    bench.clock.seconds += STEP
-    bench.source.gate = asyncio.Event()
-    await at_once(bench.ask(timeout_seconds=30))
-    bench.clock.seconds += 2.5
-    decided = await at_once(bench.ask(timeout_seconds=None))
-    assert str(REFUSED) in decided.reason
-
-
-async def test_a_slow_fetch_that_lands_is_used(bench: Bench) -> None:
-    bench.source.gate = asyncio.Event()
-    await bench.ask(timeout_seconds=0.15)
-    bench.source.gate.set()
-    assert (await bench.again()).value == 450
-
-
 async def test_a_fault_of_ours_is_not_taken_for_a_fault_of_the_source(bench: Bench) -> None:
     bench.source.trouble = RuntimeError("a bug")
     with pytest.raises(RuntimeError, match="a bug"):
@@ -331,33 +228,10 @@ async def test_a_fault_of_ours_is_not_taken_for_a_fault_of_the_source(bench: Ben
     assert (await bench.later(15)).value == 450
 
 
-@pytest.mark.parametrize(
-    "trouble", [errors.SourceMalformedError("too large"), errors.SourceTimeoutError("too slow")]
-)
-async def test_without_a_history_a_pod_may_be_overlooked(
-    bench: Bench, trouble: errors.SourceError
-) -> None:
-    """The exporter of the fifth pod is down, and no source says that there is a fifth pod."""
-    bench.source.history_trouble = trouble
-    decided = await bench.ask()
-    assert (decided.state, decided.value, decided.active) == (State.PARTIAL, None, True)
-    other = replace(spec(), pods=replace(spec().pods, name="gone"))  # type: ignore[type-var]  # the port says less
-    assert (await bench.ask(other)).state is State.UNKNOWN
-    bench.source.history_trouble = None
-    assert (await bench.later(330)).value == 450
-
-
 async def test_a_window_of_an_hour_is_no_burden_for_the_others(bench: Bench) -> None:
     await bench.ask()
     await bench.ask(spec(window="1h"))
     assert [snapshot_query.span_seconds for snapshot_query in bench.source.fetched] == [255, 3735]
-
-
-async def test_a_feed_nobody_asked_for_an_hour_asks_again_who_was_there(bench: Bench) -> None:
-    await bench.ask()
-    bench.clock.seconds += 3600
-    assert (await bench.ask()).value == 450
-    assert len(bench.source.remembered) == 2
 
 
 async def test_a_long_outage_is_over_when_the_source_is_back(bench: Bench) -> None:
@@ -368,14 +242,6 @@ async def test_a_long_outage_is_over_when_the_source_is_back(bench: Bench) -> No
     bench.source.trouble = bench.source.history_trouble = None
     assert (await bench.later(15)).value == 450
     assert len(bench.source.remembered) == 2
-
-
-async def test_the_next_outage_is_over_as_soon(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.trouble = REFUSED
-    await bench.later(255)
-    bench.source.trouble = None
-    assert (await bench.later(15)).value == 450
 
 
 async def test_a_history_that_cannot_be_had_is_asked_for_again_now_and_then(bench: Bench) -> None:
@@ -394,94 +260,13 @@ async def test_an_hour_of_watching_stands_in_for_a_history(bench: Bench) -> None
     assert (await bench.later(30)).state is State.ENDED
 
 
-async def test_a_source_without_history_is_believed_when_it_says_so(bench: Bench) -> None:
-    bench.source.without_history = True
-    bench.source.world = World(())
-    assert (await bench.ask()).state is State.ENDED
-
-
-async def test_an_exporter_that_dies_never_leads_to_a_smaller_number(bench: Bench) -> None:
-    pods = (*PODS[:-1], replace(PODS[-1], target=OTHER_NODE))
-    bench.source.world = World(pods, {NODE: EVER, OTHER_NODE: until(bench.clock() + 10)})
-    assert (await bench.ask()).value == 450
-    answers = [await bench.later(15) for _ in range(40)]
-    assert {decided.value for decided in answers} == {450, None}
-    assert {decided.active for decided in answers} == {True}
-    assert answers[-1].state is State.PARTIAL
-
-
-async def test_a_pod_that_a_filter_leaves_out_is_not_looked_for_by_its_gpu(bench: Bench) -> None:
-    """The search would find its own series: a busy pod, where the filter asks for idle ones."""
-    bench.source.is_selective = True
-    bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
-    bench.source.world = World(PODS)
-    await bench.ask()
-    bench.source.world = World(PODS[:-1])
-    answers = [await bench.later(15) for _ in range(10)]
-    assert bench.source.located == []
-    assert answers[-1].state is State.PARTIAL
-
-
-async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.world = World(PODS[:-1])
-    bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
-    decided = await bench.later(30)
-    assert bench.source.located == [{"GPU-bert-7b6667bd9-ggggg"}]
-    assert (decided.state, decided.expected) == (State.MEASURED, 4)
-
-
 def test_who_waits_for_alerts_is_not_called_where_nobody_tells_of_any() -> None:
     called: list[bool] = []
     with Evaluator({}).listen(BERT, lambda: called.append(True)):
         assert not called
 
 
-async def test_the_step_is_the_source_s(bench: Bench) -> None:
-    assert bench.evaluator.until_news_seconds(BERT, spec()) == STEP
-
-
 # Evidence of the cluster
-
-
-def _cluster(at: float, *names: str, empty: bool = False) -> Evidence:
-    """Return evidence of the cluster: these pods are Ready, and there are no others."""
-    owned = PodStatement(
-        owners=frozenset({Owner("Deployment", "bert")}), ready=True, created_at=at - 7200
-    )
-    none = frozenset({("ml", Owner("Deployment", "bert"))}) if empty else frozenset()
-    return Evidence(
-        {("ml", name): owned for name in names}, none, frozenset({"ml"}), {KSM: at}, {KSM: 30.0}
-    )
-
-
-async def test_a_decision_says_what_it_rests_on(bench: Bench) -> None:
-    assert (await bench.ask()).evidence is EvidenceSource.EXPORTERS
-    bench.source.said = _cluster(bench.clock(), *(one.name for one in PODS))
-    assert (await bench.later(30)).evidence is EvidenceSource.KUBE_STATE_METRICS
-    bases = [fact.evidence_source for fact in bench.of(facts.EvidenceChanged)]
-    assert bases == [EvidenceSource.EXPORTERS, EvidenceSource.KUBE_STATE_METRICS]
-
-
-async def test_a_workload_without_replicas_is_empty(bench: Bench) -> None:
-    bench.source.world = World(())
-    bench.source.said = _cluster(bench.clock(), empty=True)
-    decided = await bench.ask()
-    assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
-    assert "deployment/bert has no replicas by its own count" in decided.reason
-
-
-async def test_evidence_that_fails_or_hangs_costs_no_answer(bench: Bench) -> None:
-    bench.source.said = _cluster(bench.clock(), *(one.name for one in PODS))
-    await bench.ask()
-    bench.source.evidence_trouble = REFUSED
-    decided = await bench.later(300)
-    assert (decided.state, decided.value, decided.evidence) == (
-        State.MEASURED,
-        450,
-        EvidenceSource.EXPORTERS,
-    )
-    assert bench.of(facts.EvidenceChanged)[-1].reason == f"kube-state-metrics: {REFUSED}"
 
 
 async def test_samples_that_fail_leave_no_question_behind(bench: Bench) -> None:
@@ -490,21 +275,6 @@ async def test_samples_that_fail_leave_no_question_behind(bench: Bench) -> None:
     decided = await bench.ask()
     assert decided.evidence is None
     assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("evidence ")]
-
-
-async def test_the_signals_of_a_source_share_its_evidence(bench: Bench) -> None:
-    await asyncio.gather(bench.ask(), bench.ask(spec(signal="power", activationThreshold="90")))
-    assert len(bench.source.questioned) == 1
-
-
-async def test_an_unknown_load_says_what_is_known_by_whom(bench: Bench) -> None:
-    lost = World(PODS, {NODE: until(bench.clock() - 120)})
-    bench.source.world = lost
-    bench.source.said = _cluster(bench.clock(), *(one.name for one in PODS))
-    decided = await bench.ask()
-    assert "did not end, and no fresh sample of them is left (evidence: kube-state-metrics)" in (
-        decided.reason
-    )
 
 
 def _own_names(snapshot_queries: Sequence[SnapshotQuery]) -> list[str]:
@@ -523,25 +293,6 @@ async def test_one_text_is_one_snapshot_whatever_its_numbers_are_called(bench: B
     assert asked == [_own("load").profile, _own("power").profile]
 
 
-async def test_a_query_that_fails_is_a_fact_about_itself_and_not_about_its_source(
-    bench: Bench,
-) -> None:
-    bench.source.trouble = REFUSED
-    refused = await bench.ask(_own("load"))
-    assert refused.state is State.UNKNOWN
-    assert str(REFUSED) in refused.reason
-    bench.source.trouble = None
-    bench.clock.seconds += STEP
-    await bench.ask(_own("load"))
-    await bench.landed()
-    bench.clock.seconds += 1
-    assert (await bench.ask(_own("load"))).state is State.MEASURED
-    name = _own("load").profile
-    changes = [(fact.query, fact.works) for fact in bench.of(facts.QueryChanged)]
-    assert changes == [(name, False), (name, True)]
-    assert [change.works for change in bench.of(facts.SourceChanged)] == [True]
-
-
 async def test_a_pause_of_the_polls_forgets_no_pod(bench: Bench) -> None:
     """KEDA was away for twelve minutes, and so was an exporter, but not its pods."""
     gone_at = bench.clock() + 460
@@ -556,16 +307,6 @@ async def test_a_pause_of_the_polls_forgets_no_pod(bench: Bench) -> None:
     assert (decided.state, decided.active) == (State.UNKNOWN, None)
 
 
-async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
-    await bench.ask(_own("load"))
-    await bench.ask(_own("power"))
-    bench.clock.seconds += 601
-    await bench.ask(_own("heat"))
-    await bench.ask(_own("load"))
-    remembered = _own_names(bench.source.remembered)
-    assert remembered.count(_own("load").profile) == 2
-
-
 @pytest.mark.slow
 async def test_a_query_that_there_is_no_room_for_is_explained_as_such(bench: Bench) -> None:
     for number in range(OWN_QUERIES_PER_NAMESPACE):
@@ -576,15 +317,6 @@ async def test_a_query_that_there_is_no_room_for_is_explained_as_such(bench: Ben
     assert shown.source.trouble is not None
     assert "more than 20 different custom queries of namespace ml" in shown.source.trouble
     assert shown.pods == ()
-
-
-async def test_what_is_asked_is_kept(bench: Bench) -> None:
-    await bench.ask(_own("load"))
-    bench.clock.seconds += 60
-    await bench.ask(_own("power"))
-    await bench.ask(_own("load"))
-    remembered = _own_names(bench.source.remembered)
-    assert remembered.count(_own("load").profile) == 1
 
 
 def _untargeted(**metadata: str) -> TriggerSpec:
@@ -622,82 +354,6 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     assert len(aimed.of(facts.Evaluated)) == 2
 
 
-async def test_a_trigger_is_shown_once_when_its_scale_target_is_known_again(aimed: Bench) -> None:
-    assert aimed.cluster is not None
-    targets = dict(aimed.cluster.targets)
-    aimed.cluster.targets.clear()
-    await aimed.ask(_untargeted(), timeout_seconds=1.1)
-    assert [one.state for one in aimed.evaluator.summaries()] == [State.UNKNOWN]
-    aimed.cluster.targets.update(targets)
-    aimed.clock.seconds += 60
-    await aimed.ask(_untargeted())
-    assert [one.state for one in aimed.evaluator.summaries()] == [State.MEASURED]
-    assert [one.state for one in await aimed.evaluator.records(BERT)] == [State.MEASURED]
-
-
-async def test_a_trigger_with_a_workload_does_not_ask_for_the_scale_target(aimed: Bench) -> None:
-    assert aimed.cluster is not None
-    assert (await aimed.ask()).state is State.MEASURED
-    assert aimed.cluster.patience == []
-
-
-def _listed(at: float, **statements: PodStatement) -> Evidence:
-    """Return what the Kubernetes API says of the pods of the first of these Deployments."""
-    api = Target("kubernetes", "api")
-    return Evidence(
-        {("ml", f"{name}-7b6667bd9-bbbbb"): said for name, said in statements.items()},
-        covered=frozenset({"ml"}),
-        scrapes={api: at},
-        stable_since={api: 0.0},
-        evidence_source=EvidenceSource.KUBERNETES,
-    )
-
-
-async def test_a_workload_whose_last_pod_is_ending_is_not_empty_yet(aimed: Bench) -> None:
-    """A StatefulSet, or a Deployment that recreates, is often about to replace the pod."""
-    assert aimed.cluster is not None
-    aimed.source.world = World(())
-    ending = PodStatement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, ended=True)
-    aimed.cluster.said = _listed(aimed.source.instant(), bert=ending)
-    decided = await aimed.ask()
-    assert (decided.state, decided.value, decided.active) == (State.ENDED, None, False)
-    assert decided.reason == "1 pod of deployment/bert ended; no pod is left"
-    aimed.clock.seconds += STEP
-    aimed.cluster.said = _listed(aimed.source.instant())
-    await aimed.ask()
-    await aimed.landed()
-    decided = await aimed.again()
-    assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
-
-
-async def test_what_the_kubernetes_api_does_not_list_is_empty_for_every_kind(aimed: Bench) -> None:
-    """None of these owners has a count of its own that says 0."""
-    assert aimed.cluster is not None
-    aimed.cluster.said = _listed(aimed.source.instant(), other=PodStatement(ready=True))
-    aimed.source.world = World(())
-    for workload in ("bert", "isvc/bert", "ksvc/bert", "job/bert"):
-        decided = await aimed.ask(spec(workload=workload))
-        assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
-        assert decided.evidence is EvidenceSource.KUBERNETES
-        assert decided.reason.startswith("the Kubernetes API lists no pod of ")
-    decided = await aimed.ask(spec(workload="", podPattern="other-.*"))
-    assert decided.state is not State.EMPTY
-
-
-async def test_ages_count_from_the_newest_sample_where_all_are_late(bench: Bench) -> None:
-    bench.source.lag_seconds = 150.0
-    decided = await bench.ask()
-    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 450, True)
-
-
-async def test_a_lag_beyond_max_age_is_an_age_like_any_other(bench: Bench) -> None:
-    """What is remembered from then still counts: it had pods, and may have them."""
-    bench.source.lag_seconds = 150.0
-    decided = await bench.ask(spec(maxAge="2m"))
-    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
-    assert "s old, beyond maxAge 2m" in decided.reason
-
-
 async def test_an_outage_at_the_start_is_no_error_where_the_hpa_asks() -> None:
     """It asks about a workload with replicas; a poll is about any."""
     clock = Clock()
@@ -720,15 +376,6 @@ async def test_a_record_is_made_of_what_was_answered_and_is_no_call(bench: Bench
     assert [pod.load for pod in shown.pods] == [90] * 5
     assert shown.source.snapshot_at == bench.source.instant()
     assert len(bench.of(facts.Evaluated)) == 1
-
-
-async def test_a_record_says_what_fails(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.trouble = AWAY
-    await bench.later(600)
-    (shown,) = await bench.evaluator.records(BERT)
-    assert (shown.state, shown.value) == ("unknown", None)
-    assert shown.source.trouble is not None
 
 
 async def test_a_record_can_be_had_of_a_trigger_that_nobody_asked_about(aimed: Bench) -> None:

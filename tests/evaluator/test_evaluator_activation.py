@@ -20,7 +20,7 @@ from tests.support.bench import PODS, Bench
 from tests.support.clocks import at_once
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.support.triggers import BERT, demanding, spec
-from tests.support.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
+from tests.support.worlds import STEP, World, WorldPod
 
 WAITING = "sum(waiting)"
 ROUTER = WorldPod("router-5c8f7d9b6-bbbbb")
@@ -36,13 +36,6 @@ async def bench() -> AsyncIterator[Bench]:
     bench = Bench(ScriptedSource(World(()), clock, numbers={WAITING: 7.0}), clock)
     yield bench
     await bench.evaluator.close()
-
-
-async def test_a_demand_wakes_a_workload_without_pods(bench: Bench) -> None:
-    decided = await bench.ask(DEMAND)
-    assert (decided.state, decided.value) == (State.ENDED, None)
-    assert (decided.active, decided.activated) == (True, True)
-    assert decided.reason.endswith("; demand 7 is above demandActivationThreshold 0")
 
 
 async def test_a_demand_that_scales_is_in_the_recommendation_also_where_it_is_not_asked(
@@ -74,47 +67,11 @@ async def test_what_comes_after_a_signal_is_not_asked(bench: Bench) -> None:
     assert bench.source.numbers_asked == []
 
 
-async def test_the_demand_is_asked_when_nothing_before_it_says_active(bench: Bench) -> None:
-    bench.source.world = World((*IDLE, replace(ROUTER, value=0.0)))
-    bench.source.numbers[WAITING] = 0.0
-    decided = await bench.ask(BOTH)
-    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 0, False)
-    assert decided.reason.endswith(
-        "; deployment/router is idle; demand 0 is not above demandActivationThreshold 0"
-    )
-
-
-async def test_another_workload_that_nobody_sees_blocks_the_last_step_and_wakes_nobody(
-    bench: Bench,
-) -> None:
-    lost = replace(ROUTER, value=0.0, target=OTHER_NODE)
-    targets = {NODE: EVER, OTHER_NODE: until(bench.clock() - 120)}
-    trigger = spec(activationWorkload="router")
-    bench.source.world = World((*IDLE, lost), targets)
-    assert (await bench.ask(trigger)).active is True
-    bench.source.world = World((lost,), targets)
-    bench.clock.seconds += 4000
-    bench.source.world = World((replace(lost, there=EVER),), {**targets, OTHER_NODE: EVER})
-    assert (await bench.ask(trigger)).state is State.ENDED
-    bench.source.world = World((lost,), {NODE: EVER, OTHER_NODE: until(bench.clock())})
-    decided = await bench.later(120, trigger)
-    assert (decided.state, decided.active) == (State.ENDED, False)
-    assert "deployment/router may be in use (its load is unknown): inactive" in decided.reason
-
-
 async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> None:
     bench.source.trouble = REFUSED
     decided = await bench.ask(spec(activationWorkload="router"))
     assert (decided.active, decided.activated) == (None, False)
     assert decided.reason.endswith("; deployment/router may be in use (its load is unknown)")
-
-
-async def test_a_demand_that_fails_costs_no_measurement(bench: Bench) -> None:
-    bench.source.world = World(IDLE)
-    bench.source.numbers[WAITING] = REFUSED
-    decided = await bench.ask(DEMAND)
-    assert (decided.state, decided.value) == (State.MEASURED, 0)
-    assert (decided.active, decided.activated) == (True, False)
 
 
 async def test_a_poll_that_would_fail_waits_whether_the_demand_is_known_again(
@@ -143,30 +100,12 @@ async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_cal
     assert decided.reason.endswith("(source default: no answer yet): not idle")
 
 
-async def test_an_unknown_load_is_held_while_something_says_active(bench: Bench) -> None:
-    """Whatever `onUnknown` says; the hold ends as soon as the signal does."""
-    bench.source.trouble = REFUSED
-    for policy in ("hold", "error", "zero"):
-        trigger = demanding(WAITING, onUnknown=policy)
-        decided = await bench.ask(trigger)
-        assert (decided.state, decided.value, decided.refused) == (State.UNKNOWN, None, False)
-        assert (decided.active, decided.activated) == (True, True)
-        assert decided.reason.endswith(": hold, and active")
-
-
 async def test_an_alert_counts_within_the_same_poll(bench: Bench) -> None:
     assert (await bench.ask()).active is False
     bench.alerts.alert = "GpuBusy"
     assert (await bench.ask()).activated
     bench.alerts.alert = None
     assert (await bench.ask()).active is False
-
-
-async def test_whoever_listens_is_told_of_alerts(bench: Bench) -> None:
-    news = asyncio.Event()
-    with bench.evaluator.listen(BERT, news.set):
-        bench.alerts.change("GpuBusy")
-    assert news.is_set()
 
 
 async def test_the_demand_alone_needs_no_gpu_to_be_known(bench: Bench) -> None:
@@ -196,16 +135,6 @@ async def test_a_demand_that_nobody_asks_for_is_not_looked_for_each_second(bench
     assert (looks, bench.source.numbers_asked) == (12, [])
 
 
-async def test_a_demand_that_was_asked_for_before_is_not_looked_for_each_second_either(
-    bench: Bench,
-) -> None:
-    await bench.ask(DEMAND)
-    bench.alerts.alert = "GpuBusy"
-    bench.clock.seconds += 7
-    assert (await bench.ask(DEMAND)).activated
-    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 5.0
-
-
 async def test_nothing_is_decided_anew_within_a_step_except_that_the_demand_says_so(
     bench: Bench,
 ) -> None:
@@ -219,14 +148,6 @@ async def test_nothing_is_decided_anew_within_a_step_except_that_the_demand_says
         await bench.landed()
     made = [fact.decision.active for fact in bench.of(facts.Evaluated)]
     assert made == [False, True]
-
-
-async def test_an_idle_workload_falls_back_to_what_its_gpus_say(bench: Bench) -> None:
-    await bench.ask(DEMAND)
-    bench.source.numbers[WAITING] = 0.0
-    bench.clock.seconds += 5
-    decided = await bench.ask(DEMAND)
-    assert (decided.active, decided.activated) == (False, False)
 
 
 # What is remembered
@@ -248,46 +169,6 @@ async def test_a_signal_shortly_before_an_outage_is_remembered_through_it(bench:
     bench.alerts.alert = None
     assert (await bench.again()).active is False
     assert await _after_an_outage(bench) is True
-
-
-async def test_the_next_snapshot_without_pods_ends_that(bench: Bench) -> None:
-    bench.alerts.alert = "GpuBusy"
-    await bench.ask()
-    bench.alerts.alert = None
-    await bench.later(30)
-    bench.source.trouble = REFUSED
-    assert await _after_an_outage(bench) is False
-
-
-async def test_a_signal_is_newer_than_late_samples_of_the_time_before_it(bench: Bench) -> None:
-    """They say that it had no pods, when it was not woken yet."""
-    bench.source.lag_seconds = 150.0
-    await bench.ask()
-    bench.alerts.alert = "GpuBusy"
-    await bench.again()
-    bench.alerts.alert = None
-    assert (await bench.later(30)).state is State.ENDED
-    bench.source.trouble = REFUSED
-    assert await _after_an_outage(bench) is True
-
-
-async def test_a_signal_during_an_outage_is_remembered(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.trouble = REFUSED
-    assert await _after_an_outage(bench) is False
-    bench.alerts.alert = "GpuBusy"
-    assert (await bench.again()).activated
-    bench.alerts.alert = None
-    assert await _after_an_outage(bench) is True
-
-
-async def test_a_signal_is_something_to_remember_where_nothing_was_known(bench: Bench) -> None:
-    bench.source.trouble = REFUSED
-    assert (await bench.ask()).active is None
-    bench.alerts.alert = "GpuBusy"
-    await bench.again()
-    bench.alerts.alert = None
-    assert (await bench.again()).active is True
 
 
 async def test_what_is_said_of_an_unknown_load_knows_of_the_signal_at_once() -> None:
@@ -321,18 +202,6 @@ def _listed(at: float, *statements: PodStatement) -> Evidence:
         stable_since={api: 0.0},
         evidence_source=EvidenceSource.KUBERNETES,
     )
-
-
-async def test_a_workload_that_demand_on_empty_woke_is_not_taken_for_one_at_zero(
-    bench: Bench,
-) -> None:
-    trigger = demanding(WAITING, demandOnEmpty="active")
-    bench.source.numbers[WAITING] = None
-    decided = await bench.ask(trigger)
-    assert (decided.state, decided.active, decided.activated) == (State.ENDED, True, False)
-    bench.source.trouble = REFUSED
-    bench.source.numbers[WAITING] = 0.0
-    assert await _after_an_outage(bench, trigger) is True
 
 
 async def test_an_answer_that_comes_late_undoes_no_memory(bench: Bench) -> None:

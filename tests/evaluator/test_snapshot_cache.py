@@ -70,13 +70,6 @@ async def test_namespaces_share_a_snapshot(bench: Bench) -> None:
     assert key.source == "default"
 
 
-async def test_signals_and_far_looks_back_have_snapshots_of_their_own(bench: Bench) -> None:
-    power = spec(signal=Signal.POWER)
-    far = replace(spec(), activation_window_seconds=3600.0)
-    found = [bench.of(spec()), bench.of(power), bench.of(far)]
-    assert len({id(shared) for shared in found}) == 3
-
-
 async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Bench) -> None:
     bench.ask_by_namespace()
     power = spec("a", Signal.POWER)
@@ -149,16 +142,6 @@ async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:
     assert bench.source.lag_seconds == 165
     assert [at for _, at in bench.source.questioned] == [before.at, before.at - 150]
     assert len(bench.source.remembered) == 2
-
-
-async def test_a_clock_that_was_set_back_a_little_is_waited_for(bench: Bench) -> None:
-    await bench.ask(spec())
-    bench.source.lag_seconds = 30.0
-    for steps, fetched in [(1, 1), (2, 1), (3, 2)]:
-        bench.clock.seconds += 15
-        await bench.ask(spec())
-        assert len(bench.source.fetched) == fetched, steps
-    assert len(bench.source.remembered) == 1
 
 
 async def test_a_lag_that_is_learnt_in_a_fetch_is_waited_for_if_it_is_short(bench: Bench) -> None:

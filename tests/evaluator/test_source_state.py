@@ -1,6 +1,8 @@
 """Claims about whether a source is up: stated once at each change, by one object."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import pytest
 
@@ -15,11 +17,16 @@ from tests.support.triggers import spec
 REFUSED = errors.SourceRefusedError("HTTP 422, execution: unknown metric")
 AWAY = errors.SourceUnreachableError("connection refused")
 LATE = errors.SourceTimeoutError("no answer within 10 s")
+OK, GONE, LONG_AFTER = "it answers", "nobody asks any more", "it was long ago"
 UTILIZATION = Key("default", Signal.UTILIZATION, "auto")
 POWER = Key("default", Signal.POWER, "auto")
+OF_AMD = POWER._replace(profile="amd")
+FAR_BACK = UTILIZATION._replace(is_long_range=True)
 OWN = replace(spec(query="load", signal="memory", activationThreshold="5")).query
 BY_HAND = Key("default", Signal.NUMBER, "query-1", query=OWN)
-TAKEN = Snapshot(at=1.0, namespaces={})
+NAME = "" if OWN is None else OWN.name
+Step: TypeAlias = tuple[Key, str | errors.SourceError, str]
+"""What a fetch was about, how it ended, and what is stated of it: `up`, `down`, or a query."""
 
 
 class Watched:
@@ -30,20 +37,20 @@ class Watched:
         self.clock, self.seen = Clock(), list[facts.Fact]()
         self.state = SourceState("default", self.seen.append, self.clock)
 
-    def works(self, *keys: Key) -> None:
-        """Let fetches end well, one after the other."""
-        for key in keys:
-            self.clock.seconds += 1
-            self.state.succeeded(key, TAKEN)
+    def take(self, key: Key, ended: str | errors.SourceError) -> None:
+        """Let a fetch end a second later."""
+        self.clock.seconds += 1
+        if isinstance(ended, errors.SourceError):
+            self.state.failed(key, ended)
+        elif ended == GONE:
+            self.state.let_go(key)
+        elif ended == LONG_AFTER:
+            self.clock.seconds += RECENT_SECONDS
+        else:
+            self.state.succeeded(key, Snapshot(at=1.0, namespaces={}))
 
-    def fails(self, error: errors.SourceError, *keys: Key) -> None:
-        """Let fetches fail, one after the other."""
-        for key in keys:
-            self.clock.seconds += 1
-            self.state.failed(key, error)
-
-    def said(self) -> list[str]:
-        """Return what was stated since the last look: `up`, `down`, or a query's name."""
+    def said(self) -> str:
+        """Return what was stated since the last look."""
         found = []
         for fact in self.seen:
             if isinstance(fact, facts.SourceChanged):
@@ -51,141 +58,105 @@ class Watched:
             elif isinstance(fact, facts.QueryChanged):
                 found.append(f"{fact.query} {'works' if fact.works else 'fails'}")
         self.seen.clear()
-        return found
+        return ", ".join(found)
 
 
-@pytest.fixture
-def watched() -> Watched:
-    return Watched()
-
-
-def test_the_first_answer_is_stated(watched: Watched) -> None:
-    watched.works(UTILIZATION, POWER, UTILIZATION)
-    assert [type(fact) for fact in watched.seen] == [
-        facts.SourceChanged,
-        *[facts.SnapshotTaken] * 3,
+def outage(error: errors.SourceError) -> list[Step]:
+    """Return an outage: it is stated at its first sign, and with the first answer it is over."""
+    return [
+        (UTILIZATION, OK, "up"),
+        (POWER, OK, ""),
+        (UTILIZATION, error, "down"),
+        (POWER, error, ""),
+        (UTILIZATION, error, ""),
+        (POWER, OK, "up"),  # utilization was not asked since
+        (UTILIZATION, OK, ""),
     ]
-    assert watched.said() == ["up"]
 
 
-@pytest.mark.parametrize("error", [AWAY, LATE])
-def test_an_outage_is_stated_at_its_first_sign_and_once(
-    watched: Watched, error: errors.SourceError
-) -> None:
-    watched.works(UTILIZATION, POWER)
-    watched.said()
-    watched.fails(error, UTILIZATION)
-    assert watched.said() == ["down"]
-    watched.fails(error, POWER, UTILIZATION, POWER)
-    assert watched.said() == []
-    watched.works(POWER)
-    assert watched.said() == ["up"]  # utilization was not asked since
-    watched.works(UTILIZATION, POWER)
-    assert watched.said() == []
+STORIES: dict[str, Sequence[Step]] = {
+    "nobody answers": outage(AWAY),
+    "all answers are late": outage(LATE),
+    "a refused query takes no source down that answers others": [
+        (UTILIZATION, OK, "up"),
+        (POWER, REFUSED, "power fails"),
+        (UTILIZATION, OK, ""),
+        (POWER, REFUSED, ""),
+        (POWER, GONE, ""),
+        (UTILIZATION, AWAY, "down"),
+        (UTILIZATION, OK, "up"),
+    ],
+    "a source that refuses all it is asked is down": [
+        (UTILIZATION, OK, "up"),
+        (POWER, OK, ""),
+        (UTILIZATION, REFUSED, "utilization fails"),
+        (POWER, REFUSED, "down"),
+        (UTILIZATION, OK, "utilization works, up"),
+        (POWER, REFUSED, "power fails"),
+    ],
+    "an answer of long ago says nothing of now": [
+        (UTILIZATION, OK, "up"),
+        (POWER, OK, ""),
+        (UTILIZATION, REFUSED, "utilization fails"),
+        (POWER, LONG_AFTER, ""),
+        (UTILIZATION, REFUSED, "down"),
+        (UTILIZATION, OK, "utilization works, up"),
+    ],
+    "one query that is always late does not make its source go up and down": [
+        (UTILIZATION, OK, "up"),
+        (POWER, LATE, "down"),
+        (UTILIZATION, OK, "up"),
+        (POWER, LATE, "power fails"),
+        (UTILIZATION, OK, ""),
+        (POWER, LATE, ""),
+        (UTILIZATION, AWAY, "down"),
+    ],
+    "a query that is late takes its source down once nothing else is answered": [
+        (UTILIZATION, OK, "up"),
+        (POWER, LATE, "down"),
+        (UTILIZATION, OK, "up"),
+        (POWER, LATE, "power fails"),
+        (UTILIZATION, LONG_AFTER, ""),
+        (POWER, LATE, "down"),
+    ],
+    "what is let go of changes nothing by itself": [
+        (UTILIZATION, OK, "up"),
+        (POWER, REFUSED, "power fails"),
+        (UTILIZATION, GONE, ""),
+        (POWER, REFUSED, "down"),
+        (POWER, GONE, ""),
+        (POWER, GONE, ""),
+        (UTILIZATION, OK, "up"),
+    ],
+    "a user's query that fails says nothing of its source": [
+        (BY_HAND, AWAY, f"{NAME} fails"),
+        (BY_HAND, AWAY, ""),
+        (BY_HAND, OK, f"{NAME} works, up"),
+        (UTILIZATION, REFUSED, "utilization fails"),
+        (BY_HAND, AWAY, f"{NAME} fails"),
+        (UTILIZATION, AWAY, "down"),
+    ],
+    "a signal is called by its profile and its range too": [
+        (UTILIZATION, OK, "up"),
+        (OF_AMD, REFUSED, "power of amd fails"),
+        (FAR_BACK, REFUSED, "utilization over a long range fails"),
+    ],
+}
 
 
-def test_the_reason_names_the_source_and_what_happened(watched: Watched) -> None:
-    watched.fails(AWAY, UTILIZATION)
+@pytest.mark.parametrize("steps", STORIES.values(), ids=STORIES.keys())
+def test_each_change_is_stated_once(steps: Sequence[Step]) -> None:
+    watched = Watched()
+    told = []
+    for key, ended, _ in steps:
+        watched.take(key, ended)
+        told.append(watched.said())
+    assert told == [said for *_, said in steps]
+
+
+def test_the_reason_names_the_source_and_what_happened() -> None:
+    watched = Watched()
+    watched.take(UTILIZATION, AWAY)
     assert watched.seen == [
         facts.SourceChanged("default", works=False, reason=f"source default: {AWAY}")
     ]
-
-
-def test_a_refused_query_takes_no_source_down_that_answers_others(watched: Watched) -> None:
-    watched.works(UTILIZATION)
-    watched.fails(REFUSED, POWER)
-    watched.works(UTILIZATION)
-    watched.fails(REFUSED, POWER)
-    assert watched.said() == ["up", "power fails"]
-    watched.state.let_go(POWER)
-    watched.fails(AWAY, UTILIZATION)
-    watched.works(UTILIZATION)
-    assert watched.said() == ["down", "up"]
-
-
-def test_a_source_that_refuses_all_it_is_asked_is_down(watched: Watched) -> None:
-    watched.works(UTILIZATION, POWER)
-    watched.fails(REFUSED, UTILIZATION)
-    assert watched.said() == ["up", "utilization fails"]
-    watched.fails(REFUSED, POWER)
-    assert watched.said() == ["down"]
-    watched.works(UTILIZATION)
-    assert watched.said() == ["utilization works", "up"]
-    watched.fails(REFUSED, POWER)
-    assert watched.said() == ["power fails"]
-
-
-def test_an_answer_of_long_ago_says_nothing_of_now(watched: Watched) -> None:
-    watched.works(UTILIZATION, POWER)
-    watched.fails(REFUSED, UTILIZATION)
-    assert watched.said() == ["up", "utilization fails"]
-    watched.clock.seconds += RECENT_SECONDS  # the trigger on power is gone
-    watched.fails(REFUSED, UTILIZATION, UTILIZATION)
-    assert watched.said() == ["down"]
-    watched.works(UTILIZATION)
-    assert watched.said() == ["utilization works", "up"]
-
-
-def test_a_query_that_takes_too_long_takes_its_source_down_once_nothing_else_is_answered(
-    watched: Watched,
-) -> None:
-    watched.works(UTILIZATION)
-    watched.fails(LATE, POWER)
-    watched.works(UTILIZATION)
-    watched.fails(LATE, POWER)
-    assert watched.said() == ["up", "down", "up", "power fails"]
-    watched.clock.seconds += RECENT_SECONDS
-    watched.fails(LATE, POWER)
-    assert watched.said() == ["down"]
-
-
-def test_what_is_let_go_of_changes_nothing_by_itself(watched: Watched) -> None:
-    watched.works(UTILIZATION)
-    watched.fails(REFUSED, POWER)
-    watched.said()
-    watched.state.let_go(UTILIZATION)
-    assert watched.said() == []
-    watched.fails(AWAY, POWER)
-    assert watched.said() == ["down"]
-    watched.state.let_go(POWER)
-    watched.state.let_go(POWER)
-    assert watched.said() == []
-    watched.works(UTILIZATION)
-    assert watched.said() == ["up"]
-
-
-def test_one_query_that_always_takes_too_long_does_not_make_its_source_go_up_and_down(
-    watched: Watched,
-) -> None:
-    watched.works(UTILIZATION)
-    for _ in range(10):
-        watched.fails(LATE, POWER)
-        watched.works(UTILIZATION)
-    assert watched.said() == ["up", "down", "up", "power fails"]
-    watched.fails(AWAY, UTILIZATION)
-    assert watched.said() == ["down"]
-
-
-def test_a_users_query_that_fails_says_nothing_of_its_source(watched: Watched) -> None:
-    assert OWN is not None
-    watched.fails(AWAY, BY_HAND, BY_HAND)
-    assert watched.said() == [f"{OWN.name} fails"]
-    watched.works(BY_HAND)
-    assert watched.said() == [f"{OWN.name} works", "up"]
-    watched.fails(REFUSED, UTILIZATION)
-    assert watched.said() == ["utilization fails"]
-    watched.fails(AWAY, BY_HAND)
-    watched.fails(AWAY, UTILIZATION)
-    assert watched.said() == [f"{OWN.name} fails", "down"]
-
-
-def test_a_signal_of_a_named_profile_is_called_by_both(watched: Watched) -> None:
-    watched.works(UTILIZATION)
-    watched.fails(REFUSED, POWER._replace(profile="amd"))
-    assert watched.said() == ["up", "power of amd fails"]
-
-
-def test_a_snapshot_that_reaches_far_back_is_called_so(watched: Watched) -> None:
-    watched.works(UTILIZATION)
-    watched.fails(REFUSED, UTILIZATION._replace(is_long_range=True))
-    assert watched.said() == ["up", "utilization over a long range fails"]

@@ -34,12 +34,6 @@ def test_the_same_trigger_of_the_same_object_is_tracked_once(tracked: TrackedTri
     assert [each.scaled_object.name for each in tracked.all(1.0)] == ["bert", "bert", "gpt"]
 
 
-def test_it_shows_the_words_in_which_it_was_asked_for_last(tracked: TrackedTriggers) -> None:
-    one = tracked.track(BERT, SPEC, 0.0)
-    tracked.track(BERT, replace(SPEC, given=(("threshold", "70.0"),)), 1.0)
-    assert one.spec.given == (("threshold", "70.0"),)
-
-
 def test_a_trigger_that_names_no_pods_is_tracked_with_those_of_its_target(
     tracked: TrackedTriggers,
 ) -> None:

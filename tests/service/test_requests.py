@@ -20,26 +20,6 @@ def triggers() -> requests.Triggers:
     return requests.Triggers(Access({"default": EVERY_NAMESPACE}))
 
 
-def test_a_reference_names_the_scaled_object_and_carries_its_trigger() -> None:
-    trigger = triggers().read(reference())
-
-    assert trigger.scaled_object == OBJECT
-    assert trigger.spec.threshold == 70
-
-
-def test_the_same_trigger_is_parsed_once() -> None:
-    known = triggers()
-
-    assert known.read(reference()).spec is known.read(reference()).spec
-
-
-def test_a_changed_trigger_is_parsed_anew() -> None:
-    known = triggers()
-
-    assert known.read(reference()).spec.threshold == 70
-    assert known.read(reference(threshold="80")).spec.threshold == 80
-
-
 def test_each_call_about_a_wrong_trigger_is_stated_and_each_new_trigger_once() -> None:
     stated: list[facts.Fact] = []
     known = requests.Triggers(Access({"default": EVERY_NAMESPACE}), stated.append)
@@ -52,24 +32,6 @@ def test_each_call_about_a_wrong_trigger_is_stated_and_each_new_trigger_once() -
     assert [type(fact) for fact in refused] == [facts.TriggerRefused] * 2
     assert "did you mean threshold?" in str(refused[0])
     assert changed == facts.TriggerChanged(OBJECT)
-
-
-def test_the_same_strings_of_another_object_are_another_trigger() -> None:
-    known = triggers()
-    here = known.read(reference())
-    there = known.read(
-        pb.ScaledObjectRef(name="bert-scaler", namespace="x", scalerMetadata=TRIGGER)
-    )
-
-    assert here.spec.pods.namespace == "ml"
-    assert there.spec.pods.namespace == "x"
-
-
-def test_what_is_kedas_own_makes_no_other_trigger() -> None:
-    known = triggers()
-    huge = reference(scalerAddress="x" * 100_000)
-
-    assert known.read(huge).spec == known.read(reference(scalerAddress="y")).spec
 
 
 @given(st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=9), st.data())
@@ -106,37 +68,6 @@ def test_triggers_are_kept_in_bounded_memory() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 40 * 2**20
-
-
-@pytest.mark.slow
-def test_a_million_short_strings_are_kept_as_a_hash() -> None:
-    known = triggers()
-    tracemalloc.start()
-    try:
-        for shift in range(3):
-            strings = {f"{number + shift:x}": "" for number in range(100_000)}
-            with pytest.raises(errors.SpecError):
-                known.read(reference(**strings))
-        kept, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert kept < 40 * 2**20
-
-
-def test_resolved_environment_keys_pass() -> None:
-    from_env = pb.ScaledObjectRef(
-        name="bert-scaler",
-        namespace="ml",
-        scalerMetadata={"workload": "bert", "thresholdFromEnv": "66"},
-    )
-
-    assert triggers().read(from_env).spec.threshold == 66
-
-
-def test_kedas_own_keys_pass() -> None:
-    trigger = triggers().read(reference(scalerAddress="scaler:6000", enableTLS="true"))
-
-    assert trigger.spec.threshold == 70
 
 
 class Counted(dict[str, Namespaces]):
@@ -197,11 +128,6 @@ def test_a_reference_without_names_is_refused_and_each_is_named(
     assert [text for text in named if text not in str(caught.value)] == []
 
 
-def test_a_metrics_request_without_a_reference_is_refused() -> None:
-    with pytest.raises(errors.RequestError, match="scaledObjectRef is missing"):
-        requests.reference_of(pb.GetMetricsRequest(metricName="gpu-utilization"))
-
-
 @given(st.from_regex(r"s[0-9]{1,4}-", fullmatch=True))
 def test_the_triggers_metric_is_known_with_one_leaked_prefix(prefix: str) -> None:
     names = ["gpu-utilization", "gpu-demand", f"{prefix}gpu"]
@@ -209,16 +135,6 @@ def test_the_triggers_metric_is_known_with_one_leaked_prefix(prefix: str) -> Non
         assert requests.metric_name(name, names) == name
     assert requests.metric_name(f"{prefix}gpu-utilization", names) == "gpu-utilization"
     assert requests.metric_name(f"{prefix}gpu-demand", names) == "gpu-demand"
-
-
-@pytest.mark.parametrize(
-    "requested", ["", "s0-", "gpu", "s0-s0-gpu-utilization", "S0-gpu-utilization", "x" * 5000]
-)
-def test_another_metric_is_refused_with_the_expected_name(requested: str) -> None:
-    with pytest.raises(errors.RequestError, match="expected 'gpu-utilization'") as caught:
-        requests.metric_name(requested, ["gpu-utilization"])
-
-    assert len(str(caught.value)) < 200
 
 
 def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
@@ -237,11 +153,3 @@ def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
     assert "expected one of default;" in str(refused.value)
     request.namespace = "web"
     assert theirs.read(request).spec.source == "gold"
-
-
-def test_the_pods_of_another_namespace_are_measured_where_that_is_allowed() -> None:
-    request = reference(namespace="web")
-    with pytest.raises(errors.SpecError, match="KEDA_GPU_SCALER_OTHER_NAMESPACES"):
-        triggers().read(request)
-    access = Access({"default": EVERY_NAMESPACE}, Namespaces(frozenset({"web"})))
-    assert requests.Triggers(access).read(request).spec.pods.namespace == "web"

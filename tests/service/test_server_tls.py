@@ -15,12 +15,11 @@ import pytest
 import trustme
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.service import server
 from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.telemetry import facts
 from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
 from tests.support import http_replies as web
-from tests.support.certificates import Pair, chain, expired, for_agreement_only, key_of, write
+from tests.support.certificates import Pair, chain, expired, key_of, write
 
 ADDRESS = "127.0.0.1"
 SERVERS, CLIENTS, STRANGERS = trustme.CA(), trustme.CA(), trustme.CA()
@@ -99,14 +98,6 @@ def der(issued: trustme.LeafCert) -> bytes:
     return ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
 
 
-async def test_a_client_with_a_certificate_of_the_ca_is_answered(mounted: Mounted) -> None:
-    async with (
-        serving(Script(QUIET), certificate=mounted.follow()) as served,
-        connected(served) as stub,
-    ):
-        assert await code(stub) is grpc.StatusCode.OK
-
-
 @pytest.mark.parametrize(
     "leaf",
     [
@@ -130,23 +121,6 @@ async def test_a_client_without_a_valid_certificate_is_not_answered(
             assert await code(other) is grpc.StatusCode.OK
 
 
-async def test_without_cas_of_clients_a_client_needs_no_certificate(mounted: Mounted) -> None:
-    certificate = mounted.follow(asks_clients=False)
-    async with (
-        serving(Script(QUIET), certificate=certificate) as served,
-        connected(served, None) as stub,
-    ):
-        assert await code(stub) is grpc.StatusCode.OK
-
-
-async def test_a_client_that_trusts_another_ca_does_not_ask(mounted: Mounted) -> None:
-    async with (
-        serving(Script(QUIET), certificate=mounted.follow()) as served,
-        connected(served, trusted=STRANGERS) as stub,
-    ):
-        assert await code(stub) is grpc.StatusCode.UNAVAILABLE
-
-
 async def test_plaintext_is_not_answered(mounted: Mounted) -> None:
     async with serving(Script(QUIET), certificate=mounted.follow()) as served:
         assert await code(served.stub) is grpc.StatusCode.UNAVAILABLE
@@ -165,15 +139,6 @@ async def test_an_expired_certificate_is_shown_and_clients_refuse_it(mounted: Mo
             assert await code(other) is grpc.StatusCode.OK
 
 
-def test_only_a_handshake_after_a_change_gets_a_new_configuration(mounted: Mounted) -> None:
-    files = mounted.follow()
-    answer = server.Rotation(files, files.current())
-    assert answer() is None
-    mounted.write(RENEWED)
-    assert isinstance(answer(), grpc.ServerCertificateConfiguration)
-    assert answer() is None
-
-
 async def test_rotation_leaves_streams_alone_and_new_connections_see_it(mounted: Mounted) -> None:
     script = Script(SIGNAL)
     async with (
@@ -189,36 +154,6 @@ async def test_rotation_leaves_streams_alone_and_new_connections_see_it(mounted:
         assert await code(stub) is grpc.StatusCode.OK
         served.draining.set()
         assert not await rest(stream)
-
-
-async def test_a_half_written_pair_is_not_shown(mounted: Mounted) -> None:
-    async with serving(Script(QUIET), certificate=mounted.follow()) as served:
-        (mounted.directory / "tls.crt").write_bytes(chain(RENEWED))
-        assert await shows(served) == der(OURS)
-        (mounted.directory / "tls.key").write_bytes(key_of(RENEWED))
-        assert await shows(served) == der(RENEWED)
-    assert [type(fact) for fact in mounted.told] == [
-        facts.CertificateLoaded,
-        facts.CertificateRefused,
-        facts.CertificateLoaded,
-    ]
-
-
-async def test_what_grpc_would_refuse_is_not_said_to_be_shown(mounted: Mounted) -> None:
-    certificate = mounted.follow()
-    before = certificate.expiries()
-    async with serving(Script(QUIET), certificate=certificate) as served:
-        for name, content in zip(("tls.crt", "tls.key"), for_agreement_only(), strict=True):
-            (mounted.directory / name).write_bytes(content)
-        assert await shows(served) == der(OURS)
-        assert certificate.expiries() == before
-        mounted.write(RENEWED)
-        assert await shows(served) == der(RENEWED)
-    assert [type(fact) for fact in mounted.told] == [
-        facts.CertificateLoaded,
-        facts.CertificateRefused,
-        facts.CertificateLoaded,
-    ]
 
 
 async def test_the_cas_of_clients_rotate_as_well(mounted: Mounted) -> None:

@@ -1,14 +1,12 @@
 """The five RPCs answer KEDA with what was decided, and with nothing else."""
 
 import asyncio
-from dataclasses import replace
 
 import grpc
 import pytest
 from structlog.testing import capture_logs
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import servicer
 from tests.service.harness import (
     HANG_SECONDS,
     OBJECT,
@@ -25,12 +23,6 @@ from tests.service.harness import (
 )
 
 DOWN = decided(value=None, active=None, refused=True, reason="default unreachable for 4m")
-
-
-def test_every_rpc_of_the_contract_has_its_method() -> None:
-    contract = pb.DESCRIPTOR.services_by_name["ExternalScaler"]
-
-    assert [rpc.name for rpc in contract.methods if not hasattr(servicer.Servicer, rpc.name)] == []
 
 
 async def test_the_spec_is_answered_without_an_evaluation() -> None:
@@ -71,24 +63,6 @@ async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline
         assert (await served.stub.IsActive(reference())).result
 
 
-async def test_a_stream_looks_at_once_when_it_is_told_that_there_is_news() -> None:
-    script = Script(QUIET, SIGNAL, seconds_per_step=3600)
-    async with serving(script) as served:
-        stream = served.stub.StreamIsActive(reference())
-        await script.asked_at_least(1)
-        (call,) = script.listeners
-        call()
-        assert (await first(stream)).result
-        served.draining.set()
-        assert await rest(stream) == []
-    assert script.listeners == []
-
-
-async def test_activity_is_answered_although_the_value_is_refused() -> None:
-    async with serving(Script(replace(DOWN, active=True))) as served:
-        assert (await served.stub.IsActive(reference())).result
-
-
 async def test_the_evaluation_gets_the_callers_remaining_time() -> None:
     script = Script(QUIET)
     async with serving(script) as served:
@@ -112,17 +86,6 @@ async def test_a_stream_pushes_only_true_and_only_on_the_edges() -> None:
 
         assert [message.result for message in await rest(stream)] == [True, True]
         assert await served.next_call() == ("StreamIsActive", "OK")
-
-
-async def test_a_stream_evaluates_once_per_step() -> None:
-    script = Script(SIGNAL, seconds_per_step=3600)
-    async with serving(script) as served:
-        stream = served.stub.StreamIsActive(reference())
-        assert (await first(stream)).result
-        served.draining.set()
-
-        assert await rest(stream) == []
-        assert len(script.asked) == 1
 
 
 async def test_a_stream_waits_for_news_and_a_poll_does_not() -> None:
@@ -199,12 +162,3 @@ async def test_a_caller_who_leaves_a_stream_leaves_no_task(method: str) -> None:
 
         assert ended == [(method, "CANCELLED")] * 5
         assert asyncio.all_tasks() <= idle
-
-
-async def test_two_hundred_streams_are_open_at_once() -> None:
-    async with serving(Script(SIGNAL, seconds_per_step=3600)) as served:
-        streams = [served.stub.StreamIsActive(reference()) for _ in range(200)]
-        assert [(await first(stream)).result for stream in streams] == [True] * 200
-        served.draining.set()
-
-        assert [await rest(stream) for stream in streams] == [[]] * 200

@@ -17,19 +17,6 @@ def test_every_setting_has_a_row_with_both_names_and_a_meaning() -> None:
     assert {row.key.partition("_")[0] for row in rows} >= {"grpc", *KINDS}
 
 
-def test_defaults_are_shown_as_people_write_them() -> None:
-    defaults = {row.key: row.default for row in settings.describe()}
-    assert defaults["grpc_address"] == ":6000"
-    assert defaults["log_level"] == "info"
-    assert defaults["give_up"] == "1h"
-    assert defaults["kubernetes"] == "false"
-    assert defaults["max_concurrent_rpcs"] == "5000"
-    assert defaults["prometheus_url"] == ""
-    assert defaults["prometheus_step"] == "15s"
-    assert defaults["prometheus_max_response_bytes"] == "32MiB"
-    assert defaults["prometheus_bearer_token"] == ""
-
-
 @pytest.mark.parametrize(
     ("kind", "needed"),
     [

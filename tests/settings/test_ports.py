@@ -8,7 +8,7 @@ import trustme
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from tests.settings.test_loading import load, refusal
-from tests.support.certificates import HOST, pem, under_a_weak_ca, write
+from tests.support.certificates import HOST, pem, write
 
 SOURCE = {"PROMETHEUS_URL": "http://prometheus:9090"}
 AUTHORITY = trustme.CA()
@@ -25,12 +25,6 @@ def files(tmp_path: Path) -> dict[str, Path]:
     names["both.pem"].write_bytes(issued.private_key_and_cert_chain_pem.bytes())
     names["text"].write_text("hunter2")
     return names | {"tls.crt": pair.cert, "tls.key": pair.key, "other.key": other.key}
-
-
-def test_by_default_neither_port_speaks_tls() -> None:
-    loaded = load(**SOURCE)
-    assert loaded.grpc_cert_file is None
-    assert loaded.http_cert_file is None
 
 
 def test_every_file_can_come_from_the_environment(files: dict[str, Path]) -> None:
@@ -81,27 +75,3 @@ def test_a_wrong_file_is_one_mistake_that_names_its_setting(
     paths = {name: str(files.get(file, tmp_path / file)) for name, file in given.items()}
     (found,) = refusal(**SOURCE, **paths)
     assert re.sub(r'"/[^"]*"|/\S+', "…", found) == f"- KEDA_GPU_SCALER_{wrong}{said}"
-
-
-def test_all_mistakes_are_said_at_once_and_no_content_of_a_file(files: dict[str, Path]) -> None:
-    found = refusal(
-        GRPC_CERT_FILE=str(files["text"]),
-        GRPC_KEY_FILE=str(files["tls.key"]),
-        GRPC_CLIENT_CA_FILE=str(files["text"]),
-        HTTP_KEY_FILE=str(files["tls.key"]),
-        LOG_LEVEL="loud",
-    )
-    assert len(found) == 5
-    assert "hunter2" not in "".join(found)
-
-
-@pytest.mark.parametrize("port", ["GRPC", "HTTP"])
-def test_a_certificate_that_is_too_weak_is_a_wrong_setting(tmp_path: Path, port: str) -> None:
-    cert, key = tmp_path / "odd.crt", tmp_path / "odd.key"
-    chain, private = under_a_weak_ca()
-    cert.write_bytes(chain)
-    key.write_bytes(private)
-    files = {f"{port}_CERT_FILE": str(cert), f"{port}_KEY_FILE": str(key)}
-    (mistake,) = refusal(**SOURCE, **files)
-    assert mistake.startswith(f"- KEDA_GPU_SCALER_{port}_KEY_FILE")
-    assert mistake.endswith("(CA_KEY_TOO_SMALL)")

@@ -75,21 +75,18 @@ def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
     ]
 
 
-def test_the_same_decision_again_is_told_at_debug_only(lines: LogCapture) -> None:
-    observe_each(LogObserver(), None, None)
-    assert len(named(lines, "decision.changed")) == 1
-    assert [line["log_level"] for line in named(lines, "decision.made")] == ["debug", "debug"]
-
-
 def test_at_info_only_what_changed_is_told(lines: LogCapture) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     observe_each(LogObserver(), None, None)
     assert [line["event"] for line in lines.entries] == ["decision.changed"]
 
 
-def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> None:
+def test_each_change_of_state_or_activity_is_told_once_and_each_decision_at_debug(
+    lines: LogCapture,
+) -> None:
     idle = replace(evaluated().decision, active=False)
     observe_each(LogObserver(), None, idle, idle, UNKNOWN, None)
+    assert [line["log_level"] for line in named(lines, "decision.made")] == ["debug"] * 5
     changes = named(lines, "decision.changed")
     assert [(line["state"], line["active"]) for line in changes] == [
         ("measured", True),
@@ -150,18 +147,7 @@ LINES: list[tuple[facts.Fact, dict[str, object]]] = [
             "source.queried", "debug", source="default", query="snapshot", seconds=0.123, error=None
         ),
     ),
-    (  # What takes the source down has a line of its own.
-        facts.Queried("default", "snapshot", 0.1, "HTTP 500"),
-        line(
-            "source.queried",
-            "debug",
-            source="default",
-            query="snapshot",
-            seconds=0.1,
-            error="HTTP 500",
-        ),
-    ),
-    (  # And so has what was given up.
+    (  # What takes the source down has a line of its own, and so has what was given up.
         facts.Queried("default", "evidence", 2.0, facts.GIVEN_UP),
         line(
             "source.queried",
@@ -219,6 +205,10 @@ LINES: list[tuple[facts.Fact, dict[str, object]]] = [
         line("certificate.refused", "warning", server="http", reason="/tls.key is not a key"),
     ),
     (
+        facts.TriggerRefused(triggers.BERT, "threshold 'none': expected a number"),
+        line("trigger.refused", "warning", **BERT, reason="threshold 'none': expected a number"),
+    ),
+    (
         facts.ObserveRead(2, 1, 1),
         line("observe.read", "info", files=2, triggers=1, refused=1),
     ),
@@ -243,28 +233,26 @@ def test_a_fact_is_a_line(lines: LogCapture, fact: facts.Fact, expected: dict[st
     assert [dict(written) for written in lines.entries] == [expected]
 
 
-def test_the_same_refused_message_is_a_line_once_in_ten_minutes(lines: LogCapture) -> None:
+REFUSED = facts.TriggerRefused(triggers.BERT, "threshold 'none': expected a number")
+NOT_TAKEN = facts.Notified("alertmanager", 422, "not taken: 1")
+
+
+@pytest.mark.parametrize(
+    ("refused", "another"),
+    [
+        (REFUSED, replace(REFUSED, reason="another mistake")),
+        (NOT_TAKEN, facts.Notified("unknown", 401, "expected the token")),
+    ],
+    ids=["trigger", "message"],
+)
+def test_the_same_refusal_is_a_line_once_in_ten_minutes(
+    lines: LogCapture, refused: facts.Fact, another: facts.Fact
+) -> None:
     clock = Clock()
     observe = LogObserver(clock)
-    refused = facts.Notified("alertmanager", 422, "not taken: 1")
-    for fact in (refused, refused, facts.Notified("unknown", 401, "expected the token")):
+    for fact in (refused, refused, another):
         observe(fact)
     assert len(lines.entries) == 2
-    clock.now += 601
-    observe(refused)
-    assert len(lines.entries) == 3
-
-
-def test_a_refused_trigger_is_a_line_once_in_ten_minutes(lines: LogCapture) -> None:
-    clock = Clock()
-    observe = LogObserver(clock)
-    refused = facts.TriggerRefused(triggers.BERT, "threshold 'none': expected a number")
-    for fact in (refused, refused, facts.TriggerRefused(triggers.BERT, "another mistake")):
-        observe(fact)
-    assert [dict(line) for line in lines.entries] == [
-        line("trigger.refused", "warning", **BERT, reason=reason)
-        for reason in (refused.reason, "another mistake")
-    ]
     clock.now += 601
     observe(refused)
     assert len(lines.entries) == 3
@@ -301,36 +289,34 @@ def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: Log
     alone = evaluated(replace(evaluated().decision, evidence=EvidenceSource.EXPORTERS))
     observe_each(observe, UNKNOWN, alone.decision, alone.decision, UNKNOWN, alone.decision)
     observe(replace(alone, spec=triggers.spec(window="9s")))
+    spoken = replace(alone.decision, evidence=EvidenceSource.KUBE_STATE_METRICS)
+    observe_each(LogObserver(), spoken, alone.decision)  # of this one the cluster spoke before
     (warning,) = named(lines, "trigger.exporters_only")
     assert (warning["log_level"], warning["scaled_object"]) == ("warning", "bert")
     assert "minReplicaCount 0" in str(warning["warning"])
 
 
-def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
-    lines: LogCapture,
+PODS = ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1"))
+
+
+@pytest.mark.parametrize(
+    ("decisions", "event"),
+    [
+        ([replace(UNKNOWN, ignored=pods) for pods in PODS], "trigger.pods_ignored"),
+        ([replace(UNKNOWN, unseen=pods) for pods in PODS], "trigger.pods_unseen"),
+    ],
+    ids=["without a GPU", "that no exporter shows"],
+)
+def test_pods_that_do_not_count_are_told_when_they_change(
+    lines: LogCapture, decisions: list[Decision], event: str
 ) -> None:
-    spoken, alone = (
-        replace(evaluated().decision, evidence=evidence_source)
-        for evidence_source in (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS)
-    )
-    observe_each(LogObserver(), spoken, alone, alone)
-    assert not named(lines, "trigger.exporters_only")
-
-
-def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None:
-    sets = ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1"))
-    observe_each(LogObserver(), *(replace(evaluated().decision, ignored=pods) for pods in sets))
-    warnings = named(lines, "trigger.pods_ignored")
-    assert [line["pods"] for line in warnings] == [["bert-0"], ["bert-0", "bert-1"]]
+    observe_each(LogObserver(), *decisions)
+    warnings = [line for line in lines.entries if "pods" in line]
+    assert [(line["event"], line["pods"]) for line in warnings] == [
+        (event, ["bert-0"]),
+        (event, ["bert-0", "bert-1"]),
+    ]
     assert {line["log_level"] for line in warnings} == {"warning"}
-
-
-def test_pods_that_no_exporter_shows_are_told_when_they_change(lines: LogCapture) -> None:
-    sets = (("bert-0",), ("bert-0",), ("bert-1",))
-    observe_each(LogObserver(), *(replace(evaluated().decision, unseen=pods) for pods in sets))
-    warnings = named(lines, "trigger.pods_unseen")
-    assert [line["pods"] for line in warnings] == [["bert-0"], ["bert-1"]]
-    assert not named(lines, "trigger.pods_ignored")
 
 
 def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:

@@ -74,18 +74,16 @@ def test_a_line_is_for_people_on_a_terminal(path: Path) -> None:
     assert "{" not in shown
 
 
-def test_console_lines_without_a_terminal_have_no_colours(path: Path) -> None:
-    with logging_to(path, LogFormat.CONSOLE):
-        structlog.get_logger().info("serve.listening", grpc_port=6000)
-    assert "\x1b[" not in path.read_text()
-    assert "grpc_port=6000" in path.read_text()
-
-
-def test_lines_below_the_level_are_not_written(path: Path) -> None:
-    with logging_to(path, level=LogLevel.WARNING):
-        structlog.get_logger().info("decision.changed")
-        structlog.get_logger().warning("source.down")
-    assert [line["event"] for line in written(path)] == ["source.down"]
+def test_where_nobody_watches_a_line_for_people_has_no_colours_and_is_cut_too(path: Path) -> None:
+    with logging_to(path, LogFormat.CONSOLE, LogLevel.WARNING):
+        structlog.get_logger().info("below the level")
+        structlog.get_logger().warning("half a pair: \udc80", grpc_port=6000)
+        structlog.get_logger().warning("long", source="x" * 2 * LONGEST_BYTES)
+    short, long = path.read_bytes().splitlines()
+    assert b"half a pair: \\udc80" in short
+    assert b"grpc_port=6000" in short
+    assert b"\x1b[" not in short
+    assert len(long) == LONGEST_BYTES
 
 
 @pytest.mark.parametrize("text", ["x", "ä", '"', "\n"])
@@ -99,28 +97,18 @@ def test_a_line_that_is_too_long_is_cut_and_still_an_object(path: Path, text: st
     assert LONGEST_BYTES / 3 < len(path.read_bytes()) <= LONGEST_BYTES
 
 
-def test_a_line_for_people_that_is_too_long_is_cut(path: Path) -> None:
-    with logging_to(path, LogFormat.CONSOLE):
-        structlog.get_logger().info("serve.starting", source="x" * 2 * LONGEST_BYTES)
-    assert len(path.read_bytes()) == LONGEST_BYTES + len("\n")
-
-
 def test_what_libraries_say_becomes_a_line_with_a_name(path: Path) -> None:
     with logging_to(path, level=LogLevel.DEBUG):
         logging.getLogger("uvicorn.error").info("Started")
         logging.getLogger("uvicorn.error").warning("limit of %d reached", 7)
-    (line,) = written(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("soon to be removed", DeprecationWarning, stacklevel=1)
+    line, warned = written(path)
+    assert warned["logger"] == "py.warnings"
+    assert "soon to be removed" in warned["message"]
     assert (line["event"], line["level"]) == ("library.logged", "warning")
     assert (line["logger"], line["message"]) == ("uvicorn.error", "limit of 7 reached")
-
-
-def test_warnings_are_lines_of_a_library(path: Path) -> None:
-    with logging_to(path), warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.warn("soon to be removed", DeprecationWarning, stacklevel=1)
-    (line,) = written(path)
-    assert line["logger"] == "py.warnings"
-    assert "soon to be removed" in line["message"]
 
 
 def test_a_library_that_repeats_itself_is_written_once_a_minute(path: Path) -> None:
@@ -248,17 +236,3 @@ async def test_lines_without_a_reader_are_counted_once_there_is_one_again(pipe: 
     assert first["event"] == "shown"
     assert (second["event"], second["dropped"]) == ("log.lines_dropped", 2)
     log.finish(HANG_SECONDS)
-
-
-async def test_the_end_does_not_wait_for_a_reader_that_hangs(pipe: Pipe) -> None:
-    log, logger = configured(pipe)
-    logger.info("hanging", text="a" * 2 * PIPE_BYTES)
-    log.finish(0)
-    pipe.reader.close()
-    await lost(log, 1)
-
-
-def test_text_that_utf_8_cannot_hold_is_written_nevertheless(path: Path) -> None:
-    with logging_to(path, LogFormat.CONSOLE):
-        structlog.get_logger().info("half a pair: \udc80")
-    assert "half a pair: \\udc80" in path.read_text()

@@ -1,6 +1,7 @@
 """Facts → metrics, read back from what a Prometheus would see."""
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -18,8 +19,10 @@ from keda_gpu_scaler.telemetry.series import Recent
 from tests.support import triggers
 from tests.support.clocks import Clock
 
-TRIGGER = {"namespace": "ml", "scaled_object": "bert", "metric": "gpu-utilization"}
-SNAPSHOT = {"source": "default", "signal": "utilization", "profile": "auto"}
+TRIGGER = '{metric="gpu-utilization",namespace="ml",scaled_object="bert"}'
+SNAPSHOT = '{profile="auto",signal="utilization",source="default"}'
+SOURCE = '{source="default"}'
+BERT = '{namespace="ml",scaled_object="bert"}'
 MEASURED = Decision(
     state=State.MEASURED,
     reason="mean 83.5 over 2 pods",
@@ -32,8 +35,14 @@ MEASURED = Decision(
     evidence=EvidenceSource.KUBE_STATE_METRICS,
     ignored=("bert-0",),
 )
-OTHER = ScaledObject("ml", "other")
 UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
+OTHER = ScaledObject("ml", "other")
+OWN = triggers.spec(query="load", signal="memory", activationThreshold="5")
+OF_OWN = f'{{profile="{OWN.profile}",signal="number",source="default"}}'
+UP = facts.SourceChanged("default", works=True, reason="it answers")
+DOWN = facts.SourceChanged("default", works=False, reason="refused")
+TAKEN = facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, 2)
+UNPROVEN = facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there")
 
 
 @pytest.fixture
@@ -51,197 +60,250 @@ def evaluated(decision: Decision = MEASURED, age: float | None = 2.0) -> facts.E
     return facts.Evaluated(triggers.BERT, triggers.spec(), decision, age, recommended=asks_for)
 
 
-def taken(refused_samples: int = 0) -> facts.SnapshotTaken:
-    return facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, refused_samples)
+def demand(value: float | None) -> facts.DemandKnown:
+    return facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(value))
 
 
-def value(counted: Telemetry, name: str, **labels: str) -> float | None:
-    return counted.registry.get_sample_value(f"keda_gpu_scaler_{name}", labels)
+def firing(scaled_object: ScaledObject = triggers.BERT, *, fires: bool = True) -> facts.Fact:
+    return facts.AlertChanged(scaled_object, "Busy", fires, "so it was said")
 
 
-def test_calls_are_counted_and_timed(counted: Telemetry) -> None:
-    counted(facts.Called("GetMetrics", "OK", 0.002))
-    counted(facts.Called("GetMetrics", "UNAVAILABLE", 3.0))
-    assert value(counted, "rpcs_total", method="GetMetrics", code="OK") == 1
-    assert value(counted, "rpcs_total", method="GetMetrics", code="UNAVAILABLE") == 1
-    assert value(counted, "rpc_duration_seconds_count", method="GetMetrics") == 2
-    assert value(counted, "rpc_duration_seconds_bucket", method="GetMetrics", le="0.0025") == 1
+def samples(counted: Telemetry) -> dict[str, float]:
+    """Return what is shown, by its name without the prefix and its labels in order."""
+    return {
+        f"{sample.name.removeprefix('keda_gpu_scaler_')}{_labels(sample.labels)}": sample.value
+        for family in counted.registry.collect()
+        for sample in family.samples
+    }
 
 
-def test_queries_are_counted_by_outcome_and_timed(counted: Telemetry) -> None:
-    counted(facts.Queried("default", "snapshot", 0.5, None))
-    counted(facts.Queried("default", "snapshot", 0.25, "connection refused"))
-    labels = {"source": "default", "query": "snapshot"}
-    assert value(counted, "source_queries_total", **labels, outcome="ok") == 1
-    assert value(counted, "source_queries_total", **labels, outcome="error") == 1
-    assert value(counted, "source_query_duration_seconds_sum", **labels) == 0.75
+def _labels(labels: dict[str, str]) -> str:
+    named = ",".join(f'{name}="{labels[name]}"' for name in sorted(labels))
+    return f"{{{named}}}" if named else ""
 
 
-def test_a_source_is_up_or_down_as_was_stated_last(counted: Telemetry) -> None:
-    assert value(counted, "source_up", source="default") is None
-    counted(facts.SourceChanged("default", works=True, reason="it answers"))
-    assert value(counted, "source_up", source="default") == 1
-    counted(facts.SourceChanged("default", works=False, reason="refused"))
-    assert value(counted, "source_up", source="default") == 0
-    counted(facts.SourceChanged("default", works=True, reason="it answers again"))
-    assert value(counted, "source_up", source="default") == 1
+def _with_state(state: State) -> str:
+    return TRIGGER.replace("}", f',state="{state}"}}')
 
 
-def test_a_source_that_gave_a_snapshot_is_up_also_after_it_was_forgotten(
+PROVEN = f'trigger_evidence{{evidence="kube-state-metrics",{TRIGGER[1:]}'
+NOT_PROVEN = f'trigger_evidence{{evidence="exporters",{TRIGGER[1:]}'
+SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
+    (
+        "calls are counted and timed",
+        [facts.Called("GetMetrics", "OK", 0.002), facts.Called("GetMetrics", "INTERNAL", 3.0)],
+        {
+            'rpcs_total{code="OK",method="GetMetrics"}': 1,
+            'rpcs_total{code="INTERNAL",method="GetMetrics"}': 1,
+            'rpc_duration_seconds_count{method="GetMetrics"}': 2,
+            'rpc_duration_seconds_bucket{le="0.0025",method="GetMetrics"}': 1,
+        },
+    ),
+    (
+        "queries are counted by outcome and timed",
+        [
+            facts.Queried("default", "snapshot", 0.5, None),
+            facts.Queried("default", "snapshot", 0.25, "connection refused"),
+        ],
+        {
+            'source_queries_total{outcome="ok",query="snapshot",source="default"}': 1,
+            'source_queries_total{outcome="error",query="snapshot",source="default"}': 1,
+            'source_query_duration_seconds_sum{query="snapshot",source="default"}': 0.75,
+        },
+    ),
+    ("no source is up before it answered", [], {f"source_up{SOURCE}": None}),
+    ("a source that answers is up", [UP], {f"source_up{SOURCE}": 1}),
+    ("a source that does not is down", [UP, DOWN], {f"source_up{SOURCE}": 0}),
+    (
+        "a snapshot shows its pods and what it left out, and no age before it is used",
+        [TAKEN],
+        {
+            f"source_up{SOURCE}": 1,
+            f"snapshot_pods{SNAPSHOT}": 5,
+            f"snapshot_refused_samples{SNAPSHOT}": 2,
+            f"snapshot_age_seconds{SNAPSHOT}": None,
+        },
+    ),
+    (
+        "a decision says how old its snapshot is",
+        [evaluated()],
+        {f"snapshot_age_seconds{SNAPSHOT}": 2},
+    ),
+    (
+        "a trigger shows what was decided last",
+        [evaluated(UNKNOWN), evaluated()],
+        {
+            f"trigger_value{TRIGGER}": 167,
+            f"trigger_average{TRIGGER}": 83.5,
+            f"trigger_threshold{TRIGGER}": 70,
+            f"trigger_active{TRIGGER}": 1,
+            f"trigger_expected_replicas{TRIGGER}": 3,
+            f"trigger_measured_replicas{TRIGGER}": 2,
+            f"trigger_reporting_pods{TRIGGER}": 4,
+            f"trigger_ignored_pods{TRIGGER}": 1,
+            f"recommended_replicas{TRIGGER}": 3,
+            PROVEN: 1,
+            NOT_PROVEN: 0,
+            **{f"trigger_state{_with_state(state)}": state is State.MEASURED for state in State},
+        },
+    ),
+    (
+        "what is unknown has no sample, and is no zero",
+        [evaluated(), evaluated(UNKNOWN, age=None)],
+        {
+            f"trigger_value{TRIGGER}": None,
+            f"trigger_average{TRIGGER}": None,
+            f"trigger_active{TRIGGER}": None,
+            f"recommended_replicas{TRIGGER}": None,
+            PROVEN: None,
+            f"trigger_state{_with_state(State.UNKNOWN)}": 1,
+        },
+    ),
+    (
+        "inactive is zero and not absent",
+        [evaluated(replace(MEASURED, active=False, value=0.0))],
+        {f"trigger_active{TRIGGER}": 0, f"trigger_value{TRIGGER}": 0},
+    ),
+    (
+        "triggers with the same names share their series",
+        [evaluated(), replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50"))],
+        {f"trigger_threshold{TRIGGER}": 50},
+    ),
+    (
+        "another object has its own",
+        [
+            evaluated(),
+            replace(evaluated(), scaled_object=OTHER, spec=triggers.spec(threshold="50")),
+        ],
+        {f"trigger_threshold{TRIGGER}": 70},
+    ),
+    (
+        "what decisions of a source rest on is one",
+        [UNPROVEN],
+        {
+            'source_evidence{evidence="exporters",source="default"}': 1,
+            'source_evidence{evidence="kube-state-metrics",source="default"}': 0,
+        },
+    ),
+    ("a demand is shown", [demand(7.0)], {f"trigger_demand{TRIGGER}": 7}),
+    ("a demand of zero is known", [demand(7.0), demand(0.0)], {f"trigger_demand{TRIGGER}": 0}),
+    ("an unknown one is no zero", [demand(7.0), demand(None)], {f"trigger_demand{TRIGGER}": None}),
+    (
+        "a source that is asked by namespace has an age for each",
+        [replace(evaluated(age=age), source=f"default/{age}") for age in (1.0, 2.0)],
+        {
+            f"snapshot_age_seconds{SNAPSHOT.replace('default', f'default/{age}')}": age
+            for age in (1.0, 2.0)
+        },
+    ),
+    (
+        "a user's own query is shown by a short name and takes no source down",
+        [
+            facts.SnapshotTaken("default", OWN.shared_signal, OWN.profile, 1.0, 5, 0),
+            replace(evaluated(), spec=OWN),
+            facts.QueryChanged("default", OWN.profile, works=False, reason="HTTP 422"),
+        ],
+        {
+            f"snapshot_pods{OF_OWN}": 5,
+            f"snapshot_age_seconds{OF_OWN}": 2,
+            f"source_up{SOURCE}": 1,
+        },
+    ),
+    (
+        "a watch of the Kubernetes API is up or not",
+        [
+            facts.WatchChanged("pods", works=True, reason="it is listed"),
+            facts.WatchChanged("jobs", works=False, reason="HTTP 403"),
+        ],
+        {'kubernetes_watch_up{resource="pods"}': 1, 'kubernetes_watch_up{resource="jobs"}': 0},
+    ),
+    (
+        "the alerts that fire are counted for each object",
+        [firing(), firing(), firing(OTHER), firing(fires=False)],
+        {f"alerts_firing{BERT}": 1, f"alerts_firing{BERT.replace('bert', 'other')}": 1},
+    ),
+    (
+        "what has ended is not shown",
+        [firing(), firing(fires=False)],
+        {f"alerts_firing{BERT}": None},
+    ),
+    (
+        "messages are counted by sender and status",
+        [facts.Notified("grafana", status, "taken: 1") for status in (200, 200, 422)],
+        {
+            'webhook_notifications_total{code="200",sender="grafana"}': 2,
+            'webhook_notifications_total{code="422",sender="grafana"}': 1,
+        },
+    ),
+    (
+        "replicas that can be reached are shown beside those that cannot",
+        [facts.PeersAsked(2, 1)],
+        {'peers{state="reachable"}': 2, 'peers{state="unreachable"}': 1},
+    ),
+    ("alone there are none", [], {'peers{state="reachable"}': None}),
+    ("the version that runs is shown", [], {f'build_info{{version="{__version__}"}}': 1}),
+]
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"), [row[1:] for row in SHOWN], ids=[row[0] for row in SHOWN]
+)
+def test_what_is_stated_is_shown(
+    counted: Telemetry, stated: Iterable[facts.Fact], expected: dict[str, float | None]
+) -> None:
+    for fact in stated:
+        counted(fact)
+    shown = samples(counted)
+    assert {name: shown.get(name) for name in expected} == expected
+
+
+def test_ages_grow_while_people_ask_and_series_end_ten_minutes_after(
     counted: Telemetry, clock: Clock
 ) -> None:
-    counted(taken())
-    clock.now += 1000
-    assert value(counted, "source_up", source="default") is None
-    counted(taken())
-    assert value(counted, "source_up", source="default") == 1
+    for fact in (evaluated(), TAKEN, demand(7.0)):
+        counted(fact)
+    began = clock.now
+    for seconds, expected in ((30, 32), (599, 601), (600, None)):
+        clock.now = began + seconds
+        shown = samples(counted)
+        assert shown.get(f"snapshot_age_seconds{SNAPSHOT}") == expected
+        decision_age = None if expected is None else seconds
+        assert shown.get(f"trigger_decision_age_seconds{TRIGGER}") == decision_age
+        assert (f"trigger_value{TRIGGER}" in shown) == (expected is not None)
+        assert (f"trigger_demand{TRIGGER}" in shown) == (expected is not None)
+        is_shown = f"trigger_state{_with_state(State.MEASURED)}" in shown
+        assert is_shown == (expected is not None)
 
 
-def test_a_snapshot_shows_its_pods_and_what_it_left_out(counted: Telemetry) -> None:
-    counted(taken(refused_samples=2))
-    assert value(counted, "snapshot_pods", **SNAPSHOT) == 5
-    assert value(counted, "snapshot_refused_samples", **SNAPSHOT) == 2
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
-
-
-def test_the_age_of_a_snapshot_grows_while_people_ask(counted: Telemetry, clock: Clock) -> None:
-    counted(evaluated(age=2.0))
-    counted(taken())
-    clock.now += 30
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 32
-    counted(evaluated(age=3.0))
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 3
-    assert value(counted, "snapshot_pods", **SNAPSHOT) == 5
-
-
-def test_without_a_snapshot_there_is_no_age(counted: Telemetry) -> None:
-    counted(evaluated(UNKNOWN, age=None))
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
-
-
-def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
-    counted(evaluated(UNKNOWN))
-    counted(evaluated())
-    shown = {
-        name: value(counted, f"trigger_{name}", **TRIGGER)
-        for name in (
-            "value",
-            "average",
-            "threshold",
-            "active",
-            "expected_replicas",
-            "measured_replicas",
-            "reporting_pods",
-            "ignored_pods",
-        )
-    }
-    assert shown == {
-        "value": 167,
-        "average": 83.5,
-        "threshold": 70,
-        "active": 1,
-        "expected_replicas": 3,
-        "measured_replicas": 2,
-        "reporting_pods": 4,
-        "ignored_pods": 1,
-    }
-
-
-def test_a_recommendation_is_shown_and_none_is_no_zero(counted: Telemetry) -> None:
-    counted(evaluated())
-    assert value(counted, "recommended_replicas", **TRIGGER) == 3
-    counted(evaluated(UNKNOWN))
-    assert value(counted, "recommended_replicas", **TRIGGER) is None
-
-
-def test_exactly_the_state_it_is_in_is_one(counted: Telemetry) -> None:
-    counted(evaluated())
-    states = {
-        str(state): value(counted, "trigger_state", **TRIGGER, state=state) for state in State
-    }
-    assert states == {str(state): float(state is State.MEASURED) for state in State}
-
-
-def test_what_decisions_rest_on_is_one(counted: Telemetry) -> None:
-    counted(evaluated())
-    counted(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"))
-    for evidence_source, trigger, source in (
-        (EvidenceSource.KUBE_STATE_METRICS, 1, 0),
-        (EvidenceSource.EXPORTERS, 0, 1),
-    ):
-        assert value(counted, "trigger_evidence", **TRIGGER, evidence=evidence_source) == trigger
-        assert (
-            value(counted, "source_evidence", source="default", evidence=evidence_source) == source
-        )
-    counted(evaluated(UNKNOWN))
-    assert value(counted, "trigger_evidence", **TRIGGER, evidence=EvidenceSource.EXPORTERS) is None
-
-
-def test_what_is_held_or_unknown_has_no_sample(counted: Telemetry) -> None:
-    counted(evaluated())
-    counted(evaluated(UNKNOWN))
-    for name in ("value", "average", "active"):
-        assert value(counted, f"trigger_{name}", **TRIGGER) is None
-    assert value(counted, "trigger_state", **TRIGGER, state="unknown") == 1
-
-
-def test_a_demand_is_shown_while_it_is_known(counted: Telemetry, clock: Clock) -> None:
-    for demand in (Demand(7.0), Demand(0.0)):
-        counted(facts.DemandKnown(triggers.BERT, triggers.spec(), demand))
-        assert value(counted, "trigger_demand", **TRIGGER) == demand.value
-    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(None, "HTTP 503")))
-    assert value(counted, "trigger_demand", **TRIGGER) is None
-    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
+def test_a_source_that_stays_down_is_shown_while_people_ask(
+    counted: Telemetry, clock: Clock
+) -> None:
+    counted(DOWN)
+    counted(UNPROVEN)
+    for _ in range(3):
+        clock.now += 500
+        counted(evaluated(age=None))
+    shown = samples(counted)
+    assert shown[f"source_up{SOURCE}"] == 0
+    assert shown['source_evidence{evidence="exporters",source="default"}'] == 1
     clock.now += 601
-    assert value(counted, "trigger_demand", **TRIGGER) is None
+    assert f"source_up{SOURCE}" not in samples(counted)
 
 
-def test_inactive_is_zero_and_not_absent(counted: Telemetry) -> None:
-    counted(evaluated(replace(MEASURED, active=False, value=0.0)))
-    assert value(counted, "trigger_active", **TRIGGER) == 0
-    assert value(counted, "trigger_value", **TRIGGER) == 0
-
-
-def test_series_nobody_asks_for_end_after_ten_minutes(counted: Telemetry, clock: Clock) -> None:
-    counted(evaluated())
-    clock.now += 599
-    assert value(counted, "trigger_value", **TRIGGER) == 167
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 601
-    clock.now += 1
-    assert value(counted, "trigger_value", **TRIGGER) is None
-    assert value(counted, "trigger_state", **TRIGGER, state="measured") is None
-    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
-
-
-def test_how_long_ago_a_trigger_was_decided_is_shown(counted: Telemetry, clock: Clock) -> None:
-    counted(evaluated())
-    clock.now += 40
-    assert value(counted, "trigger_decision_age_seconds", **TRIGGER) == 40
-    counted(evaluated())
-    assert value(counted, "trigger_decision_age_seconds", **TRIGGER) == 0
-
-
-def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry) -> None:
-    counted(evaluated())
-    other = replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50"))
-    counted(other)
-    assert value(counted, "trigger_threshold", **TRIGGER) == 50
-    counted(replace(evaluated(), scaled_object=OTHER))
-    assert value(counted, "trigger_threshold", **TRIGGER) == 50
-
-
-def test_what_was_lost_of_the_log_is_counted() -> None:
-    dropped = iter((0, 7))
-    counted = Telemetry(lines_dropped=lambda: next(dropped))
-    assert value(counted, "log_lines_dropped_total") == 0
-    assert value(counted, "log_lines_dropped_total") == 7
-
-
-def test_the_tasks_of_the_event_loop_are_counted_when_they_are_asked_for() -> None:
-    counts = iter((3, 5))
-    counted = Telemetry(tasks=lambda: next(counts))
-    assert value(counted, "tasks") == 3
-    assert value(counted, "tasks") == 5
+def test_what_others_count_is_that_of_the_moment() -> None:
+    tasks, dropped = iter((3, 5)), iter((0, 7))
+    counted = Telemetry(tasks=lambda: next(tasks), lines_dropped=lambda: next(dropped))
+    expiries = {"server": 1000.0, "client_ca": 3000.0}
+    counted.follow_certificate("grpc", lambda: expiries)
+    for in_loop, lost, expiry in ((3, 0, 1000), (5, 7, 2000)):
+        shown = samples(counted)
+        assert (shown["tasks"], shown["log_lines_dropped_total"]) == (in_loop, lost)
+        name = "certificate_expiry_timestamp_seconds"
+        assert {label: at for label, at in shown.items() if label.startswith(name)} == {
+            f'{name}{{kind="server",server="grpc"}}': expiry,
+            f'{name}{{kind="client_ca",server="grpc"}}': 3000,
+        }
+        expiries.update(server=2000.0)
 
 
 def test_beyond_the_limit_what_was_put_longest_ago_ends(clock: Clock) -> None:
@@ -259,99 +321,7 @@ def test_a_key_that_ends_while_all_are_read_fails_nothing() -> None:
     assert recent.items()
 
 
-def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:
-    assert value(counted, "build_info", version=__version__) == 1
-
-
 def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
     shown = generate_latest(counted.registry).decode()
     assert "process_resident_memory_bytes" in shown
     assert "python_info" in shown
-
-
-def test_a_source_that_stays_down_is_shown_while_people_ask(
-    counted: Telemetry, clock: Clock
-) -> None:
-    counted(facts.SourceChanged("default", works=False, reason="refused"))
-    counted(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"))
-    for _ in range(3):
-        clock.now += 500
-        counted(evaluated(age=None))
-    assert value(counted, "source_up", source="default") == 0
-    labels = {"source": "default", "evidence": "exporters"}
-    assert value(counted, "source_evidence", **labels) == 1
-    clock.now += 601
-    assert value(counted, "source_up", source="default") is None
-
-
-def test_a_source_asked_by_namespace_has_an_age_for_each(counted: Telemetry) -> None:
-    for name, age in (("default/a", 1.0), ("default/b", 2.0)):
-        counted(replace(evaluated(age=age), source=name))
-        labels = SNAPSHOT | {"source": name}
-        assert value(counted, "snapshot_age_seconds", **labels) == age
-
-
-def test_a_users_own_query_is_shown_by_a_short_name_and_takes_no_source_down(
-    counted: Telemetry,
-) -> None:
-    own = triggers.spec(query="load", signal="memory", activationThreshold="5")
-    counted(facts.SnapshotTaken("default", own.shared_signal, own.profile, 1.0, 5, 0))
-    counted(facts.Evaluated(triggers.BERT, own, MEASURED, snapshot_age_seconds=2.0))
-    counted(facts.QueryChanged("default", own.profile, works=False, reason="HTTP 422"))
-    labels = {"source": "default", "signal": "number", "profile": own.profile}
-    assert value(counted, "snapshot_pods", **labels) == 5
-    assert value(counted, "snapshot_age_seconds", **labels) == 2
-    assert value(counted, "source_up", source="default") == 1
-
-
-def test_a_watch_of_the_kubernetes_api_is_up_or_not(counted: Telemetry) -> None:
-    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
-    assert value(counted, "kubernetes_watch_up", resource="pods") == 1
-    counted(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
-    assert value(counted, "kubernetes_watch_up", resource="pods") == 0
-
-
-def test_the_expiry_of_a_certificate_is_that_of_the_moment(counted: Telemetry) -> None:
-    name = "certificate_expiry_timestamp_seconds"
-    shown, authority = ({"server": "grpc", "kind": kind} for kind in ("server", "client_ca"))
-    assert value(counted, name, **shown) is None
-    expiries = {"server": 1000.0, "client_ca": 3000.0}
-    counted.follow_certificate("grpc", lambda: expiries)
-    assert value(counted, name, **shown) == 1000
-    expiries.update(server=2000.0)
-    assert value(counted, name, **shown) == 2000
-    assert value(counted, name, **authority) == 3000
-    assert value(counted, name, server="http", kind="server") is None
-
-
-def firing(scaled_object: ScaledObject = triggers.BERT, *, fires: bool) -> facts.AlertChanged:
-    return facts.AlertChanged(scaled_object, "Busy", fires, "so it was said")
-
-
-def test_the_alerts_that_fire_are_counted_for_each_object(counted: Telemetry) -> None:
-    bert = {"namespace": "ml", "scaled_object": "bert"}
-    for fact in (firing(fires=True), firing(fires=True), firing(OTHER, fires=True)):
-        counted(fact)
-    assert value(counted, "alerts_firing", **bert) == 2
-    counted(firing(fires=False))
-    assert value(counted, "alerts_firing", **bert) == 1
-    counted(firing(fires=False))
-    assert value(counted, "alerts_firing", **bert) is None
-    assert value(counted, "alerts_firing", namespace="ml", scaled_object="other") == 1
-
-
-def test_messages_are_counted_by_sender_and_status(counted: Telemetry) -> None:
-    for status in (200, 200, 422):
-        counted(facts.Notified("grafana", status, "taken: 1"))
-    assert value(counted, "webhook_notifications_total", sender="grafana", code="200") == 2
-    assert value(counted, "webhook_notifications_total", sender="grafana", code="422") == 1
-
-
-def test_replicas_that_can_be_reached_are_shown_beside_those_that_cannot(
-    counted: Telemetry,
-) -> None:
-    assert value(counted, "peers", state="reachable") is None
-    counted(facts.PeerChanged("http://10.0.0.1:8080", works=False, reason="refused"))
-    counted(facts.PeersAsked(2, 1))
-    assert value(counted, "peers", state="reachable") == 2
-    assert value(counted, "peers", state="unreachable") == 1

@@ -20,6 +20,7 @@ SECOND = 1_000_000_000
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CALL = "externalscaler.ExternalScaler/GetMetrics"
 OK = facts.Called("GetMetrics", "OK", 2.0)
+QUOTED = 'sum(queue{token="s3cret"})'
 
 
 def began(traceparent: str = "") -> facts.CallBegan:
@@ -77,14 +78,6 @@ async def test_a_call_is_one_span_from_its_beginning_to_its_end() -> None:
     }
 
 
-async def test_what_nobody_knows_has_no_attribute() -> None:
-    recorded = Recorded()
-    unknown = decided(state=State.UNKNOWN, active=None, value=None, reason="nothing answers")
-    recorded.state(began(), facts.CallDecided(unknown), OK)
-    assert "active" not in attributes_of(recorded.span())
-    assert attributes_of(recorded.span())["state"] == "unknown"
-
-
 async def test_a_stream_keeps_what_was_said_last() -> None:
     recorded = Recorded()
     recorded.state(
@@ -97,24 +90,26 @@ async def test_a_stream_keeps_what_was_said_last() -> None:
     assert attributes_of(recorded.span())["state"] == "measured"
 
 
-async def test_a_demand_is_on_the_span_of_its_call() -> None:
+@pytest.mark.parametrize(
+    ("stated", "shown"),
+    [
+        (facts.CallDecided(decided(state=State.UNKNOWN, active=None)), {"state": "unknown"}),
+        (facts.DemandKnown(BERT, demanding(QUOTED), Demand(12.0)), {"demand": 12}),
+        (facts.DemandKnown(BERT, demanding("vector(1)"), Demand(None, QUOTED)), {}),
+        (facts.PeersAsked(1, 0), {}),
+    ],
+    ids=["an unknown load", "a demand", "an unknown demand", "something else"],
+)
+async def test_what_is_known_is_on_the_span_of_its_call_and_no_text_of_a_query(
+    stated: facts.Fact, shown: dict[str, object]
+) -> None:
     recorded = Recorded()
-    recorded.state(began(), facts.DemandKnown(BERT, demanding("vector(12)"), Demand(12.0)), OK)
-    assert attributes_of(recorded.span())["demand"] == 12
-
-
-async def test_what_a_source_said_instead_of_a_demand_is_on_no_span() -> None:
-    recorded = Recorded()
-    quoted = Demand(None, 'the source quotes sum(queue{token="s3cret"})')
-    recorded.state(began(), facts.DemandKnown(BERT, demanding("vector(12)"), quoted), OK)
-    assert "demand" not in attributes_of(recorded.span())
-    assert "s3cret" not in recorded.span().to_json()
-
-
-async def test_the_text_of_a_query_is_on_no_span() -> None:
-    recorded = Recorded()
-    secret = demanding('sum(queue{token="s3cret"})')
-    recorded.state(began(), facts.DemandKnown(BERT, secret, Demand(1.0)), OK)
+    recorded.state(stated)
+    assert not recorded.spans.get_finished_spans()
+    recorded.state(began(), stated, OK)
+    found = attributes_of(recorded.span())
+    known = {key: found[key] for key in ("state", "active", "demand") if key in found}
+    assert known == shown
     assert "s3cret" not in recorded.span().to_json()
 
 
@@ -170,9 +165,3 @@ async def test_a_query_of_nobodys_call_begins_a_trace_and_shows_that_it_failed()
     assert span.parent is None
     assert attributes_of(span)["outcome"] == "error"
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
-
-
-async def test_what_belongs_to_no_call_and_other_facts_make_no_span() -> None:
-    recorded = Recorded()
-    recorded.state(facts.PeersAsked(1, 0), facts.CallDecided(decided()))
-    assert not recorded.spans.get_finished_spans()

@@ -1,9 +1,6 @@
 """`serve` with traces on: what a real collector receives, and that a dead one delays nothing."""
 
-import http.server
-import json
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +10,6 @@ import grpc
 import pytest
 
 from keda_gpu_scaler import __version__
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.cli import test_serve as serve
 from tests.service.harness import metrics_request
@@ -94,52 +90,6 @@ def they_set_off(calls: dict[bytes, Any], collector: Collector) -> None:
         assert call.start_time_unix_nano < query.start_time_unix_nano < query.end_time_unix_nano
 
 
-class Quoting(http.server.BaseHTTPRequestHandler):
-    """Quotes a query that it cannot parse in its answer, as VictoriaMetrics does."""
-
-    def do_POST(self) -> None:
-        """Refuse, and quote."""
-        query = self.rfile.read(int(self.headers["content-length"])).decode()
-        words = {"status": "error", "errorType": "422", "error": f"cannot parse {query}"}
-        body = json.dumps(words).encode()
-        self.send_response(422)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
-def test_no_span_has_a_query_that_a_source_quotes() -> None:
-    trigger = {"workload": "bert", "threshold": "70", "demandQuery": 'sum(q{token="s3cret"})'}
-    reference = pb.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
-    with quoting() as url, collecting() as collector:
-        environ = environment(
-            collector.port, PROMETHEUS_URL=url, SCRAPE_TARGETS="", OWN_PROMQL="allow"
-        )
-        with serving(environ) as (process, stub):
-            with pytest.raises(grpc.RpcError) as refused:
-                stub.IsActive(reference)
-            assert "s3cret" in str(refused.value.details())
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(serve.PATIENCE_SECONDS) == 0
-    assert "query demand" in {span.name for span in collector.spans}
-    assert "s3cret" not in "".join(map(str, collector.spans))
-
-
-@contextmanager
-def quoting() -> Iterator[str]:
-    """Run a source that quotes what it is asked, and give its URL."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quoting) as source:
-        thread = threading.Thread(target=source.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{source.server_port}"
-        source.shutdown()
-        thread.join()
-
-
 def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -> None:
     with collecting(answers=False) as collector:
         # The SDK would wait for half a minute, and so would this process.
@@ -164,11 +114,3 @@ def test_traces_without_the_extra_are_a_wrong_setting(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     expected = "false, or the extra otel: pip install '.[otel]' in a checkout"
     assert f'KEDA_GPU_SCALER_TRACES: "true"; expected {expected}' in done.stderr
-
-
-def test_without_traces_nothing_of_opentelemetry_is_loaded(tmp_path: Path) -> None:
-    (tmp_path / "opentelemetry.py").write_text("raise SystemExit(70)")
-    with serve.started(serve.environment() | {"PYTHONPATH": str(tmp_path)}) as process:
-        serve.said(process, "serve.listening")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(serve.PATIENCE_SECONDS) == 0

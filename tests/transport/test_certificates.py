@@ -20,7 +20,6 @@ from tests.support.certificates import (
     DAY,
     HOST,
     Key,
-    Pair,
     chain,
     for_agreement_only,
     key_of,
@@ -70,11 +69,6 @@ def test_the_certificate_of_the_files_is_loaded_at_once_and_reported(followed: F
     }
 
 
-def test_a_server_that_asks_for_no_certificate_has_one_expiry(tmp_path: Path) -> None:
-    files = CertificateFiles("http", *write(tmp_path, FIRST), None, facts.ignore)
-    assert files.expiries().keys() == {"server"}
-
-
 def test_of_several_cas_of_clients_the_first_to_expire_is_shown(followed: Followed) -> None:
     soon = self_signed(ec.generate_private_key(ec.SECP256R1()))  # tomorrow
     followed.ca.write_bytes(AUTHORITY.cert_pem.bytes() + soon)
@@ -86,19 +80,6 @@ def test_nothing_shows_the_key(followed: Followed) -> None:
     current = followed.files.current()
     assert current.key.decode() not in repr(current)
     assert "key=" not in repr(current)
-
-
-def test_new_files_are_shown_from_the_next_look_on(followed: Followed, tmp_path: Path) -> None:
-    write(tmp_path, SECOND)
-    assert followed.shown() == chain(SECOND)
-    assert followed.shown() == chain(SECOND)
-    assert [type(fact) for fact in followed.stated] == [facts.CertificateLoaded] * 2
-
-
-def test_new_cas_of_clients_count_from_the_next_look_on(followed: Followed) -> None:
-    other = trustme.CA().cert_pem.bytes()
-    followed.ca.write_bytes(followed.ca.read_bytes() + other)
-    assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes() + other
 
 
 def test_a_pair_that_is_half_written_changes_nothing_and_is_reported_once(
@@ -115,7 +96,8 @@ def test_a_pair_that_is_half_written_changes_nothing_and_is_reported_once(
     )
     followed.pair.key.write_bytes(key_of(SECOND))
     assert followed.shown() == chain(SECOND)
-    assert isinstance(followed.stated[-1], facts.CertificateLoaded)
+    assert followed.shown() == chain(SECOND)
+    assert [type(fact) for fact in followed.stated[2:]] == [facts.CertificateLoaded]
 
 
 def test_files_that_return_as_they_were_are_reported_as_loaded_again(followed: Followed) -> None:
@@ -163,14 +145,6 @@ def test_a_certificate_that_a_library_refuses_is_not_shown(
     with pytest.raises(errors.SettingsError) as caught:
         CertificateFiles(server, *pair, None, stated.append)
     assert str(caught.value).endswith(reason)
-
-
-def test_a_certificate_that_grpc_alone_refuses_serves_http(tmp_path: Path) -> None:
-    chain_of, key = for_agreement_only()
-    pair = Pair(tmp_path / "tls.crt", tmp_path / "tls.key")
-    pair.cert.write_bytes(chain_of)
-    pair.key.write_bytes(key)
-    assert CertificateFiles("http", *pair, None, facts.ignore).current().key == key
 
 
 BUNDLE = AUTHORITY.cert_pem.bytes() + trustme.CA().cert_pem.bytes()
@@ -268,50 +242,6 @@ def test_one_file_can_hold_the_certificate_and_its_key_of_any_usual_kind(
     assert (current.chain, current.client_ca) == (certificate, None)
 
 
-def odd(part: bytes, other: bytes) -> bytes:
-    """Return a certificate with another part in it, as an implementation of its own would write."""
-    der = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
-    assert part in der
-    return ssl.DER_cert_to_PEM_cert(der.replace(part, other, 1)).encode()
-
-
-VERSION_3, VERSION_6 = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
-ELLIPTIC, UNKNOWN = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d0209")
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "expected"),
-    [
-        ("tls.crt", b"", "a PEM file with certificates"),
-        ("tls.crt", key_of(FIRST), "a PEM file with certificates"),
-        ("tls.crt", chain(FIRST)[:-40], "a PEM file with certificates"),
-        ("tls.crt", odd(VERSION_3, VERSION_6), "a PEM file with certificates"),
-        ("ca.crt", b"none", "a PEM file with certificates"),
-        ("tls.key", chain(FIRST), OPENSSL.format("{key}", "no unencrypted key in PEM")),
-        (
-            "tls.key",
-            pem(ed25519.Ed25519PrivateKey.generate(), b"secret"),
-            OPENSSL.format("{key}", "no unencrypted key in PEM"),
-        ),
-        ("tls.key", key_of(SECOND), OPENSSL.format("{key}", "KEY_VALUES_MISMATCH")),
-    ],
-)
-def test_without_a_certificate_there_is_no_start(
-    tmp_path: Path, file: str, content: bytes, expected: str
-) -> None:
-    pair = write(tmp_path, FIRST)
-    authorities = tmp_path / "ca.crt"
-    AUTHORITY.cert_pem.write_to_path(str(authorities))
-    (tmp_path / file).write_bytes(content)
-    with pytest.raises(errors.SettingsError) as caught:
-        CertificateFiles("grpc", *pair, authorities, facts.ignore)
-    wrong = authorities if file == authorities.name else pair.cert
-    assert str(caught.value) == (
-        "KEDA_GPU_SCALER_GRPC_CERT_FILE: no certificate to serve with: "
-        f"{wrong} is not {expected.format(key=pair.key)}"
-    )
-
-
 DER = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
 
 
@@ -324,21 +254,6 @@ def test_no_damage_in_a_file_keeps_a_certificate_from_its_server(
     damaged = DER[:place] + bytes([byte]) + DER[place + 1 :]
     followed.pair.cert.write_text(ssl.DER_cert_to_PEM_cert(damaged))
     assert followed.files.current().key == followed.files.current().key
-
-
-def test_a_certificate_of_an_unknown_kind_has_no_key(tmp_path: Path) -> None:
-    pair = write(tmp_path, FIRST)
-    pair.cert.write_bytes(odd(ELLIPTIC, UNKNOWN))
-    with pytest.raises(
-        errors.SettingsError, match=r"a certificate that OpenSSL takes with the key"
-    ):
-        CertificateFiles("grpc", *pair, None, facts.ignore)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    pair = Pair(tmp_path / "none.crt", tmp_path / "none.key")
-    with pytest.raises(errors.SettingsError, match=r"none.crt is not a file this process can read"):
-        CertificateFiles("grpc", *pair, None, facts.ignore)
 
 
 def test_many_threads_look_while_the_files_rotate(followed: Followed, tmp_path: Path) -> None:
@@ -373,8 +288,3 @@ async def test_no_file_stays_open_after_a_rotation(followed: Followed, tmp_path:
         write(tmp_path, issued)
         assert followed.shown() == chain(issued)
     await until(is_as_before, 10, "what twenty rotations opened is closed")
-
-
-def test_the_context_of_an_http_server_takes_tls_1_2_and_newer(followed: Followed) -> None:
-    context = followed.files.current().context
-    assert context.minimum_version is ssl.TLSVersion.TLSv1_2

@@ -70,22 +70,6 @@ async def ended(program: str) -> str:
     return output.decode()
 
 
-async def test_a_process_ends_while_a_lookup_goes_on() -> None:
-    program = """
-import asyncio, threading
-from keda_gpu_scaler.transport import resolver
-
-async def look_up(_url):
-    return await resolver.in_daemon_thread(threading.Event().wait)
-
-async def main():
-    print(await resolver.Resolver(look_up).urls("dns+http://slow.test:9400", 0.1))
-
-asyncio.run(main())
-"""
-    assert await ended(program) == "the name was not resolved within 0.1 s\n"
-
-
 async def test_a_lookup_leaves_no_thread_that_a_process_waits_for() -> None:
     program = """
 import asyncio, threading

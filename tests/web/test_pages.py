@@ -69,6 +69,24 @@ async def test_the_page_says_what_prometheus_client_writes() -> None:
     assert page.partition("# TYPE one")[2] == expected.partition("# TYPE one")[2]
 
 
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+async def test_metrics_come_as_text_whatever_was_asked_for(accept: str) -> None:
+    async with serving(Shown()) as client:
+        answer = await client.get("/metrics", headers={"accept": accept})
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert answer.text.startswith("# HELP nothing_yet")
+
+
+async def test_anything_else_is_refused_in_plain_text() -> None:
+    async with serving(Shown()) as client:
+        missing = await client.get("/")
+        wrong = await client.post("/metrics")
+    assert (missing.status_code, missing.text) == (404, "Not Found")
+    assert (wrong.status_code, wrong.text) == (405, "Method Not Allowed")
+    assert missing.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "server" not in missing.headers
+
+
 class Long(Shown):
     """A page that fits into no socket's buffers, and how often somebody began to be shown it."""
 

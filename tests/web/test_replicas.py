@@ -3,29 +3,10 @@
 import pytest
 
 from keda_gpu_scaler.alerts import LIMIT, AlertUpdate
-from keda_gpu_scaler.alerts.replicas import read_records, written_records
+from keda_gpu_scaler.alerts.replicas import written_records
 from keda_gpu_scaler.alerts.store import Key
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.webhooks import Hook, serving
-
-
-async def test_one_tells_what_it_knows_and_another_learns_it() -> None:
-    first, second = Hook(), Hook()
-    async with serving(first) as client:
-        await client.post("/webhook", json=group(alert()))
-        alerts = (await client.get("/alerts")).content
-    assert read_records(alerts) == first.alerts.records()
-    async with serving(second) as client:
-        answer = await client.post("/alerts", content=alerts)
-    assert (answer.status_code, answer.content) == (204, b"")
-    assert second.alerts.firing(BERT) == "Busy"
-
-
-async def test_what_comes_from_a_replica_goes_no_further_and_is_no_notification() -> None:
-    hook = Hook()
-    async with serving(hook) as client:
-        await client.post("/alerts", json={"alerts": []})
-    assert (hook.handed, hook.notified) == ([], [])
 
 
 @pytest.mark.parametrize("payload", [[], {"alerts": [1]}, group(alert())])
@@ -36,12 +17,6 @@ async def test_what_no_replica_sends_is_refused(payload: object) -> None:
     assert answer.status_code == 400
     assert answer.text.startswith("expected ")
     assert hook.alerts.records() == []
-
-
-async def test_what_is_known_is_for_those_who_know_the_token() -> None:
-    async with serving(Hook()) as client:
-        answer = await client.get("/alerts", headers={"authorization": "Bearer wrong"})
-    assert answer.status_code == 401
 
 
 @pytest.mark.slow

@@ -118,11 +118,6 @@ async def test_more_triggers_than_a_page_has_room_for_are_counted() -> None:
         assert "100 more are not shown" in answer.text
 
 
-async def test_an_empty_list_says_what_to_look_at() -> None:
-    async with page("/", names=[]) as answer:
-        assert "see whether the ScaledObjects are Ready" in answer.text
-
-
 async def test_one_trigger_is_shown_with_everything_behind_it() -> None:
     async with page("/triggers/ml/bert") as answer:
         text = answer.text
@@ -146,17 +141,6 @@ async def test_an_object_that_is_asked_about_no_more_has_its_history() -> None:
     async with page("/triggers/ml/bert", names=[]) as answer:
         assert "KEDA has not asked this replica about it within ten minutes" in answer.text
         assert Elements(answer.text).drawings == ROWS_OF_A_TIMELINE
-
-
-async def test_an_object_without_history_has_no_timeline() -> None:
-    async with page("/triggers/ml/bert-2") as answer:
-        assert "its load is in the value" in answer.text
-        assert Elements(answer.text).drawings == 0
-
-
-async def test_an_object_that_nobody_asked_about_has_no_page() -> None:
-    async with page("/triggers/ml/other") as answer:
-        assert answer.status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/", "/triggers/ml/bert"])

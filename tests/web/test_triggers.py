@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import httpx
-import pytest
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
@@ -89,11 +88,9 @@ async def serving(
 
 
 @asynccontextmanager
-async def asking(
-    names: Sequence[tuple[str, str]] = NAMES, token: str | None = None
-) -> AsyncIterator[httpx.AsyncClient]:
+async def asking(names: Sequence[tuple[str, str]] = NAMES) -> AsyncIterator[httpx.AsyncClient]:
     async with (
-        serving(names, token) as url,
+        serving(names) as url,
         httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client,
     ):
         yield client
@@ -121,17 +118,6 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "recommended": None,
         "reason": DECIDED.reason,
     }
-
-
-async def test_a_namespace_shows_its_own() -> None:
-    async with asking() as client:
-        listed = (await client.get(f"{PATH}/ml")).json()["triggers"]
-        assert [trigger["scaled_object"] for trigger in listed] == [
-            "ml/bert",
-            "ml/bert",
-            "ml/bert-2",
-        ]
-        assert (await client.get(f"{PATH}/none")).json() == {"triggers": [], "next": None}
 
 
 async def test_a_long_list_comes_in_parts_and_nothing_is_left_out() -> None:
@@ -196,35 +182,14 @@ async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning
     history = History(lambda: NOW)
     for scaled_object in (BERT, ScaledObject("ml", "other")):
         history(facts.TriggerRefused(scaled_object, "treshold: unknown key"))
-    shown = web.Shown(cast("Evaluator", Known(NAMES)), history)
-    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    server = web.HttpServer(app, "127.0.0.1", 0)
     async with (
-        asyncio.timeout(HANG_SECONDS),
-        httpx.AsyncClient(trust_env=False, timeout=60) as client,
+        serving(changes=history) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client,
     ):
-        url = f"http://127.0.0.1:{await server.start()}"
-        try:
-            missing = await client.get(f"{url}{PATH}/ml/other")
-            page = await client.get(f"{url}/triggers/ml/other")
-            records = (await client.get(f"{url}{PATH}/ml/bert")).json()["triggers"]
-        finally:
-            await server.stop()
+        missing = await client.get(f"{PATH}/ml/other")
+        page = await client.get("/triggers/ml/other")
+        records = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
     refusal = "0 s ago KEDA was refused: treshold: unknown key"
     assert (missing.status_code, missing.text) == (404, refusal)
     assert (page.status_code, page.text) == (404, refusal)
     assert [record["warnings"] for record in records] == [[refusal]] * 2
-
-
-@pytest.mark.parametrize("path", [PATH, f"{PATH}/ml/bert", "/", "/triggers/ml/bert"])
-async def test_it_is_behind_the_token_of_the_port(path: str) -> None:
-    async with asking(token=TOKEN) as client:
-        assert (await client.get(path)).status_code == 401
-        bearer = {"authorization": f"Bearer {TOKEN}"}
-        assert (await client.get(path, headers=bearer)).status_code == 200
-
-
-async def test_without_triggers_the_list_is_empty() -> None:
-    async with asking(()) as client:
-        assert (await client.get(PATH)).json() == {"triggers": [], "next": None}
-        assert (await client.get(f"{PATH}/{BERT.namespace}/{BERT.name}")).status_code == 404

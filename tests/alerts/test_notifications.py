@@ -1,4 +1,4 @@
-"""Alertmanager's messages, and those of Grafana that look like them."""
+"""Messages of Alertmanager and of Grafana, and which alerts fire by them."""
 
 from typing import Any
 
@@ -59,11 +59,6 @@ def test_the_label_is_written_as_our_metrics_do_or_as_keda_s_or_as_kubernetes_wo
     assert [update.key.scaled_object for update in notification.updates] == [BERT]
 
 
-def test_the_name_may_be_written_twice() -> None:
-    notification = read(labelled(namespace="ml", scaled_object="bert", scaledObject="bert"))
-    assert len(notification.updates) == 1
-
-
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
@@ -87,14 +82,6 @@ def test_an_alert_that_names_no_object_is_refused_beside_the_others(
     assert notification.updates == (FIRES,)
     (sentence,) = notification.refused
     assert sentence.startswith(f"alerts[0] (Busy): {words}")
-
-
-def test_what_would_help_is_said() -> None:
-    (sentence,) = read(labelled(namespace="ml")).refused
-    assert sentence == (
-        "alerts[0] (Busy): no label scaled_object; add namespace and scaled_object, the "
-        "ScaledObject's, to the labels of the rule, or send to /webhook/NAMESPACE/NAME"
-    )
 
 
 @pytest.mark.parametrize(
@@ -164,11 +151,6 @@ def test_a_name_is_shown_on_one_line_and_cut() -> None:
     assert update.name == "Bu?sy" + "y" * 95 + "…"
 
 
-def test_an_alert_may_have_no_name() -> None:
-    (update,) = read(alert(labels={"namespace": "ml", "scaled_object": "bert"})).updates
-    assert update.name == "an alert without a name"
-
-
 @pytest.mark.parametrize(
     "payload", [None, [], "text", {}, {"alerts": "many"}, {"status": "firing"}]
 )
@@ -177,5 +159,62 @@ def test_a_message_of_nobody_we_know_is_refused(payload: object) -> None:
         read_notification(payload, None)
 
 
-def test_a_dashboard_of_grafana_is_told_apart() -> None:
-    assert read_notification(of_dashboard(), BERT).sender is Sender.GRAFANA_DASHBOARD
+# Alerts on dashboards of Grafana, as version 4 sends them
+
+NAME = "GPU usage of the cluster"
+
+
+def read_rule(state: str = "alerting", **changes: Any) -> Notification:  # noqa: ANN401 - any JSON
+    return read_notification(of_dashboard(state, **changes), BERT)
+
+
+def mark(**changes: Any) -> str:  # noqa: ANN401 - any JSON
+    (update,) = read_rule(**changes).updates
+    return update.key.alert
+
+
+@pytest.mark.parametrize(("state", "fires"), [("alerting", True), ("ok", False)])
+def test_a_rule_fires_or_does_not(state: str, fires: bool) -> None:  # noqa: FBT001 - a table
+    (update,) = read_rule(state).updates
+    assert (update.key.scaled_object, update.name, update.fires) == (BERT, NAME, fires)
+    assert (update.starts_at, update.ends_at) == (None, None)
+
+
+@pytest.mark.parametrize("state", ["no_data", "pending", "paused", "unknown"])
+def test_a_state_that_does_not_say_changes_nothing(state: str) -> None:
+    assert read_rule(state) == Notification(Sender.GRAFANA_DASHBOARD, (), passed_over=1)
+
+
+@pytest.mark.parametrize("state", ["firing", "", None, 7, nested()])
+def test_a_state_that_grafana_does_not_have_is_refused(state: object) -> None:
+    with pytest.raises(errors.RequestError, match="expected one of Grafana's states"):
+        read_notification(of_dashboard() | {"state": state}, BERT)
+
+
+def test_a_rule_stays_the_same_when_it_is_renamed_or_its_panel_moves() -> None:
+    same = {"ruleName": "Another name", "ruleUrl": "http://grafana:3000/d/xyz?panelId=9"}
+    assert mark(**same) == mark()
+
+
+def test_rules_differ_by_their_number_and_by_their_grafana() -> None:
+    assert mark(ruleId=8) != mark()
+    assert mark(ruleUrl="http://another:3000/dashboard") != mark()
+
+
+@pytest.mark.parametrize("url", [None, "", "http://[broken"])
+def test_a_rule_without_a_usable_url_has_its_number(url: object) -> None:
+    assert mark(ruleUrl=url) == mark(ruleUrl=url)
+    assert mark(ruleUrl=url, ruleId=8) != mark(ruleUrl=url)
+
+
+def test_what_is_no_text_where_one_belongs_is_not_written() -> None:
+    (update,) = read_rule(ruleName=nested(), ruleId=nested(), ruleUrl=nested()).updates
+    assert update.name == "a list"
+
+
+def test_newer_versions_name_the_object_in_tags_and_older_ones_need_the_path() -> None:
+    tags = {"namespace": "ml", "scaled_object": "bert"}
+    (update,) = read_notification(of_dashboard(tags=tags), None).updates
+    assert update.key.scaled_object == BERT
+    (sentence,) = read_notification(of_dashboard(), None).refused
+    assert sentence.endswith("send to /webhook/NAMESPACE/NAME")
