@@ -57,6 +57,19 @@ def test_a_question_about_a_database_quotes_its_name() -> None:
     assert influxql.policies('a"b') == 'SHOW RETENTION POLICIES ON "a\\"b"'
 
 
+@pytest.mark.parametrize(
+    ("schema", "metric"),
+    [
+        (Schema(), "gpu_load"),
+        (Schema(measurement="telegraf", field=METRIC), "gauge"),
+        (Schema(measurement="telegraf", field="gauge"), influxql.UTILIZATION),
+    ],
+    ids=["measurement", "field", "neither names it"],
+)
+def test_a_metric_is_named_by_what_the_schema_says(schema: Schema, metric: str) -> None:
+    assert schema.metric("gpu_load", "gauge") == metric
+
+
 @pytest.mark.parametrize(("tag", "is_unique"), [("UUID", True), ("gpu", False)])
 def test_a_gpu_is_known_by_its_uuid_alone(tag: str, *, is_unique: bool) -> None:
     assert Schema(gpu_tag=tag).knows_uuids == is_unique
