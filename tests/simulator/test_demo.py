@@ -45,36 +45,17 @@ def test_a_phase_ends_when_its_goal_has_been_met_for_long_enough() -> None:
     assert progress.index == 0
     assert not progress.advance(3, 2)
     assert (progress.index, progress.entered_at) == (1, 3)
-
-
-def test_a_goal_that_is_left_again_must_be_met_anew() -> None:
-    progress = scenario.Progress(PHASES)
+    left_again = scenario.Progress(PHASES)
     for now, replicas in ((0, 2), (1, 3), (2, 2), (3, 2)):
-        progress.advance(now, replicas)
-    assert progress.index == 0
+        left_again.advance(now, replicas)
+    assert left_again.index == 0
 
 
 def test_a_goal_that_is_not_met_in_time_fails_in_words() -> None:
     progress = scenario.Progress(PHASES)
     progress.advance(10, 1)
-    expected = "up: 100 % over a threshold of 70 % needs 2 replicas; after 10 s there are 1"
-    with pytest.raises(scenario.DemoError, match=re.escape(expected)):
+    with pytest.raises(scenario.DemoError, match="up: 100 % over a threshold of 70 % needs 2 rep"):
         progress.advance(10.1, 1)
-
-
-def test_all_phases_together_end_in_time() -> None:
-    assert sum(phase.limit_seconds for phase in scenario.PHASES) < DEMO_SECONDS
-    assert [phase.goal for phase in scenario.PHASES] == [0, 7, 2, 0]
-
-
-def test_every_time_is_thirty_times_faster_than_kedas_default() -> None:
-    scaled = driver.Scaled(scenario.OURS)
-    keda, hpa = scaled.keda, scaled.hpa
-    slow_keda, slow_hpa = rules.Keda(), rules.Hpa()
-    assert scenario.POLL_TICKS * scenario.SYNC_SECONDS * scenario.SPEED == 30
-    assert keda.cooldown_seconds * scenario.SPEED == slow_keda.cooldown_seconds
-    assert scenario.SYNC_SECONDS * scenario.SPEED == 15
-    assert hpa.stabilization_seconds * scenario.SPEED == slow_hpa.stabilization_seconds
 
 
 # Frames
@@ -132,13 +113,6 @@ def test_the_screen_shows_both_workloads_with_answer_state_and_reason() -> None:
         assert text in shown
 
 
-def test_the_curves_of_both_workloads_have_the_same_scale() -> None:
-    lines = printed(screen.screen(frame()))
-    first = next(n for n, line in enumerate(lines) if "replicas     7" in line) + 1
-    drawn = [(line[15:45].rstrip(), line[47:77].rstrip()) for line in lines[first : first + 4]]
-    assert drawn == [(" █", ""), (" █", ""), (" █", "▁▁"), (" █", "██")]
-
-
 def test_the_screen_keeps_its_height_whatever_there_is_to_say() -> None:
     endless = driver.Answer(state="unknown", reason="no pod is seen " * 40)
     frames = [frame(), frame(answer=endless), frame(answer=driver.Answer())]
@@ -155,20 +129,12 @@ def test_the_screen_keeps_its_height_whatever_there_is_to_say() -> None:
     ids=["an error", "nothing", "an empty answer"],
 )
 def test_what_is_not_known_is_a_dash_or_a_hold(answer: driver.Answer, shown: str) -> None:
-    assert screen.line(frame(answer=answer, ours=[driver.Side()])).endswith(shown)
-
-
-def test_a_workload_without_pods_has_no_utilization() -> None:
-    shown = "\n".join(printed(screen.screen(frame(ours=[driver.Side()]))))
-    assert re.search("utilization  - +100 %", shown)
-
-
-def test_a_line_tells_the_same_in_short() -> None:
     assert screen.line(frame()) == (
         " 12.3 s  load arrives  load 430 %  replicas 7, usual recipe 2  "
         "value 427.1 active measured  HPA: 427.1 over a target of 70 per replica asks for 7  "
         "scaler: mean utilization 61 % over 7 replicas"
     )
+    assert screen.line(frame(answer=answer, ours=[driver.Side()])).endswith(shown)
 
 
 @pytest.mark.parametrize(
@@ -198,21 +164,6 @@ def test_an_area_is_as_high_as_its_values(values: list[float], top: float, lines
         column = [" ▁▂▃▄▅▆▇█".index(line[number]) for line in drawn]
         assert abs(sum(column) - min(value / top, 1) * lines * 8) <= 0.5
         assert column == sorted(column)  # nothing hangs in the air
-
-
-def test_a_longer_run_than_the_screen_is_wide_shows_its_end() -> None:
-    lines = printed(screen.screen(frame(ours=[driver.Side()] * 200 + [OURS] * 4)))
-    (last,) = [line for line in lines if "replicas     7" in line]
-    below = lines[lines.index(last) + 1]
-    assert below[15:45] == " " * 29 + "█"
-
-
-def test_more_replicas_than_expected_fit_on_the_screen() -> None:
-    lines = printed(
-        screen.screen(frame(ours=[driver.Side(replicas=n) for n in [7] * 4 + [14] * 4]))
-    )
-    first = next(n for n, line in enumerate(lines) if "replicas     14" in line) + 1
-    assert [line[15:45].rstrip() for line in lines[first : first + 4]] == [" █", " █", "██", "██"]
 
 
 def test_outside_a_terminal_only_news_are_printed() -> None:
@@ -347,28 +298,18 @@ async def test_the_scaler_is_asked_for_spec_value_activity_and_reason(scene: Sce
     )
 
 
-async def test_a_scaler_that_shows_no_decision_has_answered_all_the_same(scene: Scene) -> None:
-    scene.status.body = b'{"triggers": []}'
-    answer = await scene.scaler.ask()
-    assert (answer.value, answer.state, answer.reason) == (150, "", "")
-
-
-async def test_the_rounded_fields_count_where_the_exact_ones_are_not_set(scene: Scene) -> None:
+async def test_old_fields_and_empty_lists_are_answers_too(scene: Scene) -> None:
     scene.servicer.values = [externalscaler_pb2.MetricValue(metricValue=3)]
     scene.servicer.spec = externalscaler_pb2.MetricSpec(metricName="gpu", targetSize=2)
-    assert (await scene.scaler.ask()).metrics == (rules.Metric(value=3, target=2),)
-
-
-async def test_an_empty_list_is_a_metric_without_a_value(scene: Scene) -> None:
+    scene.status.body = b'{"triggers": []}'
+    answer = await scene.scaler.ask()
+    assert answer == driver.Answer((rules.Metric(value=3, target=2),), active=True)
     scene.servicer.values = []
     answer = await scene.scaler.ask()
     assert (answer.value, answer.active) == (None, True)
-
-
-async def test_an_error_of_one_call_discards_the_others(scene: Scene) -> None:
     scene.servicer.error = "source is down"
     answer = await scene.scaler.ask()
-    assert answer == driver.Answer(state="measured", reason="UNAVAILABLE: source is down")
+    assert answer == driver.Answer(reason="UNAVAILABLE: source is down")
 
 
 # The driver
