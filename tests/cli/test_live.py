@@ -59,64 +59,32 @@ LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "is shown of any pod in namespace ml"),
     (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "none the signal sm-activity"),
     (SHOWN, SLEEPING, "demand-unknown", 17, "the demand is not known: its query gives nothing"),
-    (
-        SHOWN,
-        changed(SLEEPING, (GATEWAY, "kube_pod_status_phase")),
-        "demand-unknown",
-        17,
-        "instead of one number",
-    ),
     (SHOWN, changed(SLEEPING, (GATEWAY, "sum(kube_deployment_spec_replicas)")), "", 0, ""),
-]
-LOOKS_OF_EVERY_SERVER: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     ([Gpu("", 0, convention="idle")], HERE, "no-pod-labels", 15, ""),
     (ENDED, HERE, "late-samples", 15, "the newest sample of any GPU is minutes old"),
     (both(POD), key(HERE, "window: 5s"), "slow-scrape", 17, "every 15s, and window is 5s"),
 ]
 
 
-async def judge(  # noqa: PLR0913, PLR0917 - a row of the tables
-    server: PrometheusServer, parts: Iterable[Gpu], given: str, rule: str, line: int, said: str
+@ON_EVERY_SERVER
+@pytest.mark.parametrize(("parts", "given", "rule", "line", "said"), LOOKS)
+async def test_what_a_server_shows_is_judged_at_the_key_to_blame(  # noqa: PLR0913, PLR0917 - a row
+    prometheus: PrometheusServer,
+    parts: Iterable[Gpu],
+    given: str,
+    rule: str,
+    line: int,
+    said: str,
 ) -> None:
-    """Check what is found where a server has these series, and those of one Ready pod."""
-    now = server.now()
+    """The server has these series, and those of one Ready pod."""
+    now = prometheus.now()
     pods = [kube_state.up(), KubePod(name=POD), kube_state.wanted(1)]
-    await server.write([*gpus.history(now, [Up(), *parts]), *kube_state.history(now, pods)])
-    shown = await found(server.url, given)
+    await prometheus.write([*gpus.history(now, [Up(), *parts]), *kube_state.history(now, pods)])
+    shown = await found(prometheus.url, given)
     assert list(shown) == ([rule] if rule else [])
     if rule:
         assert shown[rule][0] == line
         assert said in shown[rule][1]
-
-
-@pytest.mark.parametrize(("parts", "given", "rule", "line", "said"), LOOKS)
-async def test_what_a_prometheus_shows_is_judged_at_the_key_to_blame(  # noqa: PLR0913, PLR0917 - a row
-    prometheus: PrometheusServer,
-    parts: Iterable[Gpu],
-    given: str,
-    rule: str,
-    line: int,
-    said: str,
-) -> None:
-    await judge(prometheus, parts, given, rule, line, said)
-
-
-@ON_EVERY_SERVER
-@pytest.mark.parametrize(("parts", "given", "rule", "line", "said"), LOOKS_OF_EVERY_SERVER)
-async def test_what_every_server_shows_is_judged_at_the_key_to_blame(  # noqa: PLR0913, PLR0917 - a row
-    prometheus: PrometheusServer,
-    parts: Iterable[Gpu],
-    given: str,
-    rule: str,
-    line: int,
-    said: str,
-) -> None:
-    await judge(prometheus, parts, given, rule, line, said)
-
-
-async def test_exporters_alone_say_nothing_of_readiness(prometheus: PrometheusServer) -> None:
-    await prometheus.write(gpus.history(prometheus.now(), [Up(), *SHOWN]))
-    assert list(await found(prometheus.url)) == ["no-readiness"]
 
 
 @pytest_asyncio.fixture
@@ -166,18 +134,6 @@ async def test_a_namespace_is_named_to_a_server_that_keeps_tenants_apart(
     own = [one for one in empty.requests if "count(" in one.form["query"]]
     assert own
     assert all("tenant=ml" in one.path for one in own)
-
-
-async def test_exporters_that_are_scraped_directly_are_judged_by_their_records() -> None:
-    page = "# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n"
-    async with HttpServer(web.says(page, content_type="text/plain")) as exporter:
-        result = await checked(
-            HERE,
-            KEDA_GPU_SCALER_PROMETHEUS_TIMEOUT=None,
-            KEDA_GPU_SCALER_SCRAPE_TARGETS=exporter.url,
-        )
-    rules = [one["rule"] for one in json.loads(result.stdout)["findings"]]
-    assert rules == ["no-readiness", "no-pods"]
 
 
 async def test_a_server_that_refuses_our_own_questions_is_judged_by_its_answers() -> None:

@@ -56,17 +56,6 @@ async def test_what_the_scaler_says_of_a_wrong_trigger_is_passed_on() -> None:
     )
 
 
-def test_the_trigger_that_is_asked_about_is_the_one_that_is_named() -> None:
-    scaler = Scaler()
-    flags = ("--scaled-object", "ml/bert", "--metadata", "workload=bert", "--metadata", "q=a=b")
-    with scalers.serving(scaler) as port:
-        assert probing(port, *flags).exit_code == 0
-    metadata = {"workload": "bert", "q": "a=b"}
-    asked = pb.ScaledObjectRef(namespace="ml", name="bert", scalerMetadata=metadata)
-    value = pb.GetMetricsRequest(scaledObjectRef=asked, metricName="gpu-utilization")
-    assert scaler.asked == [asked, value, asked]
-
-
 A_CENTURY_SECONDS = 3e9
 UNKNOWN = errors.UnknownLoadError("no sample")
 TRIGGER = (
@@ -82,14 +71,6 @@ async def test_the_values_that_keda_would_get_are_shown() -> None:
     shown = ANSWERED + "GetMetrics: gpu-utilization is 90\nIsActive: true\n"
     assert (result.exit_code, result.output) == (0, shown)
     assert shown in COMMANDS_PAGE.read_text()
-
-
-async def test_no_value_is_asked_for_where_only_the_spec_is_wanted() -> None:
-    script = Script(SIGNAL)
-    async with our_own(script) as served:
-        result = await asyncio.to_thread(probing, served.port, *TRIGGER, "--spec-only")
-    assert (result.exit_code, result.output) == (0, ANSWERED)
-    assert script.asked == []
 
 
 @pytest.mark.parametrize(
@@ -118,12 +99,16 @@ async def test_what_is_not_known_is_said_and_the_rest_is_asked_for_all_the_same(
     assert result.stdout == ANSWERED + shown
 
 
-def test_calls_for_values_have_no_deadline_as_those_of_a_poll() -> None:
+def test_the_trigger_that_is_named_is_asked_about_and_without_a_deadline_as_by_a_poll() -> None:
     scaler = Scaler(active=False)
+    flags = ("--scaled-object", "ml/bert", "--metadata", "workload=bert", "--metadata", "q=a=b")
     with scalers.serving(scaler) as port:
-        result = probing(port, *TRIGGER)
+        result = probing(port, *flags)
     assert result.output == ANSWERED + "GetMetrics: gpu-utilization is 130\nIsActive: false\n"
-    assert len(scaler.deadlines) == 2
+    metadata = {"workload": "bert", "q": "a=b"}
+    asked = pb.ScaledObjectRef(namespace="ml", name="bert", scalerMetadata=metadata)
+    value = pb.GetMetricsRequest(scaledObjectRef=asked, metricName="gpu-utilization")
+    assert scaler.asked == [asked, value, asked]
     assert min(scaler.deadlines) > A_CENTURY_SECONDS  # gRPC's word for none
 
 
@@ -211,6 +196,7 @@ def test_the_triggers_of_a_file_are_asked_about_as_keda_sends_them(tmp_path: Pat
     assert (everything.exit_code, one.exit_code) == (0, 0)
     assert "ml/llm: GetMetrics: gpu-utilization is 130\n" in everything.output
     assert one.output == ANSWERED
+    assert len(scaler.asked) == 2 * 3 + 1
     metadata = {"scalerAddress": "keda-gpu-scaler.keda.svc:6000", "workload": "llm"}
     asked = pb.ScaledObjectRef(
         namespace="ml", name="llm", scalerMetadata=metadata | {"threshold": "70"}

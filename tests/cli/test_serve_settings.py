@@ -128,10 +128,3 @@ def test_the_output_has_a_form_only_where_something_is_printed() -> None:
     result = served("--output", "json")
     assert result.exit_code == 2
     assert "Invalid value for '--output': it goes only with --print-config" in result.stderr
-
-
-def test_the_file_of_settings_is_printed_with_the_environment_above_it(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text("log_level: debug\ngive_up: 2h\n")
-    found = yaml.safe_load(served("--print-config", CONFIG=str(file), GIVE_UP="3h").stdout)
-    assert (found["log_level"], found["give_up"]) == ("debug", "3h")

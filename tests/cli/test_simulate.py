@@ -24,34 +24,33 @@ PATIENCE_SECONDS = 30
 
 
 @contextmanager
-def simulating(*flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def simulating(*flags: str, host: str = "127.0.0.1") -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run the command on a free port, and give it with the address it says it listens on."""
-    command = [*COMMAND, "--address", "127.0.0.1:0", *flags]
+    command = [*COMMAND, "--address", f"{host}:0", *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
-            assert said.startswith("listening on http://127.0.0.1:")
+            assert said.startswith(f"listening on http://{host}:")
             yield process, said.removeprefix("listening on ").strip()
         finally:
             process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_status_0(number: signal.Signals) -> None:
-    with simulating() as (process, url):
-        assert httpx.get(f"{url}/metrics").status_code == 200
+@pytest.mark.parametrize(
+    ("number", "host"), [(signal.SIGTERM, "127.0.0.1"), (signal.SIGINT, "[::1]")]
+)
+def test_the_flags_shape_the_cluster_and_a_signal_ends_it(
+    number: signal.Signals, host: str
+) -> None:
+    flags = ["--workload", "team-a/bert=3:250", "--workload", "team-b/llm=1:80:2"]
+    with simulating(*flags, host=host) as (process, url):
+        found = httpx.get(f"{url}/workloads").json()["workloads"]
+        page = httpx.get(f"{url}/metrics").text
         process.send_signal(number)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert process.stdout is not None
         assert process.stdout.read() == ""
-
-
-def test_the_flags_shape_the_cluster() -> None:
-    flags = ["--workload", "team-a/bert=3:250", "--workload", "team-b/llm=1:80:2"]
-    with simulating(*flags) as (_, url):
-        found = httpx.get(f"{url}/workloads").json()["workloads"]
-        page = httpx.get(f"{url}/metrics").text
     assert [(each["name"], each["replicas"], each["gpus_per_pod"]) for each in found] == [
         ("bert", 3, 1),
         ("llm", 1, 2),
@@ -64,7 +63,6 @@ def test_the_flags_shape_the_cluster() -> None:
     ("flags", "message"),
     [
         (["--workload", "bert"], "is not namespace/name=replicas:load[:gpus]"),
-        (["--address", "9400"], "'--address': '9400' is not an address such as"),
         (["--address", "127.0.0.1:99999"], "'--address': '127.0.0.1:99999' is not an address"),
         (
             ["--kubernetes", "--workload", "team-a/bert=1:1"],
@@ -73,7 +71,6 @@ def test_the_flags_shape_the_cluster() -> None:
         (["--namespace", "team-a"], "'--namespace': it goes only with --kubernetes"),
         (["--node-selector", "a=b"], "'--node-selector': it goes only with --kubernetes"),
         (["--kubernetes", "--node-selector", "a"], "'--node-selector': 'a' is not KEY=VALUE"),
-        (["--kubernetes", "--node-selector", "=a"], "'--node-selector': '=a' is not KEY=VALUE"),
     ],
 )
 def test_a_wrong_flag_is_refused_with_status_2_and_says_why(flags: list[str], message: str) -> None:
@@ -96,30 +93,14 @@ def test_without_a_cluster_to_follow_it_ends_with_1_and_no_library_is_named() ->
 @pytest.mark.parametrize("flags", [[], ["--kubernetes"]], ids=["made up", "of a cluster"])
 async def test_a_taken_port_ends_it_with_status_1(tmp_path: Path, flags: list[str]) -> None:
     async with kubernetes.serving(kubernetes.ApiServer()) as api:
-        environment = {**os.environ, "KUBECONFIG": api.kubeconfig(tmp_path)}
+        runner = CliRunner(env={"KUBECONFIG": api.kubeconfig(tmp_path)})
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            ended = await asyncio.to_thread(
-                subprocess.run,
-                [*COMMAND, "--address", f"127.0.0.1:{port}", *flags],
-                capture_output=True,
-                check=False,
-                env=environment,
-                text=True,
-                timeout=PATIENCE_SECONDS,
-            )
-    assert ended.returncode == 1
+            command = ["simulate", "--address", f"127.0.0.1:{port}", *flags]
+            ended = await asyncio.to_thread(runner.invoke, cli.app, command)
+    assert ended.exit_code == 1
     expected = f"keda-gpu-scaler: cannot listen on port {port} of 127.0.0.1: Address already in use"
     assert ended.stderr.startswith(expected)
-
-
-def test_an_ipv6_address_is_shown_as_a_url() -> None:
-    command = [*COMMAND, "--address", "[::1]:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("listening on http://[::1]:")
-        process.terminate()
-        assert process.wait(PATIENCE_SECONDS) == 0
 
 
 # The pods of a real cluster

@@ -80,44 +80,39 @@ def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
     ]
 
 
-NAMED_BY_ENV = {"workload": "bert", "threshold": "70", "namespaceFromEnv": "ml"}
+NAMED_BY_ENV = trigger.parse(
+    BERT, {"workload": "bert", "threshold": "70", "namespaceFromEnv": "ml"}, access()
+)
+
+
+def owned(workload: str, pod: str) -> Record:
+    """Return the record of one pod of another kind of workload."""
+    return decided(replace(bert("b", 90), name=pod), given=spec(workload=workload))
 
 
 @pytest.mark.parametrize(
     ("shown", "line"),
     [
-        pytest.param(
+        (
             replace(decided(bert("b", 90)), pods_left_out=3),
             "# 3 more pods are not listed, and get none",
-            id="not listed",
         ),
-        pytest.param(
-            decided(unseen("b", said())), "# no costs: no pod's load is known", id="no load"
-        ),
-        pytest.param(
-            decided(bert("b", 90), given=trigger.parse(BERT, NAMED_BY_ENV, access())),
+        (decided(unseen("b", said())), "# no costs: no pod's load is known"),
+        (
+            decided(bert("b", 90), given=NAMED_BY_ENV),
             "# no costs: the namespace of its pods is not known here",
-            id="no namespace",
         ),
-        *(
-            pytest.param(
-                decided(replace(bert("b", 90), name=pod), given=spec(workload=workload)),
-                f"# no costs: {why}",
-                id=workload,
-            )
-            for workload, pod, why in (
-                (
-                    "statefulset/bert",
-                    "bert-0",
-                    "a StatefulSet always takes the pod with the highest number",
-                ),
-                (
-                    "leaderworkerset/bert",
-                    "bert-0",
-                    "a LeaderWorkerSet always takes the group with the highest number",
-                ),
-                ("job/bert", "bert-bbbbb", "a Job's controller does not look at costs"),
-            )
+        (
+            owned("statefulset/bert", "bert-0"),
+            "# no costs: a StatefulSet always takes the pod with the highest number",
+        ),
+        (
+            owned("leaderworkerset/bert", "bert-0"),
+            "# no costs: a LeaderWorkerSet always takes the group with the highest number",
+        ),
+        (
+            owned("job/bert", "bert-bbbbb"),
+            "# no costs: a Job's controller does not look at costs",
         ),
     ],
 )

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 import httpx
@@ -17,20 +17,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.simulator import cluster
 from keda_gpu_scaler.simulator.demo import driver, scenario, screen
+from tests.support import scalers
+from tests.support.scalers import Scaler
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "demo"]
 DEMO_SECONDS = 150
 """More than the demo itself allows for its start and all of its phases."""
 NOWHERE = "http://127.0.0.1:9"
+DOWN = (grpc.StatusCode.UNAVAILABLE, "source is down")
 PHASES = (scenario.Phase("up", 100, 2, 10), scenario.Phase("down", 0, 2, 10))
 
 
@@ -187,78 +186,29 @@ def test_a_terminal_gets_a_live_screen() -> None:
 # Answers
 
 
-class SumScaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[misc]  # generated code has no types
-    """A scaler that says what a test wants it to say."""
+@dataclass
+class Changing(Scaler):
+    """A scaler whose values change from call to call."""
 
-    def __init__(self) -> None:
-        """Begin with an active load of 150 over a target of 70."""
-        self.values = [externalscaler_pb2.MetricValue(metricValueFloat=150)]
-        self.spec = externalscaler_pb2.MetricSpec(metricName="gpu", targetSizeFloat=70)
-        self.active = True
-        self.error = ""
-        self.later: list[list[externalscaler_pb2.MetricValue]] = []
-        """The values of the next calls, before those above."""
+    later: list[tuple[Any, ...]] = field(default_factory=list)
+    """The values of the next calls; after the last, they stay."""
 
-    async def GetMetricSpec(  # noqa: N802 - the name is KEDA's
-        self, request: externalscaler_pb2.ScaledObjectRef, context: object
-    ) -> externalscaler_pb2.GetMetricSpecResponse:
-        """Give the one spec."""
-        del context
-        assert dict(request.scalerMetadata) == scenario.TRIGGER
-        return externalscaler_pb2.GetMetricSpecResponse(metricSpecs=[self.spec])
-
-    async def GetMetrics(  # noqa: N802 - the name is KEDA's
-        self, request: externalscaler_pb2.GetMetricsRequest, context: object
-    ) -> externalscaler_pb2.GetMetricsResponse:
-        """Give the values."""
-        del context
-        assert request.metricName == "gpu"
-        values = self.later.pop(0) if self.later else self.values
-        return externalscaler_pb2.GetMetricsResponse(metricValues=values)
-
-    async def IsActive(  # noqa: N802 - the name is KEDA's
-        self,
-        request: externalscaler_pb2.ScaledObjectRef,
-        context: grpc.aio.ServicerContext[object, object],
-    ) -> externalscaler_pb2.IsActiveResponse:
-        """Give the activity, or fail."""
-        del request
-        if self.error:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, self.error)
-        return externalscaler_pb2.IsActiveResponse(result=self.active)
-
-
-class Status:
-    """The HTTP port of a scaler that says what a test wants it to say."""
-
-    def __init__(self) -> None:
-        """Begin with what a scaler says of a measured load."""
-        self.body = (
-            b'{"triggers": [{"state": "measured", "reason": "150", "other": 1}], "next": ""}'
-        )
-
-    async def triggers(self, request: Request) -> Response:
-        """Give the list of the namespace."""
-        assert request.url.path == "/api/v1/triggers/demo"
-        return Response(self.body, media_type="application/json")
-
-    @asynccontextmanager
-    async def client(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Yield a client of this port, without a socket."""
-        routes = [Route("/api/v1/triggers/demo", self.triggers)]
-        transport = httpx.ASGITransport(Starlette(routes=routes))
-        async with httpx.AsyncClient(base_url="http://scaler", transport=transport) as client:
-            yield client
+    def GetMetrics(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - messages, and the contract's name
+        """Give the next values."""
+        if self.later:
+            self.values = self.later.pop(0)
+        return super().GetMetrics(request, context)
 
 
 @dataclass
 class Scene:
     """A scaler under a test's control behind a channel, and a simulator."""
 
-    servicer: SumScaler
-    status: Status
+    servicer: Changing
     scaler: driver.Scaler
-    simulated: cluster.MadeUp
+    shown: dict[str, object]
+    """The page of decisions."""
+    simulated: cluster.MadeUp = field(default_factory=cluster.MadeUp)
 
     def driver(
         self, show: Callable[[driver.Frame], None], *phases: scenario.Phase
@@ -278,36 +228,49 @@ class Scene:
         )
 
 
+def value(number: float) -> tuple[pb.MetricValue]:
+    return (pb.MetricValue(metricValueFloat=number),)
+
+
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    servicer, grpc_server, status = SumScaler(), grpc.aio.server(), Status()
-    externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(servicer, grpc_server)
-    port = grpc_server.add_insecure_port("127.0.0.1:0")
-    await grpc_server.start()
-    async with (
-        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
-        status.client() as client,
-    ):
-        yield Scene(servicer, status, driver.Scaler(channel, client), cluster.MadeUp())
-    await grpc_server.stop(None)
+    servicer = Changing(values=value(150))
+    shown: dict[str, object] = {
+        "triggers": [{"state": "measured", "reason": "150", "other": 1}],
+        "next": "",
+    }
+
+    def page(request: httpx.Request) -> httpx.Response:
+        assert request.url.path == "/api/v1/triggers/demo"
+        return httpx.Response(200, json=shown)
+
+    with scalers.serving(servicer) as port:
+        async with (
+            grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+            httpx.AsyncClient(
+                base_url="http://scaler", transport=httpx.MockTransport(page)
+            ) as client,
+        ):
+            yield Scene(servicer, driver.Scaler(channel, client), shown)
 
 
 async def test_the_scaler_is_asked_for_spec_value_activity_and_reason(scene: Scene) -> None:
     assert await scene.scaler.ask() == driver.Answer(
         (rules.Metric(value=150, target=70),), active=True, state="measured", reason="150"
     )
+    assert dict(scene.servicer.asked[0].scalerMetadata) == scenario.TRIGGER
 
 
 async def test_old_fields_and_empty_lists_are_answers_too(scene: Scene) -> None:
-    scene.servicer.values = [externalscaler_pb2.MetricValue(metricValue=3)]
-    scene.servicer.spec = externalscaler_pb2.MetricSpec(metricName="gpu", targetSize=2)
-    scene.status.body = b'{"triggers": []}'
+    scene.servicer.values = (pb.MetricValue(metricValue=3),)
+    scene.servicer.specs = (pb.MetricSpec(metricName="gpu", targetSize=2),)
+    scene.shown["triggers"] = []
     answer = await scene.scaler.ask()
     assert answer == driver.Answer((rules.Metric(value=3, target=2),), active=True)
-    scene.servicer.values = []
+    scene.servicer.values = ()
     answer = await scene.scaler.ask()
     assert (answer.value, answer.active) == (None, True)
-    scene.servicer.error = "source is down"
+    scene.servicer.value_refusal = DOWN
     answer = await scene.scaler.ask()
     assert answer == driver.Answer(reason="UNAVAILABLE: source is down")
 
@@ -316,27 +279,8 @@ async def test_old_fields_and_empty_lists_are_answers_too(scene: Scene) -> None:
 
 
 @pytest.mark.slow
-async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None:
-    shown: list[driver.Frame] = []
-
-    def show(frame: driver.Frame) -> None:
-        scene.servicer.active = bool(frame.ours[-1].offered)
-        shown.append(frame)
-
-    scene.servicer.active = False
-    phases = [scenario.Phase(*each, 60) for each in (("idle", 0, 0), ("busy", 150, 0), ("", 0, 0))]
-    played = scene.driver(show, *phases)
-    story = await played.run()
-    assert story.startswith("From 0 to 3 replicas and back to 0")
-    assert len(shown) == len(played.ours.past) == len(played.usual.past)
-    assert (played.ours.past[0].replicas, played.ours.past[-1].replicas) == (0, 0)
-    assert any("HPA: 150 over a target of 70" in side.sentence for side in played.ours.past)
-    assert played.usual.peak in {1, 2}
-
-
-@pytest.mark.slow
 async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scene: Scene) -> None:
-    scene.servicer.error = "source is down"
+    scene.servicer.value_refusal = DOWN
     phases = [scenario.Phase("busy", 60, 1, 60), scenario.Phase("idle", 0, 0, 1)]
     with pytest.raises(scenario.DemoError, match="needs 0 replicas; after 1 s there are 1"):
         await scene.driver(lambda _: None, *phases).run()
@@ -346,15 +290,14 @@ async def test_the_first_phase_waits_until_the_scaler_knows_that_there_are_no_po
     scene: Scene,
 ) -> None:
     scene.servicer.active = False
-    idle = [externalscaler_pb2.MetricValue(metricValueFloat=0.5)]
-    scene.servicer.later = [[], idle, idle, []]
+    scene.servicer.later = [(), value(0.5), value(0.5), ()]
     await scene.driver(lambda _: None).prepare()
     assert scene.servicer.later == []
     assert not scene.simulated.pods
 
 
 async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words(scene: Scene) -> None:
-    scene.servicer.error = "source is down"
+    scene.servicer.value_refusal = DOWN
     played = scene.driver(lambda _: None)
     played.patience_seconds = 0
     with pytest.raises(scenario.DemoError, match="does not answer: UNAVAILABLE: source is down"):
