@@ -1,9 +1,6 @@
 """`keda-gpu-scaler probe`: what it asks, and what it prints, over real connections."""
 
 import asyncio
-import contextlib
-import socket
-import threading
 from pathlib import Path
 
 import grpc
@@ -17,15 +14,9 @@ from tests.service.harness import QUIET, SIGNAL, Script
 from tests.service.harness import serving as our_own
 from tests.support import scalers
 from tests.support.answers import answering
+from tests.support.forward_proxy import ForwardProxy
 from tests.support.pki import Pki
-from tests.support.probing import (
-    ANSWERED,
-    HEALTHY,
-    PATIENCE_SECONDS,
-    failed,
-    probing,
-    run_alone,
-)
+from tests.support.probing import ANSWERED, HEALTHY, failed, probing, run_alone
 from tests.support.processes import free_port
 from tests.support.scalers import Scaler
 
@@ -289,32 +280,10 @@ def test_wrong_arguments_are_refused(
     assert words.format(absent=f"{empty}x") in " ".join(result.stderr.split())
 
 
-def _relay(listener: socket.socket, port: int, asked: list[bytes]) -> None:
-    """Proxy one connection: every name it asks for leads to the server on this port."""
-    caller, _ = listener.accept()
-    with caller, socket.create_connection(("127.0.0.1", port)) as server:
-        asked.append(caller.recv(65_536))
-        caller.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-        back = threading.Thread(target=_copy, args=(server, caller))
-        back.start()
-        _copy(caller, server)
-        back.join()
-
-
-def _copy(one: socket.socket, other: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # one end has closed already
-        while received := one.recv(65_536):
-            other.sendall(received)
-        other.shutdown(socket.SHUT_WR)
-
-
-def test_a_proxy_of_the_environment_is_used() -> None:
-    asked: list[bytes] = []
-    with scalers.serving(Scaler()) as port, socket.create_server(("127.0.0.1", 0)) as listener:
-        relay = threading.Thread(target=_relay, args=(listener, port, asked))
-        relay.start()
-        proxy = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        done = run_alone("keda-gpu-scaler.keda.svc:6000", https_proxy=proxy)
-        relay.join(PATIENCE_SECONDS)
+async def test_a_proxy_of_the_environment_is_used() -> None:
+    target = "keda-gpu-scaler.keda.svc:6000"
+    with scalers.serving(Scaler()) as port:
+        async with ForwardProxy({("keda-gpu-scaler.keda.svc", 6000): port}) as proxy:
+            done = await asyncio.to_thread(run_alone, target, https_proxy=proxy.url)
     assert (done.returncode, done.stdout, done.stderr) == (0, ANSWERED, "")
-    assert asked[0].startswith(b"CONNECT keda-gpu-scaler.keda.svc:6000 HTTP/1.1\r\n")
+    assert proxy.requests == [f"CONNECT {target} HTTP/1.1"]
