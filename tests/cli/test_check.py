@@ -38,16 +38,6 @@ def test_findings_say_where_what_why_and_how(folder: Path) -> None:
     ]
 
 
-def test_a_finding_about_a_text_names_no_object() -> None:
-    assert run("-", given="a: [").output.splitlines() == [
-        "-:1:1: error yaml-syntax: did not find expected node content",
-        "    Correct the YAML; of a chart, check what helm template prints.",
-        "checked 0 KEDA objects: 1 error, 0 warnings, 0 notes",
-    ]
-    first, *_ = run("-", given=FAILS["average-recipe"]).output.splitlines()
-    assert first.endswith("as KEDA takes no data for 0")  # a long line is not broken
-
-
 @pytest.mark.parametrize(
     ("given", "failing"),
     [

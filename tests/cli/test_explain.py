@@ -23,10 +23,12 @@ from tests.support.triggers import BERT, demanding, spec
 from tests.web.test_triggers import DECIDED, TOKEN, serving
 
 
-def explaining(*arguments: str, kubeconfig: Path | None = None) -> Result:
+def explaining(
+    *arguments: str, kubeconfig: Path | None = None, environ: dict[str, str] | None = None
+) -> Result:
     """Run the command; without a kubeconfig it asks no cluster, whatever there is."""
     behind = ["--no-cluster"] if kubeconfig is None else ["--kubeconfig", str(kubeconfig)]
-    return CliRunner().invoke(cli.app, ["explain", *arguments, *behind])
+    return CliRunner().invoke(cli.app, ["explain", *arguments, *behind], env=environ)
 
 
 async def explained(
@@ -37,10 +39,10 @@ async def explained(
         return await asyncio.to_thread(asked, "ml/bert", "--server", url, *arguments)
 
 
-def answered(status: int, body: bytes) -> Result:
+def answered(status: int, body: bytes, **environ: str) -> Result:
     """Run the command against a server that answers every request so."""
     with answering(lambda _path, _token: (status, body)) as port:
-        return explaining("ml/bert", "--server", f"http://127.0.0.1:{port}")
+        return explaining("ml/bert", "--server", f"http://127.0.0.1:{port}", environ=environ)
 
 
 async def test_a_record_is_shown_in_words_with_its_pods_signals_and_arithmetic() -> None:
@@ -165,15 +167,6 @@ def test_every_mistake_of_a_refused_trigger_is_shown() -> None:
     assert result.stderr.endswith("key49: unknown key\n")
 
 
-async def test_a_terminal_has_colours() -> None:
-    async with serving() as url:
-        asked = ["explain", "ml/bert", "--server", url, "--no-cluster"]
-        coloured = {"FORCE_COLOR": "1", "NO_COLOR": ""}
-        invoke = functools.partial(CliRunner().invoke, cli.app, asked, env=coloured)
-        result = await asyncio.to_thread(invoke)
-    assert "\x1b[" in result.stdout
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -247,3 +240,5 @@ def test_what_is_left_out_is_counted() -> None:
     assert "Pods (231)" in text
     assert "and 230 more: 231 measured in all" in text
     assert "and 36 more" in " ".join(text.split())
+    body = orjson.dumps({"triggers": [many]})
+    assert "\x1b[" in answered(200, body, FORCE_COLOR="1", NO_COLOR="").stdout

@@ -124,18 +124,6 @@ def test_where_nothing_listens_there_is_one_finding_and_the_status_says_so() -> 
     assert "-:13:7: error no-answer: source default gives nothing: " in result.output
 
 
-async def test_a_namespace_is_named_to_a_server_that_keeps_tenants_apart(
-    empty: HttpServer,
-) -> None:
-    given = f"{HERE}---\nkind: Service\n"
-    environ = {"KEDA_GPU_SCALER_PROMETHEUS_NAMESPACE_PARAMETER": "tenant"}
-    result = await checked(given, "--prometheus-url", empty.url, **environ)
-    assert "no-series" in result.stdout
-    own = [one for one in empty.requests if "count(" in one.form["query"]]
-    assert own
-    assert all("tenant=ml" in one.path for one in own)
-
-
 async def test_a_server_that_refuses_our_own_questions_is_judged_by_its_answers() -> None:
     async def picky(request: web.Request, writer: asyncio.StreamWriter) -> None:
         reply = web.says("{}", status=422) if "count(" in request.form["query"] else healthy

@@ -161,23 +161,3 @@ async def test_the_pods_of_a_real_cluster_are_shown_under_the_load_that_is_offer
         " loading_percent can change"
     )
     assert refused.status_code == 422
-
-
-async def test_it_waits_for_the_first_look_and_a_signal_ends_the_wait(tmp_path: Path) -> None:
-    async with kubernetes.serving(kubernetes.ApiServer()) as api:
-        pass
-    async with following(api, tmp_path) as process:
-        said = await line(process.stderr)
-    assert said.startswith("cannot list nodes and pods: All connection attempts failed")
-    assert await line(process.stdout) == ""
-
-
-def test_only_the_mode_that_needs_it_loads_the_kubernetes_client() -> None:
-    script = (
-        "import sys\n"
-        "from keda_gpu_scaler.cli import demo, simulate\n"
-        "print(sorted({'lightkube', 'httpx2'} & set(sys.modules)))\n"
-    )
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

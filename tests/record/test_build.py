@@ -68,20 +68,9 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
         "j": "not counted",
     }
     assert len({pod.reason for pod in shown.pods}) == len(pods)
+    without = (bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False)))
+    assert _states(_record(spec(), snapshot(*without))) == {"b": "measured", "c": "ignored"}
     assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
-
-
-def test_a_pod_without_gpu_and_one_that_is_given_up_are_shown_as_such() -> None:
-    others = [bert("b", 90, first_seen=NOW - HOUR, history=HOUR, status=said())]
-    without = unseen("c", said(asks_gpu=False))
-    lost = bert("d", 90, last_seen=NOW - 2 * HOUR)
-    shown = _record(spec(), snapshot(*others, lost, complete=False))
-    assert _states(shown) == {"b": "measured", "d": "given up"}
-    every = [replace(one.status, asks_gpu=False) for one in (*others, without) if one.status]
-    pods = [
-        replace(one, status=status) for one, status in zip((*others, without), every, strict=True)
-    ]
-    assert _states(_record(spec(), snapshot(*pods))) == {"b": "measured", "c": "ignored"}
 
 
 def test_a_gpu_whose_newest_number_is_refused_shows_none() -> None:
@@ -209,23 +198,17 @@ def test_the_demand_says_what_was_answered(demand: Demand | None, says: Says) ->
     assert _says(shown)["demand"] is says
 
 
-def test_an_alert_and_a_busy_neighbour_say_active() -> None:
+def test_gpus_an_alert_and_a_neighbour_say_what_is_known_of_them() -> None:
     idle = snapshot(bert("b", 0))
     assert _says(_record(spec(), idle, alert="Queued", takes_alerts=True))["alert"] is Says.ACTIVE
     given = spec(activationWorkload="other")
     busy = decide(spec(), snapshot(bert("b", 90)), Context(NOW, HOUR))
+    young = bert("b", 0, first_seen=NOW - HOUR, history=2 * STEP)
+    assert _says(_record(spec(), snapshot(young)))["gpus"] is Says.UNKNOWN
+    assert _says(_record(spec(), snapshot(unseen("b", said()))))["gpus"] is Says.UNKNOWN
     doubt = decide(spec(), snapshot(complete=False, absence_known=False), Context(NOW, HOUR))
     assert _says(_record(given, idle, neighbour=busy))["activationWorkload"] is Says.ACTIVE
     assert _says(_record(given, idle, neighbour=doubt))["activationWorkload"] is Says.UNKNOWN
-
-
-def test_gpus_say_unknown_where_samples_are_old_or_do_not_cover_the_window() -> None:
-    young = bert("b", 0, first_seen=NOW - HOUR, history=2 * STEP)
-    old = snapshot(bert("b", 90))
-    assert _says(_record(spec(), snapshot(young)))["gpus"] is Says.UNKNOWN
-    assert _says(_record(spec(), old, now=NOW + HOUR))["gpus"] is Says.UNKNOWN
-    assert _says(_record(spec(), snapshot(unseen("b", said()))))["gpus"] is Says.UNKNOWN
-    assert _says(_record(spec(), snapshot(bert("b", 1, ended=True))))["gpus"] is Says.IDLE
 
 
 def test_the_hpas_arithmetic_is_shown_for_the_replicas_that_the_owner_asks_for() -> None:
@@ -308,15 +291,6 @@ def test_of_very_many_pods_those_that_matter_are_listed_and_all_are_counted() ->
     assert {one.load for one in shown.pods if one.counts} == {10}
     assert [one.counts for one in shown.pods] == [True] * 250 + [False] * 250
     assert len(orjson.dumps(shown)) < 2**19
-
-
-def test_the_room_that_unknown_pods_leave_is_for_the_least_busy_and_then_for_the_rest() -> None:
-    few = _record(spec(), snapshot(*_many(480, 10, status=said()), *_many(40, 44, ended=True)))
-    assert Counter(one.state for one in few.pods) == {"measured": 480, "ended": 20}
-    missing = _many(600, 33, last_seen=NOW - 600, history=900, status=said())
-    most = _record(spec(), snapshot(*missing))
-    assert (len(most.pods), most.pods_left_out) == (PODS_LISTED, 100)
-    assert _record(spec(), snapshot(*_many(PODS_LISTED))).pods_left_out == 0
 
 
 def test_the_gpus_of_a_pod_are_bounded_in_number_and_in_their_names() -> None:

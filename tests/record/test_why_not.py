@@ -4,12 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
-from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import Metric, Record
 from keda_gpu_scaler.record.why_not import Way, WhyNot, why_not
@@ -108,28 +107,6 @@ def test_each_change_gives_what_is_wanted_and_a_smaller_one_does_not(
         assert asked(applied(metric, way)) == wanted, way
         # An average is a ratio to the HPA, which it rounds: the last thousandth can be either.
         assert asked(applied(metric, way, 0.002)) != wanted, way
-
-
-@given(
-    st.lists(st.integers(0, 100), min_size=1, max_size=6),
-    st.integers(20, 90),
-    st.sampled_from(["sum", "average"]),
-    st.integers(1, 9),
-)
-def test_a_load_of_the_pods_gives_what_is_wanted(
-    loads: list[int], threshold: int, aggregation: str, wanted: int
-) -> None:
-    """By the whole way from the samples, and not only by the HPA's arithmetic."""
-    metadata = {"aggregation": aggregation, "activationThreshold": "0", "threshold": str(threshold)}
-    found = why_not(busy(*loads, **metadata), wanted)
-    for way in found.ways:
-        value = way.at_most if way.at_least is None else way.at_least
-        if way.key is not None or value is None:
-            continue
-        each = value if aggregation == "average" else value / len(loads)
-        assume(each < FULL)  # full ones ask for more than they show
-        after = busy(*[each] * len(loads), **metadata)
-        assert max(1, after.metrics[0].desired or 0) == wanted
 
 
 @pytest.mark.parametrize(

@@ -110,25 +110,15 @@ def test_each_pod_holds_what_it_asks_for_on_its_node(
         pytest.param([seen("a", ready=False)], [33], id="all are loading"),
         pytest.param([seen("a", gpus=2), seen("b", terminating=True)], [75, 22], id="one leaves"),
         pytest.param([seen("a", ready=False, terminating=True)], [22], id="leaves without Ready"),
-        pytest.param([seen("a"), completed("b")], [100], id="one completed"),
+        pytest.param([seen("a"), completed("b")], [100, 44], id="one completed"),
     ],
 )
 def test_load_spreads_over_the_gpus_of_ready_pods(pods: list[Pod], expected: list[float]) -> None:
     shown = Cluster()
-    shown.put(KEY, Wanted(load=150, loading_percent=33, draining_percent=22), 0)
+    wanted = Wanted(load=150, loading_percent=33, draining_percent=22, completed_percent=44)
+    shown.put(KEY, wanted, 0)
     shown.show(NODES, pods)
     assert percents(shown) == expected
-
-
-@pytest.mark.parametrize("percent", [0, 44])
-def test_a_completed_pod_is_named_where_an_exporter_is_wanted_that_does_so(percent: float) -> None:
-    shown, pods = Cluster(), [seen("a"), completed("b")]
-    shown.put(KEY, Wanted(load=50, completed_percent=percent), 0)
-    shown.show(NODES, pods)
-    assert percents(shown) == [50, percent]
-    shown.put(KEY, Wanted(load=50), 0)
-    shown.show(NODES, pods)
-    assert held(shown) == {"a": [("blue", 0)]}
 
 
 # Made-up pods
@@ -150,15 +140,6 @@ def test_pods_keep_their_names_and_the_newest_go_first() -> None:
         found.append(names(shown))
     first, more, fewer = found
     assert (more[:2], more[:3]) == (first, fewer)
-
-
-def test_another_number_of_gpus_replaces_every_pod() -> None:
-    shown = MadeUp()
-    shown.put(KEY, Wanted(replicas=3), 0)
-    before = names(shown)
-    shown.put(KEY, Wanted(replicas=3, gpus_per_pod=2), 5)
-    assert not set(before) & set(names(shown))
-    assert [len(gpus) for gpus in held(shown).values()] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("loading", [0, 100])
