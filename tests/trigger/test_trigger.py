@@ -292,42 +292,36 @@ def test_a_signal_gives_the_numbers_of_a_query_a_unit_and_its_rules() -> None:
 FILLED = 'load{namespace="{namespace}",pod=~"{podPattern}",service="{workload}"}'
 
 
+LLAMA = Workload(Kind.STATEFUL_SET, "ml", "llama-3.1")
+BY_HAND = f'load{{namespace="ml",pod=~{promql.quoted(LLAMA.regex)},service="llama-3.1"}}'
+
+
 @pytest.mark.parametrize(
-    ("given", "policy", "text", "namespace"),
+    ("given", "sent", "namespace"),
     [
-        ({}, Policy.ALLOW, "cache_usage", "ml"),
-        ({"namespace": "other"}, Policy.NAMESPACED, "cache_usage", "other"),
-        (
-            {"namespace": "other", "query": 'load{a="{namespace}"}'},
-            Policy.NAMESPACED,
-            'load{a="other"}',
-            "other",
-        ),
-        *(
-            (
-                {"query": FILLED, "workload": str(pods)},
-                Policy.NAMESPACED,
-                f'load{{namespace="ml",pod=~{promql.quoted(pods.regex)},service="{pods.name}"}}',
-                "ml",
-            )
-            for pods in (
-                Workload(Kind.DEPLOYMENT, "ml", "bert"),
-                Workload(Kind.STATEFUL_SET, "ml", "llama-3.1"),
-            )
-        ),
+        ({"namespace": "other"}, "cache_usage", "other"),
+        ({"namespace": "other", "query": 'load{a="{namespace}"}'}, 'load{a="other"}', "other"),
+        ({"query": FILLED, "workload": str(LLAMA)}, BY_HAND, "ml"),
         (
             {"query": FILLED, "workload": "sts/bert", "podPattern": "b.+"},
-            Policy.NAMESPACED,
             'load{namespace="ml",pod=~"b.+",service="bert"}',
             "ml",
         ),
     ],
 )
 def test_a_query_is_sent_confined_to_the_namespace_of_the_pods_with_their_names_filled_in(
-    given: Given, policy: Policy, text: str, namespace: str
+    given: Given, sent: str, namespace: str
 ) -> None:
-    spec = parse({**QUERY, **given}, others=EVERY_NAMESPACE, own_promql=policy)
-    assert spec.query == promql.own(text, policy, namespace)
+    spec = parse({**QUERY, **given}, others=EVERY_NAMESPACE)
+    assert spec.query == promql.own(sent, Policy.NAMESPACED, namespace)
+
+
+def test_promql_is_sent_as_written_where_it_is_allowed() -> None:
+    query = parse(QUERY, own_promql=Policy.ALLOW).query
+    assert query is not None
+    assert query.text == "cache_usage"
+    demand = wanted({"demandQuery": "sum(info(load))"}, own_promql=Policy.ALLOW)
+    assert demand.text == "sum(info(load))"
 
 
 # A demand
@@ -343,13 +337,6 @@ def test_any_demand_wakes_and_it_changes_nothing_about_the_load() -> None:
     )
     assert (demanding.metric_name, demanding.on_unknown) == (plain.metric_name, plain.on_unknown)
     assert wanted({"demandQuery": RATE, "demandThreshold": "20"}).threshold == 20
-
-
-@pytest.mark.parametrize("text", list(OnEmpty))
-def test_what_an_unknown_demand_means_is_not_what_an_unknown_load_means(text: OnEmpty) -> None:
-    spec = parse({"demandQuery": RATE, "demandOnEmpty": text, "onUnknown": "zero"})
-    assert spec.demand is not None
-    assert (spec.demand.on_empty, spec.on_unknown) == (text, OnUnknown.ZERO)
 
 
 QUEUE = 'sum(queue{namespace="{namespace}"})'
@@ -377,12 +364,6 @@ def test_a_demand_is_sent_confined_to_the_own_namespace_with_names_filled_in(
     assert demand.text == promql.number(sent, Policy.NAMESPACED, "ml")
 
 
-def test_a_demand_is_sent_as_written_where_own_promql_is_allowed() -> None:
-    assert wanted({"demandQuery": "sum(info(load))"}, own_promql=Policy.ALLOW).text == (
-        "sum(info(load))"
-    )
-
-
 @pytest.mark.parametrize("text", [MEAN, f"{MEAN} AND pod =~ /a{{2}}{{id}}/"])
 def test_a_demand_of_an_influxdb_is_influxql_and_is_sent_as_it_was_written(text: str) -> None:
     given = {"source": "old", "demandQuery": text}
@@ -407,43 +388,25 @@ def test_one_line_gives_a_query_a_target_and_what_an_unknown_demand_means(name: 
 
 
 def test_every_part_of_a_preset_can_be_said_otherwise() -> None:
-    demand = wanted(
-        {
-            "demandPreset": "vllm-requests",
-            "demandThreshold": "24",
-            "demandActivationThreshold": "1",
-            "demandOnEmpty": "active",
-        }
-    )
+    said = {"demandThreshold": "24", "demandActivationThreshold": "1", "demandOnEmpty": "active"}
+    demand = wanted({"demandPreset": "vllm-requests", **said})
     assert (demand.threshold, demand.activation_threshold) == (24, 1)
     assert demand.on_empty is OnEmpty.ACTIVE
+
+
+POD_PRESET: Given = {"demandPreset": "vllm-queue"}
+ROUTER_PRESET: Given = {"demandPreset": "llm-d-epp-queue", "demandRouter": "sts/router"}
 
 
 @pytest.mark.parametrize(
     ("given", "within", "without"),
     [
-        ({"demandPreset": "vllm-queue"}, '"bert-[4-9bcdf]', "router"),
-        ({"demandPreset": "vllm-queue", **PATTERN}, '"b.+"', "bert"),
-        (
-            {"demandPreset": "llm-d-epp-queue", "demandRouter": "sts/router"},
-            '"router-(?:0|[1-9]',
-            "bert",
-        ),
-        (
-            {**QUERY, "demandPreset": "llm-d-epp-queue", "demandRouter": "router"},
-            '"router-',
-            "bert",
-        ),
-        (
-            {"demandPreset": "vllm-queue", "namespace": "other"},
-            '="other"',
-            '="ml"',
-        ),
-        (
-            {"demandPreset": "llm-d-epp-queue", "demandRouter": "a", "namespace": "other"},
-            '="other"',
-            '="ml"',
-        ),
+        (POD_PRESET, '"bert-[4-9bcdf]', "router"),
+        ({**POD_PRESET, **PATTERN}, '"b.+"', "bert"),
+        (ROUTER_PRESET, '"router-(?:0|[1-9]', "bert"),
+        ({**QUERY, **ROUTER_PRESET}, '"router-', "bert"),
+        ({**POD_PRESET, "namespace": "other"}, '="other"', '="ml"'),
+        ({**ROUTER_PRESET, "namespace": "other"}, '="other"', '="ml"'),
     ],
 )
 def test_a_preset_reads_the_workloads_pods_or_the_routers(
