@@ -154,7 +154,7 @@ def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
     [
         # Both ports are taken: to try one would end with 1.
         ({"SCRAPE_INTERVAL": "5"}, 2, 'KEDA_GPU_SCALER_SCRAPE_INTERVAL: "5"; expected a duration'),
-        ({}, 1, "keda-gpu-scaler: KEDA_GPU_SCALER_GRPC_ADDRESS: cannot listen on"),
+        ({}, 1, "keda-gpu-scaler: KEDA_GPU_SCALER_HTTP_ADDRESS: cannot listen on"),
     ],
     ids=["a wrong setting", "a taken port"],
 )

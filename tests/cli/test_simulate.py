@@ -93,14 +93,17 @@ def test_without_a_cluster_to_follow_it_ends_with_1_and_no_library_is_named() ->
 @pytest.mark.parametrize("flags", [[], ["--kubernetes"]], ids=["made up", "of a cluster"])
 async def test_a_taken_port_ends_it_with_status_1(tmp_path: Path, flags: list[str]) -> None:
     async with kubernetes.serving(kubernetes.ApiServer()) as api:
-        runner = CliRunner(env={"KUBECONFIG": api.kubeconfig(tmp_path)})
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            command = ["simulate", "--address", f"127.0.0.1:{port}", *flags]
-            ended = await asyncio.to_thread(runner.invoke, cli.app, command)
-    assert ended.exit_code == 1
+            ended = await asyncio.create_subprocess_exec(
+                *(*COMMAND, "--address", f"127.0.0.1:{port}", *flags),
+                env={**os.environ, "KUBECONFIG": api.kubeconfig(tmp_path)},
+                stderr=subprocess.PIPE,
+            )
+            _, stderr = await asyncio.wait_for(ended.communicate(), PATIENCE_SECONDS)
+    assert ended.returncode == 1
     expected = f"keda-gpu-scaler: cannot listen on port {port} of 127.0.0.1: Address already in use"
-    assert ended.stderr.startswith(expected)
+    assert stderr.decode().startswith(expected)
 
 
 # The pods of a real cluster

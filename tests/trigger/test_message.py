@@ -18,22 +18,25 @@ def message(metadata: dict[str, str], scaled_object: ScaledObject = BERT) -> str
 
 
 def test_all_mistakes_stand_below_one_heading() -> None:
-    wrong = {"workload": "pod/bert", "treshold": "70", "window": "soon"}
-    heading, *lines = message(wrong).splitlines()
+    wrong = {"workload": "pod/bert", "treshold": "70", "windowFromEnv": "soon"}
+    with pytest.raises(errors.SpecError) as caught:
+        trigger.parse(BERT, wrong, access())
+    heading, *lines = str(caught.value).splitlines()
     assert heading == "4 mistakes in the trigger of ScaledObject ml/bert:"
     assert [line.partition(";")[0] for line in lines] == [
         '- "treshold": unknown key',
         '- workload: "pod/bert"',
         "- threshold: not given",
-        '- window: "soon"',
+        "- windowFromEnv: a value of 4 characters from the environment",
     ]
+    keys = [mistake.key for mistake in caught.value.mistakes]
+    assert keys == ["treshold", "workload", "threshold", "windowFromEnv"]
 
 
 @pytest.mark.parametrize(
     ("key", "advice"),
     [
         ("treshold", "did you mean threshold?"),
-        ("THRESHOLD", "did you mean threshold?"),
         ("pod_pattern", "did you mean podPattern?"),
         ("tresholdFromEnv", "did you mean thresholdFromEnv?"),
         ("serverAddressFromEnv", "a trigger names a source of the scaler's settings"),

@@ -396,6 +396,7 @@ def test_every_part_of_a_preset_can_be_said_otherwise() -> None:
 
 POD_PRESET: Given = {"demandPreset": "vllm-queue"}
 ROUTER_PRESET: Given = {"demandPreset": "llm-d-epp-queue", "demandRouter": "sts/router"}
+MODEL_PRESET: Given = {**ROUTED, "demandPreset": "vllm-router-rate", "demandModel": "m" * 256}
 
 
 @pytest.mark.parametrize(
@@ -404,6 +405,7 @@ ROUTER_PRESET: Given = {"demandPreset": "llm-d-epp-queue", "demandRouter": "sts/
         (POD_PRESET, '"bert-[4-9bcdf]', "router"),
         ({**POD_PRESET, **PATTERN}, '"b.+"', "bert"),
         (ROUTER_PRESET, '"router-(?:0|[1-9]', "bert"),
+        (MODEL_PRESET, f'="{"m" * 256}"', "bert"),
         ({**QUERY, **ROUTER_PRESET}, '"router-', "bert"),
         ({**POD_PRESET, "namespace": "other"}, '="other"', '="ml"'),
         ({**ROUTER_PRESET, "namespace": "other"}, '="other"', '="ml"'),
