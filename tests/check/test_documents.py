@@ -94,6 +94,13 @@ def test_directives_comments_and_empty_documents_say_nothing(source: str) -> Non
     assert keys(f"%YAML 1.2\n---\na: 1\n---\n{source}") == [["a"]]
 
 
+def test_merged_keys_are_there_and_own_ones_win() -> None:
+    document = only("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [*a, {z: 4}]}\nd: {<<: 1}\n")
+    assert (document.text("b", "x"), document.text("b", "y")) == ("1", "3")
+    assert document.text("c", "z") == "4"
+    assert document.block("d").entries == {}
+
+
 @pytest.mark.parametrize(
     ("source", "rule", "position"),
     [

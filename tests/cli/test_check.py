@@ -111,11 +111,12 @@ def test_a_file_that_is_too_large_is_refused_with_a_finding(folder: Path) -> Non
 
 
 def test_it_says_that_it_stopped() -> None:
-    numbers = "".join(f"        number{number}: 1\n" for number in range(FINDINGS_LIMIT + 1))
-    result = run("-", "--output", "sarif", given=STAYS + numbers)
+    numbers = [f"        number{number}: 1\n" for number in range(FINDINGS_LIMIT)]
+    result = run("-", "--output", "sarif", given=STAYS + "".join(numbers))
     assert result.exit_code == 1
     assert len(json.loads(result.stdout)["runs"][0]["results"]) == FINDINGS_LIMIT
     assert result.stderr == "keda-gpu-scaler: stopped after 1,000 findings\n"
+    assert run("-", given=STAYS + "".join(numbers[1:])).stderr == ""
 
 
 def test_objects_without_a_namespace_are_in_the_named_one() -> None:
