@@ -14,14 +14,13 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.cli import cluster
-from keda_gpu_scaler.decision.decision import Context, decide
-from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.answers import answering
 from tests.support.processes import free_port
-from tests.support.snapshots import NOW, bert, snapshot
-from tests.support.triggers import BERT, spec
+from tests.support.records import record
+from tests.support.snapshots import bert, snapshot
+from tests.support.triggers import spec
 
 RECORDED = Path(__file__).parents[1] / "data" / "gates"
 SCALED_OBJECT = "/apis/keda.sh/v1alpha1/namespaces/ml/scaledobjects/settling"
@@ -104,13 +103,8 @@ def kubeconfig(directory: Path, port: int) -> Path:
 
 def records(*loads: float | None) -> list[Record]:
     """Return a record for each load of one pod; None: nothing is known."""
-    found = []
-    for load in loads:
-        view = snapshot() if load is None else snapshot(bert("b", load))
-        decided = decide(spec(), view, Context(NOW, 3600))
-        made = Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW, view=view)
-        found.append(record(made))
-    return found
+    views = (snapshot() if load is None else snapshot(bert("b", load)) for load in loads)
+    return [record(spec(), view) for view in views]
 
 
 def asked(

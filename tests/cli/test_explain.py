@@ -12,14 +12,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.decision.decision import Context, decide
-from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.spec.demand import Demand
 from tests.cli.test_cluster import Kubernetes
 from tests.support.answers import answering
 from tests.support.processes import free_port
-from tests.support.snapshots import NOW, bert, said, snapshot, unseen
-from tests.support.triggers import BERT, demanding, spec
+from tests.support.records import record
+from tests.support.snapshots import bert, said, snapshot, unseen
+from tests.support.triggers import demanding, spec
 from tests.web.test_triggers import DECIDED, TOKEN, serving
 
 
@@ -204,19 +203,8 @@ def test_another_server_is_said_to_be_one(status: int, body: bytes, said: str) -
 def test_all_that_a_record_can_hold_is_shown() -> None:
     given = demanding("sum(x)", demandThreshold="5", threshold="85")
     view = snapshot(bert("b", 90, status=said()), unseen("c", said(never=True)))
-    decided = decide(given, view, Context(NOW, 3600))
-    shown = record(
-        Answered(
-            scaled_object=BERT,
-            spec=given,
-            decision=decided,
-            now=NOW,
-            view=view,
-            trouble="no answer",
-            lag_seconds=30,
-            demand=Demand(None, "no answer"),
-        )
-    )
+    demand = Demand(None, "no answer")
+    shown = record(given, view, trouble="no answer", lag_seconds=30, demand=demand)
     pods = tuple(replace(pod, shown_by=("UTIL by namespace, pod",)) for pod in shown.pods)
     # The time is no scaler's, and no calendar has it.
     shown = replace(shown, at=1e300, remembered="ended", pods=pods)
@@ -231,9 +219,7 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
 
 
 def test_what_is_left_out_is_counted() -> None:
-    view = snapshot(bert("b", *[5.0] * 100))
-    decided = decide(spec(), view, Context(NOW, 3600))
-    shown = record(Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW, view=view))
+    shown = record(spec(), snapshot(bert("b", *[5.0] * 100)))
     counts = tuple(replace(count, pods=231) for count in shown.pod_counts)
     many = replace(shown, pods_left_out=230, pod_counts=counts)
     text = answered(200, orjson.dumps({"triggers": [many]})).stdout

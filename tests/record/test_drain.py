@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.decision.decision import Context, decide
-from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.drain import ANNOTATION, drain
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.support.records import record
 from tests.support.snapshots import NOW, bert, said, snapshot, unseen
 from tests.support.triggers import BERT, access, spec
 
@@ -25,9 +24,7 @@ COMMAND = re.compile(
 
 
 def decided(*pods: Pod, given: TriggerSpec | None = None) -> Record:
-    view, given = snapshot(*pods), given or spec()
-    decision = decide(given, view, Context(NOW, 3600.0))
-    return record(Answered(scaled_object=BERT, spec=given, decision=decision, now=NOW, view=view))
+    return record(given or spec(), snapshot(*pods))
 
 
 def costs(shown: Record) -> list[tuple[str, int]]:

@@ -8,53 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision.decision import Context, Decision, decide
-from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import Metric, Record
 from keda_gpu_scaler.record.why_not import Way, WhyNot, why_not
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.support.records import HOUR, decided, record
 from tests.support.snapshots import NOW, bert, said, snapshot, unseen
-from tests.support.triggers import BERT, demanding, spec
+from tests.support.triggers import demanding, spec
 
-HOUR = 3600.0
 SUFFIXES = "bcdfghjklm"
 PODS = "bert-7b6667bd9-"
-
-
-def decided(
-    given: TriggerSpec,
-    view: NamespaceSnapshot | None,
-    demand: Demand | None = None,
-    decision: Decision | None = None,
-    **more: Any,  # noqa: ANN401 - fields of Answered
-) -> Record:
-    """Return the record of a trigger on a snapshot."""
-    if decision is None:
-        assert view is not None
-        decision = decide(given, view, Context(NOW, HOUR))
-    answered = Answered(
-        scaled_object=BERT,
-        spec=given,
-        decision=decision,
-        now=NOW,
-        view=view,
-        demand=demand,
-        **more,
-    )
-    return record(answered)
 
 
 def busy(*loads: float, **metadata: str) -> Record:
     """Return the record of pods with these loads."""
     pods = [bert(suffix, load) for suffix, load in zip(SUFFIXES, loads, strict=False)]
-    return decided(spec(**metadata), snapshot(*pods))
+    return record(spec(**metadata), snapshot(*pods))
 
 
 def gone(given: TriggerSpec, demand: Demand | None = None, **more: Any) -> Record:  # noqa: ANN401 - as above
     """Return the record of a workload without pods."""
-    return decided(given, snapshot(bert("b", 1, ended=True)), demand, **more)
+    return record(given, snapshot(bert("b", 1, ended=True)), demand=demand, **more)
 
 
 def texts(found: WhyNot) -> list[str]:
@@ -169,7 +143,7 @@ def test_a_load_that_is_not_known_gives_no_number() -> None:
         bert("c", 90, status=said(ready=NOW - 30)),
         unseen("d", said()),
     ]
-    shown = decided(spec(), snapshot(*pods))
+    shown = record(spec(), snapshot(*pods))
     for wanted in (0, 5):
         found = why_not(shown, wanted)
         assert (found.ways, found.is_so) == ((), False)
@@ -183,17 +157,17 @@ def test_a_load_that_is_not_known_gives_no_number() -> None:
 
 
 def test_what_is_missing_is_named_and_of_many_pods_some() -> None:
-    found = why_not(decided(spec(), snapshot(*(unseen(one, said()) for one in "bcdfghjklmnp"))), 1)
+    found = why_not(record(spec(), snapshot(*(unseen(one, said()) for one in "bcdfghjklmnp"))), 1)
     assert found.reasons[-1] == "and 2 more pods"
-    lost = decide(spec(), snapshot(bert("b", 90)), Context(NOW + HOUR, HOUR))
-    shown = decided(spec(), None, decision=replace(lost, expected=2), trouble="no answer")
+    lost = decided(spec(), snapshot(bert("b", 90)), NOW + HOUR)
+    shown = record(spec(), None, decision=replace(lost, expected=2), trouble="no answer")
     for wanted in (0, 1):
         assert "no answer" in why_not(shown, wanted).reasons
 
 
 def test_a_lower_bound_can_raise_and_not_lower() -> None:
     lost = bert("f", 100, last_seen=NOW - 200, history=900, status=said())
-    shown = decided(spec(threshold="50"), snapshot(*(bert(one, 100) for one in "bcd"), lost))
+    shown = record(spec(threshold="50"), snapshot(*(bert(one, 100) for one in "bcd"), lost))
     assert (shown.state, shown.value) == ("partial", 300)
     lower = why_not(shown, 5)
     assert lower.ways == ()
@@ -204,7 +178,7 @@ def test_a_lower_bound_can_raise_and_not_lower() -> None:
 
 def test_a_demand_is_a_metric_too_and_the_hpa_takes_the_largest() -> None:
     given = demanding("sum(x)", demandThreshold="5")
-    shown = decided(given, snapshot(*(bert(one, 70) for one in "bcd")), Demand(15.0))
+    shown = record(given, snapshot(*(bert(one, 70) for one in "bcd")), demand=Demand(15.0))
     fewer = why_not(shown, 2)
     assert [(way.metric, way.at_most) for way in fewer.ways if not way.key] == [
         ("gpu-utilization", 140),
@@ -251,7 +225,7 @@ ZERO = {
         ["KEDA starts it", "gpus is idle", "demand is unknown: no answer"],
     ),
     "a pod that starts": (
-        decided(spec(), STARTING),
+        record(spec(), STARTING),
         0,
         False,
         [f"pod {PODS}ccccc: it was never Ready"],
@@ -277,7 +251,7 @@ def test_zero_and_the_way_back_from_it_are_what_the_signals_say(
 def test_a_workload_that_is_woken_gets_one_replica_first(wanted: int) -> None:
     given = demanding("sum(x)")
     view = snapshot(bert("b", 1, ended=True))
-    active = replace(decide(given, view, Context(NOW, HOUR)), active=True)
+    active = replace(decided(given, view), active=True)
     assert why_not(gone(given, Demand(3.0), decision=active), wanted).is_so == (wanted == 1)
 
 
