@@ -78,8 +78,8 @@ async def test_what_a_server_shows_is_judged_at_the_key_to_blame(  # noqa: PLR09
 ) -> None:
     """The server has these series, and those of one Ready pod."""
     now = prometheus.now()
-    pods = [kube_state.up(), KubePod(name=POD), kube_state.wanted(1)]
-    await prometheus.write([*gpus.history(now, [Up(), *parts]), *kube_state.history(now, pods)])
+    ready = kube_state.history(now, [kube_state.up(), KubePod(name=POD), kube_state.wanted(1)])
+    await prometheus.write([*gpus.history(now, [Up(), *parts]), *ready])
     shown = await found(prometheus.url, given)
     assert list(shown) == ([rule] if rule else [])
     if rule:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, errors
 from keda_gpu_scaler.cli import probe as asking
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.service.harness import QUIET, SIGNAL, Script
 from tests.service.harness import serving as our_own
@@ -48,6 +49,7 @@ async def test_what_the_scaler_says_of_a_wrong_trigger_is_passed_on() -> None:
 
 
 A_CENTURY_SECONDS = 3e9
+IS_90 = "GetMetrics: gpu-utilization is 90\n"
 UNKNOWN = errors.UnknownLoadError("no sample")
 TRIGGER = (
     *("--scaled-object", "ml/bert-scaler"),
@@ -67,22 +69,15 @@ async def test_the_values_that_keda_would_get_are_shown() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "words", "shown"),
     [
-        (
-            UNKNOWN,
-            SIGNAL,
-            "GetMetrics: gpu-utilization: UNAVAILABLE: no sample",
-            "IsActive: true\n",
-        ),
-        (
-            SIGNAL,
-            UNKNOWN,
-            "IsActive: UNAVAILABLE: no sample",
-            "GetMetrics: gpu-utilization is 90\n",
-        ),
+        (UNKNOWN, SIGNAL, "gpu-utilization: UNAVAILABLE: no sample", "IsActive: true\n"),
+        (SIGNAL, UNKNOWN, "IsActive: UNAVAILABLE: no sample", IS_90),
     ],
 )
 async def test_what_is_not_known_is_said_and_the_rest_is_asked_for_all_the_same(
-    first: object, second: object, words: str, shown: str
+    first: Decision | errors.UnknownLoadError,
+    second: Decision | errors.UnknownLoadError,
+    words: str,
+    shown: str,
 ) -> None:
     async with our_own(Script(first, second)) as served:
         result = await asyncio.to_thread(probing, served.port, *TRIGGER)

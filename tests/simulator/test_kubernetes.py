@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lightkube.models.core_v1 import Node, Pod
+from lightkube.models.core_v1 import Node, NodeStatus, Pod
+from lightkube.models.meta_v1 import ObjectMeta
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from keda_gpu_scaler import errors
@@ -34,19 +35,19 @@ def read(metadata: Json, spec: Json, status: Json) -> cluster.Pod | None:
             "status": status,
         }
     )
+    assert isinstance(pod, Pod)
     return next(kubernetes.pods([pod]), None)
 
 
 def test_nodes_are_those_with_gpus_to_give() -> None:
-    allocatable = {"big": "8", "huge": "1k", "broken": "0"}
+    def node(name: str, **allocatable: str) -> Node:
+        return Node(metadata=ObjectMeta(name=name), status=NodeStatus(allocatable=allocatable))
+
     found = [
-        *(
-            Node.from_dict(
-                {"metadata": {"name": name}, "status": {"allocatable": {"nvidia.com/gpu": gpus}}}
-            )
-            for name, gpus in allocatable.items()
-        ),
-        Node.from_dict({"metadata": {"name": "plain"}, "status": {"allocatable": {"cpu": "8"}}}),
+        node("big", **{"nvidia.com/gpu": "8"}),
+        node("huge", **{"nvidia.com/gpu": "1k"}),
+        node("broken", **{"nvidia.com/gpu": "0"}),
+        node("plain", cpu="8"),
         Node(),
     ]
     assert dict(kubernetes.nodes(found)) == {"big": 8, "huge": 1000, "broken": 0}
