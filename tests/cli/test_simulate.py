@@ -6,8 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -106,35 +106,6 @@ async def test_a_taken_port_ends_it_with_status_1(tmp_path: Path, flags: list[st
     assert stderr.decode().startswith(expected)
 
 
-# The pods of a real cluster
-
-
-@asynccontextmanager
-async def following(
-    api: kubernetes.ApiServer, directory: Path, *flags: str
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the command beside the cluster it follows."""
-    process = await asyncio.create_subprocess_exec(
-        *(*COMMAND, "--address", "127.0.0.1:0", "--kubernetes", *flags),
-        env={**os.environ, "KUBECONFIG": api.kubeconfig(directory)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        yield process
-        process.terminate()
-        await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
-        assert process.returncode == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-
-
-async def line(stream: asyncio.StreamReader | None) -> str:
-    assert stream is not None
-    return (await asyncio.wait_for(stream.readline(), PATIENCE_SECONDS)).decode().rstrip()
-
-
 async def test_the_pods_of_a_real_cluster_are_shown_under_the_load_that_is_offered(
     tmp_path: Path,
 ) -> None:
@@ -143,13 +114,28 @@ async def test_the_pods_of_a_real_cluster_are_shown_under_the_load_that_is_offer
         pods=[kubernetes.pod("bert-5d4f8-aaaaa", "blue", "bert")],
     )
     flags = ["--namespace", "team-a", "--node-selector", "lab=a"]
-    async with kubernetes.serving(api), following(api, tmp_path, *flags) as process:
-        url = (await line(process.stdout)).removeprefix("listening on ")
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
-            changed = await client.put("/workloads/team-a/bert", json={"load": 64})
-            page = (await client.get("/metrics")).text
-            router = (await client.get("/router/metrics")).text
-            refused = await client.put("/workloads/team-a/bert", json={"replicas": 3, "load": 1})
+    async with kubernetes.serving(api):
+        process = await asyncio.create_subprocess_exec(
+            *(*COMMAND, "--address", "127.0.0.1:0", "--kubernetes", *flags),
+            env={**os.environ, "KUBECONFIG": api.kubeconfig(tmp_path)},
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert process.stdout is not None
+            said = await asyncio.wait_for(process.stdout.readline(), PATIENCE_SECONDS)
+            url = said.decode().strip().removeprefix("listening on ")
+            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+                changed = await client.put("/workloads/team-a/bert", json={"load": 64})
+                page = (await client.get("/metrics")).text
+                router = (await client.get("/router/metrics")).text
+                refused = await client.put(
+                    "/workloads/team-a/bert", json={"replicas": 3, "load": 1}
+                )
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), PATIENCE_SECONDS) == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
     pods = [{"name": "bert-5d4f8-aaaaa", "ready": True, "gpu_percent": 64}]
     named = {"namespace": "team-a", "name": "bert"}
     unchanged = {"loading_percent": 0, "draining_percent": 0, "completed_percent": None}
