@@ -44,7 +44,7 @@ class Scaler:
     def __init__(self, process: subprocess.Popen[bytes], grpc_port: int, http_port: int) -> None:
         self.process = process
         self.grpc_port = grpc_port
-        self._http_address = "127.0.0.1", http_port
+        self.http_port = http_port
         self._pages = httpx.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False)
         self._channel = grpc.insecure_channel(f"127.0.0.1:{grpc_port}")
         self.stub = externalscaler_pb2_grpc.ExternalScalerStub(self._channel)
@@ -52,10 +52,6 @@ class Scaler:
     def get(self, page: str, seconds: float = DEADLINE_SECONDS) -> str:
         """Return a page, or fail when it does not come in time."""
         return self._pages.get(page, timeout=seconds).raise_for_status().text
-
-    def connection(self) -> socket.socket:
-        """Connect to the HTTP port, and send nothing."""
-        return socket.create_connection(self._http_address, DEADLINE_SECONDS)
 
     async def is_ready(self) -> bool:
         """Say whether it takes calls."""
@@ -188,7 +184,8 @@ def test_no_flood_of_lines_when_file_descriptors_run_out(tmp_path: Path) -> None
         assert scaler.refuse("before") is REFUSED  # the channel is open
         taken = len(list(Path(f"/proc/{scaler.process.pid}/fd").iterdir()))
         resource.prlimit(scaler.process.pid, resource.RLIMIT_NOFILE, (taken + 4, taken + 4))
-        strangers = [scaler.connection() for _ in range(40)]
+        address = "127.0.0.1", scaler.http_port
+        strangers = [socket.create_connection(address, DEADLINE_SECONDS) for _ in range(40)]
         for number in range(20):
             assert scaler.refuse(f"meanwhile-{number}") is REFUSED
         for stranger in strangers:
