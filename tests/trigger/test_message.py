@@ -113,19 +113,19 @@ def test_too_many_keys_are_refused_unread() -> None:
     assert text.splitlines()[1:] == ["- 65 keys; expected at most 64"]
 
 
-def test_what_does_not_fit_is_counted() -> None:
-    wrong = {f"{number:02}" * 100: "x" for number in range(62)}
-    text = message({**MINIMAL, **wrong})
-    *lines, last = text.splitlines()[1:]
-    assert text.startswith("62 mistakes ")
-    assert last == f"... and {62 - len(lines)} more"
-    assert all(line.startswith('- "') for line in lines)
-    assert 3000 < len(text) <= 4096
-
-
 def _bytes_on_the_wire(text: str) -> int:
     """Count as gRPC writes: what is not printable ASCII, and the percent sign, takes three."""
     return sum(1 if " " <= character <= "~" and character != "%" else 3 for character in text)
+
+
+@pytest.mark.parametrize("text", ["0", "%"])
+def test_what_does_not_fit_is_counted(text: str) -> None:
+    shown = message({**MINIMAL, **{f"{number:02}{text * 98}": "x" for number in range(62)}})
+    *lines, last = shown.splitlines()[1:]
+    assert shown.startswith("62 mistakes ")
+    assert last == f"... and {62 - len(lines)} more"
+    assert all(line.startswith('- "') for line in lines)
+    assert 3000 < _bytes_on_the_wire(shown) <= 4096
 
 
 TEXTS = st.text(st.characters(exclude_categories=[]), max_size=300) | st.sampled_from(

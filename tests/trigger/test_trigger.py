@@ -229,7 +229,10 @@ def test_the_pods_are_those_of_another_namespace_where_that_is_allowed(
     ("given", "words"),
     [
         ({"threshold": "80"}, ""),
-        ({"threshold": "81"}, "threshold 81 leaves little room"),
+        (
+            {"threshold": "81"},
+            "threshold 81 leaves little room: a replica at 100 % counts as only 1.23 replicas, ",
+        ),
         ({"threshold": "160", "gpuAggregation": "sum"}, ""),
         ({"activationThreshold": "69"}, ""),
         ({"activationThreshold": "70"}, "activationThreshold 70 is not below threshold 70: "),
