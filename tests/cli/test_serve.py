@@ -82,6 +82,18 @@ def serving(
         yield process, said(process, "serve.listening")
 
 
+def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [*COMMAND, *flags],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+
 def reference() -> externalscaler_pb2.ScaledObjectRef:
     trigger = {"workload": "bert", "threshold": "70"}
     return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
@@ -163,14 +175,7 @@ def test_what_keeps_it_from_starting_ends_it_with_a_message(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = f"127.0.0.1:{holder.getsockname()[1]}"
-        done = subprocess.run(
-            COMMAND,
-            env=environment(GRPC_ADDRESS=taken, HTTP_ADDRESS=taken, **settings),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
+        done = ended(environment(GRPC_ADDRESS=taken, HTTP_ADDRESS=taken, **settings))
     assert done.returncode == status
     assert words in done.stderr
     assert "Traceback" not in done.stderr
