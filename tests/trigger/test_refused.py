@@ -106,6 +106,13 @@ def test_a_source_must_be_configured_and_only_the_first_ones_are_listed(
         trigger.parse(BERT, MINIMAL | source, allowed)
 
 
+def test_a_source_can_be_for_some_namespaces_only() -> None:
+    ours, others = (Access({"default": Namespaces(frozenset({name}))}) for name in ("ml", "x"))
+    assert trigger.parse(BERT, MINIMAL, ours).source == "default"
+    with pytest.raises(errors.SpecError, match="expected a source, of which none is set up here"):
+        trigger.parse(BERT, MINIMAL, others)
+
+
 @pytest.mark.parametrize(
     ("scaled_object", "what"),
     [

@@ -143,6 +143,7 @@ def test_a_default_written_out_changes_nothing(subtests: pytest.Subtests) -> Non
         ({"threshold": "560", "gpuAggregation": "sum"}, "threshold", 560),
         ({"threshold": "560", "signal": "power", "activationThreshold": "9"}, "threshold", 560),
         ({**QUERY, "threshold": "1000"}, "threshold", 1000),
+        ({**QUERY, "signal": "number"}, "signal", Signal.NUMBER),
         ({"signal": "memory", "activationThreshold": "0"}, "activation_threshold", 0),
         ({"window": "1s"}, "window_seconds", 1),
         ({"window": "1h"}, "window_seconds", 3600),
