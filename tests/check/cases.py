@@ -75,14 +75,14 @@ def marked(text: str) -> list[Place]:
     ]
 
 
-def found(text: str, terms: Terms = Terms()) -> list[Place]:  # noqa: B008 - it is immutable
+def found(text: str) -> list[Place]:
     """Return what is found in a text."""
-    return [Place(one.position.line, one.rule.name) for one in report(text, terms).findings]
+    return [Place(one.position.line, one.rule.name) for one in report(text).findings]
 
 
-def report(text: str, terms: Terms = Terms()) -> Report:  # noqa: B008 - it is immutable
+def report(text: str) -> Report:
     """Return the report about one text."""
-    return check({"one.yaml": text}, terms)
+    return check({"one.yaml": text}, Terms())
 
 
 def changed(source: str, *changes: tuple[str, str]) -> str:

@@ -3,8 +3,6 @@
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.check import FINDINGS_LIMIT
-from tests.check.cases import FAILS, JOB, STAYS
+from tests.check.cases import FAILS, STAYS
 
 ERROR, WARNING, NOTE = (FAILS[rule] for rule in ("unknown-key", "cached-metrics", "no-maximum"))
 
@@ -40,32 +38,19 @@ def test_findings_say_where_what_why_and_how(folder: Path) -> None:
     ]
 
 
-def test_a_finding_about_a_text_names_no_object() -> None:
-    assert run("-", given="a: [").output.splitlines() == [
-        "-:1:1: error yaml-syntax: did not find expected node content",
-        "    Correct the YAML; of a chart, check what helm template prints.",
-        "checked 0 KEDA objects: 1 error, 0 warnings, 0 notes",
-    ]
-
-
-def test_a_long_line_is_not_broken() -> None:
-    first, *_ = run("-", given=FAILS["average-recipe"]).output.splitlines()
-    assert first.endswith("as KEDA takes no data for 0")
-
-
 @pytest.mark.parametrize(
-    ("given", "statuses"),
+    ("given", "failing"),
     [
-        (ERROR, {"error": 1, "warning": 1, "note": 1, "never": 0}),
-        (WARNING, {"error": 0, "warning": 1, "note": 1, "never": 0}),
-        (NOTE, {"error": 0, "warning": 0, "note": 1, "never": 0}),
-        (STAYS, {"error": 0, "warning": 0, "note": 0, "never": 0}),
+        (ERROR, ["error", "warning", "note"]),
+        (WARNING, ["warning", "note"]),
+        (NOTE, ["note"]),
+        (STAYS, []),
     ],
 )
-def test_the_status_is_for_ci(given: str, statuses: dict[str, int]) -> None:
-    assert run("-", given=given).exit_code == statuses["error"]
-    for least, status in statuses.items():
-        assert run("-", "--fail-on", least, given=given).exit_code == status
+def test_the_status_is_for_ci(given: str, failing: list[str]) -> None:
+    assert run("-", given=given).exit_code == ("error" in failing)
+    for least in ("error", "warning", "note", "never"):
+        assert run("-", "--fail-on", least, given=given).exit_code == (least in failing)
 
 
 def test_rules_can_be_left_out() -> None:
@@ -126,11 +111,12 @@ def test_a_file_that_is_too_large_is_refused_with_a_finding(folder: Path) -> Non
 
 
 def test_it_says_that_it_stopped() -> None:
-    numbers = "".join(f"        number{number}: 1\n" for number in range(FINDINGS_LIMIT + 1))
-    result = run("-", "--output", "sarif", given=STAYS + numbers)
+    numbers = [f"        number{number}: 1\n" for number in range(FINDINGS_LIMIT)]
+    result = run("-", "--output", "sarif", given=STAYS + "".join(numbers))
     assert result.exit_code == 1
     assert len(json.loads(result.stdout)["runs"][0]["results"]) == FINDINGS_LIMIT
     assert result.stderr == "keda-gpu-scaler: stopped after 1,000 findings\n"
+    assert run("-", given=STAYS + "".join(numbers[1:])).stderr == ""
 
 
 def test_objects_without_a_namespace_are_in_the_named_one() -> None:
@@ -143,13 +129,3 @@ def test_only_triggers_of_the_named_scaler_are_checked() -> None:
     other = "gpu.example.com:6000"
     assert run("-", "--scaler", other, given=ERROR).exit_code == 0
     assert run("-", "--scaler", "keda-gpu-scaler.keda.svc:6000", given=ERROR).exit_code == 1
-
-
-def test_a_pipe_gets_no_colour() -> None:
-    command = [sys.executable, "-m", "keda_gpu_scaler", "check", "-"]
-    given = f"{ERROR}---\n{JOB}"
-    done = subprocess.run(command, input=given.encode(), capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (1, b"")
-    assert b"\x1b" not in done.stdout
-    assert done.stdout.startswith(b"-:17:9: error unknown-key: ")
-    assert done.stdout.endswith(b"checked 2 KEDA objects: 2 errors, 0 warnings, 0 notes\n")

@@ -161,24 +161,23 @@ def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
             assert waiting.exception(PATIENCE_SECONDS) is not None
 
 
-def test_a_wrong_setting_ends_with_2_before_a_port_opens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        port = holder.getsockname()[1]
-        taken = f"127.0.0.1:{port}"
+@pytest.mark.parametrize(
+    ("settings", "status", "words"),
+    [
         # Both ports are taken: to try one would end with 1.
-        environ = environment(GRPC_ADDRESS=taken, HTTP_ADDRESS=taken, SCRAPE_INTERVAL="5")
-        done = ended(environ)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert 'KEDA_GPU_SCALER_SCRAPE_INTERVAL: "5"; expected a duration' in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_port_that_cannot_be_had_ends_with_1_and_a_message() -> None:
+        ({"SCRAPE_INTERVAL": "5"}, 2, 'KEDA_GPU_SCALER_SCRAPE_INTERVAL: "5"; expected a duration'),
+        ({}, 1, "keda-gpu-scaler: KEDA_GPU_SCALER_HTTP_ADDRESS: cannot listen on"),
+    ],
+    ids=["a wrong setting", "a taken port"],
+)
+def test_what_keeps_it_from_starting_ends_it_with_a_message(
+    settings: Mapping[str, str], status: int, words: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = f"127.0.0.1:{holder.getsockname()[1]}"
-        done = ended(environment(GRPC_ADDRESS=taken))
-    assert done.returncode == 1
-    assert "keda-gpu-scaler: KEDA_GPU_SCALER_GRPC_ADDRESS: cannot listen on" in done.stderr
+        done = ended(environment(GRPC_ADDRESS=taken, HTTP_ADDRESS=taken, **settings))
+    assert done.returncode == status
+    assert words in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -35,20 +35,17 @@ def test_right_settings_are_said_to_be_so_and_no_port_opens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = f"127.0.0.1:{holder.getsockname()[1]}"
         result = served("--check-config", GRPC_ADDRESS=taken, HTTP_ADDRESS=taken)
-    assert result.exit_code == 0
-    assert result.output == "the settings are valid; sources: default\n"
+    assert (result.exit_code, result.output) == (0, "the settings are valid; sources: default\n")
 
 
 @pytest.mark.parametrize("flag", ["--check-config", "--print-config"])
 def test_wrong_settings_end_a_check_with_2_and_are_named_one_a_line(flag: str) -> None:
     result = served(flag, SCRAPE_INTERVAL="5", GRPC_ADDRES=":6000")
     assert (result.exit_code, result.stdout) == (2, "")
-    heading, *mistakes = result.stderr.splitlines()
+    heading, first, second = result.stderr.splitlines()
     assert heading == "keda-gpu-scaler: 2 mistakes in the process settings:"
-    assert [line.split(":")[0] for line in mistakes] == [
-        f"- {PREFIX}GRPC_ADDRES",
-        f"- {PREFIX}SCRAPE_INTERVAL",
-    ]
+    assert first.startswith(f"- {PREFIX}GRPC_ADDRES:")
+    assert second.startswith(f"- {PREFIX}SCRAPE_INTERVAL:")
 
 
 @pytest.mark.parametrize(("flags", "read"), [((), yaml.safe_load), (("-o", "json"), json.loads)])
@@ -82,15 +79,12 @@ GIVEN = st.fixed_dictionaries(
     {},
     optional={
         "GIVE_UP": SECONDS,
-        "SHUTDOWN_GRACE": SECONDS,
-        "WEBHOOK_LIFETIME": SECONDS,
         "LOG_LEVEL": st.sampled_from(["debug", "warning"]),
         "MAX_CONCURRENT_RPCS": st.integers(1, 99_999).map(str),
         "OTHER_NAMESPACES": st.sampled_from(["*", "team-a", "team-a,team-b"]),
         "CLAIMS_WITHOUT_GPUS": st.sampled_from(["nic", "nic,rdma.example.com"]),
         "PROMETHEUS_MATCHERS": st.sampled_from(['cluster="eu-1"', 'a=~"b|c",d!="e\\\\"']),
         "PROMETHEUS_STEP": SECONDS,
-        "PROMETHEUS_MAX_RESPONSE_BYTES": st.integers(1, 2**40).map(str),
         "PROMETHEUS_NAMESPACES": st.sampled_from(["*", "team-a"]),
     },
 )
@@ -128,10 +122,3 @@ def test_the_output_has_a_form_only_where_something_is_printed() -> None:
     result = served("--output", "json")
     assert result.exit_code == 2
     assert "Invalid value for '--output': it goes only with --print-config" in result.stderr
-
-
-def test_the_file_of_settings_is_printed_with_the_environment_above_it(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text("log_level: debug\ngive_up: 2h\n")
-    found = yaml.safe_load(served("--print-config", CONFIG=str(file), GIVE_UP="3h").stdout)
-    assert (found["log_level"], found["give_up"]) == ("debug", "3h")

@@ -8,35 +8,16 @@ import orjson
 import pytest
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.decision.decision import Context, Decision, decide
-from keda_gpu_scaler.record.build import PODS_LISTED, Answered, record
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.record.build import PODS_LISTED
 from keda_gpu_scaler.record.record import Origin, Record, Says
 from keda_gpu_scaler.record.settings import HIDDEN
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.support.records import HOUR, decided, record
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
 from tests.support.triggers import BERT, access, demanding, spec
-
-HOUR = 3600.0
-
-
-def _record(
-    given: TriggerSpec,
-    view: NamespaceSnapshot | None,
-    *,
-    now: float = NOW,
-    **more: Any,  # noqa: ANN401 - fields of Answered
-) -> Record:
-    decided = more.pop("decision", None)
-    if decided is None:
-        assert view is not None
-        decided = decide(given, view, Context(now, HOUR))
-    answered = Answered(
-        scaled_object=BERT, spec=given, decision=decided, now=now, view=view, **more
-    )
-    return record(answered)
 
 
 def _states(shown: Record) -> dict[str, str]:
@@ -45,13 +26,6 @@ def _states(shown: Record) -> dict[str, str]:
 
 def _says(shown: Record) -> dict[str, Says]:
     return {one.signal: one.says for one in shown.activation}
-
-
-def test_the_loads_of_the_pods_that_count_add_up_to_the_value() -> None:
-    shown = _record(spec(), snapshot(bert("b", 90), bert("c", 60, 80)))
-    assert (shown.value, shown.average, shown.state) == (160, 80, "measured")
-    assert [(pod.load, pod.counts) for pod in shown.pods] == [(70, True), (90, True)]
-    assert [gpu.value for pod in shown.pods for gpu in pod.gpus] == [60, 80, 90]
 
 
 def test_every_pod_says_why_it_counts_or_does_not() -> None:
@@ -64,7 +38,7 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
         bert("h", 90, ended=True),
         unseen("j", said(asks_gpu=False)),
     )
-    shown = _record(spec(), snapshot(*pods))
+    shown = record(spec(), snapshot(*pods))
     assert _states(shown) == {
         "b": "measured",
         "c": "warming",
@@ -75,37 +49,26 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
         "j": "not counted",
     }
     assert len({pod.reason for pod in shown.pods}) == len(pods)
+    without = (bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False)))
+    assert _states(record(spec(), snapshot(*without))) == {"b": "measured", "c": "ignored"}
     assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
-
-
-def test_a_pod_without_gpu_and_one_that_is_given_up_are_shown_as_such() -> None:
-    others = [bert("b", 90, first_seen=NOW - HOUR, history=HOUR, status=said())]
-    without = unseen("c", said(asks_gpu=False))
-    lost = bert("d", 90, last_seen=NOW - 2 * HOUR)
-    shown = _record(spec(), snapshot(*others, lost, complete=False))
-    assert _states(shown) == {"b": "measured", "d": "given up"}
-    every = [replace(one.status, asks_gpu=False) for one in (*others, without) if one.status]
-    pods = [
-        replace(one, status=status) for one, status in zip((*others, without), every, strict=True)
-    ]
-    assert _states(_record(spec(), snapshot(*pods))) == {"b": "measured", "c": "ignored"}
 
 
 def test_a_gpu_whose_newest_number_is_refused_shows_none() -> None:
     busy = bert("b", 90)
     broken = replace(busy, gpus=tuple(replace(gpu, refused=(NOW + 1,)) for gpu in busy.gpus))
-    (pod,) = _record(spec(), snapshot(broken)).pods
+    (pod,) = record(spec(), snapshot(broken)).pods
     assert [(gpu.value, gpu.refused, gpu.sampled_at) for gpu in pod.gpus] == [(None, 1, NOW + 1)]
 
 
 def test_defaults_are_shown_and_told_from_what_was_written() -> None:
-    shown = _record(spec(window="5m"), snapshot(bert("b", 90)))
+    shown = record(spec(window="5m"), snapshot(bert("b", 90)))
     found = {one.key: (one.value, one.origin) for one in shown.settings}
     assert found["window"] == ("5m", Origin.TRIGGER)
     assert found["maxAge"] == ("3m", Origin.DEFAULT)
     assert found["activationThreshold"] == ("2", Origin.DEFAULT)
     assert found["metricName"] == ("gpu-utilization", Origin.DEFAULT)
-    usual = {one.key: one.value for one in _record(spec(), snapshot()).settings}
+    usual = {one.key: one.value for one in record(spec(), snapshot()).settings}
     assert usual["window"].startswith("2m; 1m where")
 
 
@@ -117,50 +80,46 @@ def test_every_key_is_shown_where_it_has_a_value() -> None:
         demandModel="llama",
         demandThreshold="5",
     )
-    keys = {one.key for one in _record(full, snapshot()).settings}
+    keys = {one.key for one in record(full, snapshot()).settings}
     assert set(trigger.KEYS) - keys == {"podPattern", "query", "demandQuery"}
 
 
-def test_what_comes_from_the_environment_is_not_shown() -> None:
-    given = {"workload": "bert", "threshold": "70", "demandQueryFromEnv": "sum(secret)"}
-    shown = _record(trigger.parse(BERT, given, access()), snapshot())
-    (setting,) = (one for one in shown.settings if one.key == "demandQuery")
-    assert (setting.value, setting.origin) == (HIDDEN, Origin.ENVIRONMENT)
-    assert b"secret" not in orjson.dumps(shown)
-
-
-def test_a_demand_with_a_model_out_of_the_environment_has_no_query_to_paste() -> None:
-    given = {
-        "workload": "bert",
-        "threshold": "70",
-        "demandPreset": "vllm-router-rate",
-        "demandRouter": "router",
-        "demandModelFromEnv": "secret",
-    }
-    shown = _record(trigger.parse(BERT, given, access()), snapshot())
-    assert "demand" not in [one.name for one in shown.queries]
+@pytest.mark.parametrize(
+    ("given", "queries"),
+    [
+        ({"demandQueryFromEnv": "sum(secret)"}, ["value", "busiest GPU"]),
+        (
+            {
+                "demandPreset": "vllm-router-rate",
+                "demandRouter": "router",
+                "demandModelFromEnv": "secret",
+            },
+            ["value", "busiest GPU"],
+        ),
+        ({"queryFromEnv": 'max by (pod) (secret{namespace="ml"})', "activationThreshold": "3"}, []),
+    ],
+)
+def test_what_comes_from_the_environment_is_not_shown(
+    given: dict[str, str], queries: list[str]
+) -> None:
+    metadata = {"workload": "bert", "threshold": "70", **given}
+    shown = record(trigger.parse(BERT, metadata, access()), snapshot())
+    (setting,) = (one for one in shown.settings if one.origin is Origin.ENVIRONMENT)
+    assert setting.value == HIDDEN
+    assert [one.name for one in shown.queries] == queries
     assert b"secret" not in orjson.dumps(shown)
 
 
 def test_a_query_of_the_users_own_is_the_query_that_is_shown() -> None:
     own = spec(query='max by (pod, gpu) (busy{namespace="ml"})', activationThreshold="3")
-    shown = _record(own, snapshot(bert("b", 90)))
-    assert [one.name for one in shown.queries] == ["query"]
+    (query,) = record(own, snapshot(bert("b", 90))).queries
     assert own.query is not None
-    assert shown.queries[0].text == own.query.text
-
-
-def test_a_query_out_of_the_environment_is_not_there_to_paste() -> None:
-    text = 'max by (pod, gpu) (secret{namespace="ml"})'
-    given = {"queryFromEnv": text, "threshold": "70", "activationThreshold": "3"}
-    shown = _record(trigger.parse(BERT, {"workload": "bert", **given}, access()), snapshot())
-    assert shown.queries == ()
-    assert b"secret" not in orjson.dumps(shown)
+    assert (query.name, query.text) == ("query", own.query.text)
 
 
 def test_placeholders_are_shown_as_they_are_sent_and_the_key_as_it_was_written() -> None:
     given = spec(demandQuery='sum(requests{service="{workload}"})')
-    shown = _record(given, snapshot(bert("b", 90)))
+    shown = record(given, snapshot(bert("b", 90)))
     (text,) = (one.text for one in shown.queries if one.name == "demand")
     assert 'service="bert"' in text
     (written,) = (one.value for one in shown.settings if one.key == "demandQuery")
@@ -168,8 +127,8 @@ def test_placeholders_are_shown_as_they_are_sent_and_the_key_as_it_was_written()
 
 
 def test_a_source_without_promql_has_no_queries_to_paste() -> None:
-    assert _record(spec(), snapshot(), speaks_promql=False).queries == ()
-    assert [one.name for one in _record(demanding("sum(x)"), snapshot()).queries] == [
+    assert record(spec(), snapshot(), speaks_promql=False).queries == ()
+    assert [one.name for one in record(demanding("sum(x)"), snapshot()).queries] == [
         "value",
         "busiest GPU",
         "demand",
@@ -178,15 +137,15 @@ def test_a_source_without_promql_has_no_queries_to_paste() -> None:
 
 def test_signals_are_shown_in_their_order_and_none_after_the_first_that_says_active() -> None:
     given = demanding("sum(x)", activationWorkload="other")
-    busy = _record(given, snapshot(bert("b", 90)), takes_alerts=True)
+    busy = record(given, snapshot(bert("b", 90)), takes_alerts=True)
     assert _says(busy) == {
         "gpus": Says.ACTIVE,
         "activationWorkload": Says.NOT_ASKED,
         "alert": Says.NOT_ASKED,
         "demand": Says.NOT_ASKED,
     }
-    at_rest = decide(spec(workload="other"), snapshot(), Context(NOW, HOUR))
-    idle = _record(
+    at_rest = decided(spec(workload="other"), snapshot())
+    idle = record(
         given,
         snapshot(bert("b", 0)),
         neighbour=at_rest,
@@ -216,27 +175,21 @@ def test_signals_are_shown_in_their_order_and_none_after_the_first_that_says_act
     ],
 )
 def test_the_demand_says_what_was_answered(demand: Demand | None, says: Says) -> None:
-    shown = _record(demanding("sum(x)"), snapshot(bert("b", 0)), demand=demand)
+    shown = record(demanding("sum(x)"), snapshot(bert("b", 0)), demand=demand)
     assert _says(shown)["demand"] is says
 
 
-def test_an_alert_and_a_busy_neighbour_say_active() -> None:
+def test_gpus_an_alert_and_a_neighbour_say_what_is_known_of_them() -> None:
     idle = snapshot(bert("b", 0))
-    assert _says(_record(spec(), idle, alert="Queued", takes_alerts=True))["alert"] is Says.ACTIVE
+    assert _says(record(spec(), idle, alert="Queued", takes_alerts=True))["alert"] is Says.ACTIVE
     given = spec(activationWorkload="other")
-    busy = decide(spec(), snapshot(bert("b", 90)), Context(NOW, HOUR))
-    doubt = decide(spec(), snapshot(complete=False, absence_known=False), Context(NOW, HOUR))
-    assert _says(_record(given, idle, neighbour=busy))["activationWorkload"] is Says.ACTIVE
-    assert _says(_record(given, idle, neighbour=doubt))["activationWorkload"] is Says.UNKNOWN
-
-
-def test_gpus_say_unknown_where_samples_are_old_or_do_not_cover_the_window() -> None:
+    busy = decided(spec(), snapshot(bert("b", 90)))
     young = bert("b", 0, first_seen=NOW - HOUR, history=2 * STEP)
-    old = snapshot(bert("b", 90))
-    assert _says(_record(spec(), snapshot(young)))["gpus"] is Says.UNKNOWN
-    assert _says(_record(spec(), old, now=NOW + HOUR))["gpus"] is Says.UNKNOWN
-    assert _says(_record(spec(), snapshot(unseen("b", said()))))["gpus"] is Says.UNKNOWN
-    assert _says(_record(spec(), snapshot(bert("b", 1, ended=True))))["gpus"] is Says.IDLE
+    assert _says(record(spec(), snapshot(young)))["gpus"] is Says.UNKNOWN
+    assert _says(record(spec(), snapshot(unseen("b", said()))))["gpus"] is Says.UNKNOWN
+    doubt = decided(spec(), snapshot(complete=False, absence_known=False))
+    assert _says(record(given, idle, neighbour=busy))["activationWorkload"] is Says.ACTIVE
+    assert _says(record(given, idle, neighbour=doubt))["activationWorkload"] is Says.UNKNOWN
 
 
 def test_the_hpas_arithmetic_is_shown_for_the_replicas_that_the_owner_asks_for() -> None:
@@ -247,48 +200,49 @@ def test_the_hpas_arithmetic_is_shown_for_the_replicas_that_the_owner_asks_for()
         wanted={BERT_DEPLOYMENT: 3},
     )
     pods = [bert(letter, 90, status=said()) for letter in "bcd"]
-    (metric,) = _record(spec(), snapshot(*pods, evidence=wanted)).metrics
+    (metric,) = record(spec(), snapshot(*pods, evidence=wanted)).metrics
     assert (metric.metric_type, metric.value, metric.target) == ("AverageValue", 270, 70)
     assert (metric.replicas, metric.ratio, metric.desired) == (3, 1.285714, 4)
     assert metric.reason == "270 over a target of 70 per replica asks for 4"
 
 
-def test_an_average_is_for_metric_type_value() -> None:
-    (metric,) = _record(spec(aggregation="average"), snapshot(bert("b", 90), bert("c", 90))).metrics
-    assert (metric.metric_type, metric.value, metric.ratio) == ("Value", 90, 1.285714)
-    assert metric.desired == 3
-
-
-@pytest.mark.parametrize(("aggregation", "value", "desired"), [("max", 180, 3), ("p95", 174, 3)])
-def test_max_and_p95_are_divided_by_the_hpa_like_the_sum(
-    aggregation: str, value: float, desired: int
+@pytest.mark.parametrize(
+    ("aggregation", "metric_type", "value", "desired"),
+    [
+        ("average", "Value", 105, 3),
+        ("max", "AverageValue", 180, 3),
+        ("p95", "AverageValue", 174, 3),
+        ("sum", "AverageValue", 120, 2),
+    ],
+)
+def test_each_aggregation_has_its_metric_type(
+    aggregation: str, metric_type: str, value: float, desired: int
 ) -> None:
-    view = snapshot(bert("b", 90), bert("c", 30))
-    (metric,) = _record(spec(aggregation=aggregation), view).metrics
-    assert (metric.metric_type, metric.value, metric.desired) == ("AverageValue", value, desired)
-    (by_sum,) = _record(spec(), view).metrics
-    assert (by_sum.value, by_sum.desired) == (120, 2)
+    loads = (90, 120) if aggregation == "average" else (90, 30)
+    view = snapshot(*(bert(letter, load) for letter, load in zip("bc", loads, strict=True)))
+    (metric,) = record(spec(aggregation=aggregation), view).metrics
+    assert (metric.metric_type, metric.value, metric.desired) == (metric_type, value, desired)
 
 
 def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
     given = demanding("sum(x)", demandThreshold="5")
-    _, metric = _record(given, snapshot(bert("b", 0)), demand=Demand(12.0)).metrics
+    _, metric = record(given, snapshot(bert("b", 0)), demand=Demand(12.0)).metrics
     assert (metric.name, metric.value, metric.desired) == ("gpu-demand", 12, 3)
-    _, metric = _record(given, snapshot(bert("b", 90))).metrics
+    _, metric = record(given, snapshot(bert("b", 90))).metrics
     assert (metric.value, metric.ratio, metric.desired) == (None, None, None)
 
 
 def test_without_a_value_the_hpa_holds() -> None:
-    (metric,) = _record(spec(), snapshot(unseen("b", said()))).metrics
+    (metric,) = record(spec(), snapshot(unseen("b", said()))).metrics
     assert (metric.value, metric.desired) == (None, None)
     refused = Decision(state="unknown", reason="no", value=3.0, active=None, refused=True)  # type: ignore[arg-type]
-    (metric,) = _record(spec(), None, decision=refused).metrics
+    (metric,) = record(spec(), None, decision=refused).metrics
     assert metric.value is None
 
 
 def test_without_a_snapshot_there_is_a_record_of_what_was_answered() -> None:
-    decided = decide(spec(), snapshot(bert("b", 90)), Context(NOW + HOUR, HOUR))
-    shown = _record(spec(), None, decision=decided, trouble="no answer")
+    late = decided(spec(), snapshot(bert("b", 90)), NOW + HOUR)
+    shown = record(spec(), None, decision=late, trouble="no answer")
     assert (shown.pods, shown.source.snapshot_at, shown.source.age_seconds) == ((), None, None)
     assert (shown.source.trouble, shown.source.evidence) == ("no answer", None)
     assert _says(shown)["gpus"] is Says.UNKNOWN
@@ -305,7 +259,7 @@ def test_of_very_many_pods_those_that_matter_are_listed_and_all_are_counted() ->
     idle, busy = _many(300, 10, status=said()), _many(900, 90, status=said())
     missing = _many(400, 33, last_seen=NOW - 600, history=900, status=said())
     ended = _many(300, 44, ended=True)
-    shown = _record(spec(), snapshot(*idle, *busy, *missing, *ended))
+    shown = record(spec(), snapshot(*idle, *busy, *missing, *ended))
     assert len(shown.pods) == PODS_LISTED
     assert shown.pods_left_out == 1900 - PODS_LISTED
     assert {one.state: one.pods for one in shown.pod_counts} == {
@@ -320,26 +274,9 @@ def test_of_very_many_pods_those_that_matter_are_listed_and_all_are_counted() ->
     assert len(orjson.dumps(shown)) < 2**19
 
 
-def test_the_room_that_unknown_pods_leave_is_for_the_least_busy_and_then_for_the_rest() -> None:
-    few = _record(spec(), snapshot(*_many(480, 10, status=said()), *_many(40, 44, ended=True)))
-    assert Counter(one.state for one in few.pods) == {"measured": 480, "ended": 20}
-    missing = _many(600, 33, last_seen=NOW - 600, history=900, status=said())
-    most = _record(spec(), snapshot(*missing))
-    assert (len(most.pods), most.pods_left_out) == (PODS_LISTED, 100)
-    assert _record(spec(), snapshot(*_many(PODS_LISTED))).pods_left_out == 0
-
-
 def test_the_gpus_of_a_pod_are_bounded_in_number_and_in_their_names() -> None:
     many = bert("b", *[float(number % 100) for number in range(100)])
     long = replace(many, gpus=tuple(replace(gpu, gpu=500 * "x") for gpu in many.gpus))
-    (found,) = _record(spec(), snapshot(long)).pods
+    (found,) = record(spec(), snapshot(long)).pods
     assert (len(found.gpus), found.gpus_left_out) == (64, 36)
     assert {len(gpu.gpu) for gpu in found.gpus} == {200}
-
-
-def test_json_has_every_field_and_no_number_that_json_lacks() -> None:
-    shown = _record(spec(), snapshot(bert("b", 90), unseen("c", said(never=True))))
-    read = orjson.loads(orjson.dumps(shown))
-    assert read["version"] == 2
-    assert read["pods"][1]["last_seen"] is None
-    assert read["scaled_object"] == "ml/bert"

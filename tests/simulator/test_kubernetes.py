@@ -2,23 +2,15 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lightkube.models.core_v1 import (
-    Container,
-    Node,
-    NodeStatus,
-    Pod,
-    PodCondition,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-)
-from lightkube.models.meta_v1 import ObjectMeta, OwnerReference
+from lightkube.models.core_v1 import Node, NodeStatus, Pod
+from lightkube.models.meta_v1 import ObjectMeta
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from keda_gpu_scaler import errors
@@ -26,135 +18,103 @@ from keda_gpu_scaler.simulator import cluster, kubernetes
 from tests.support import kubernetes as api_server
 
 PATIENCE_SECONDS = 60
-KEY = cluster.Key("team-a", "bert")
+Json = dict[str, Any]
 
 
-def owner(kind: str, name: str, *, controller: bool = True) -> OwnerReference:
-    return OwnerReference("v1", kind, name, uid="0", controller=controller)
-
-
-def container(gpus: str | None, name: str = "model") -> Container:
+def container(gpus: str | None, name: str = "model") -> Json:
     limits = {"cpu": "1"} | ({"nvidia.com/gpu": gpus} if gpus else {})
-    return Container(name, resources=ResourceRequirements(limits=limits))
+    return {"name": name, "resources": {"limits": limits}}
 
 
-def real(
-    *containers: Container,
-    metadata: ObjectMeta | None = None,
-    node: str | None = "blue",
-    status: PodStatus | None = None,
-) -> Pod:
-    named = metadata or ObjectMeta(name="bert-0", namespace="team-a", uid="1")
-    spec = PodSpec(containers=list(containers or [container("1")]), nodeName=node)
-    return Pod(metadata=named, spec=spec, status=status)
-
-
-# What Kubernetes objects say
+def read(metadata: Json, spec: Json, status: Json) -> cluster.Pod | None:
+    """Return what is shown of a pod with these fields, beside those of one that is placed."""
+    pod = Pod.from_dict(
+        {
+            "metadata": {"name": "bert-0", "namespace": "team-a", "uid": "1", **metadata},
+            "spec": {"containers": [container("1")], "nodeName": "blue", **spec},
+            "status": status,
+        }
+    )
+    assert isinstance(pod, Pod)
+    return next(kubernetes.pods([pod]), None)
 
 
 def test_nodes_are_those_with_gpus_to_give() -> None:
-    def node(name: str, allocatable: dict[str, str] | None) -> Node:
+    def node(name: str, **allocatable: str) -> Node:
         return Node(metadata=ObjectMeta(name=name), status=NodeStatus(allocatable=allocatable))
 
     found = [
-        node("big", {"nvidia.com/gpu": "8"}),
-        node("huge", {"nvidia.com/gpu": "1k"}),
-        node("broken", {"nvidia.com/gpu": "0"}),
-        node("plain", {"cpu": "8"}),
-        node("new", None),
-        Node(metadata=ObjectMeta(name="newest")),
+        node("big", **{"nvidia.com/gpu": "8"}),
+        node("huge", **{"nvidia.com/gpu": "1k"}),
+        node("broken", **{"nvidia.com/gpu": "0"}),
+        node("plain", cpu="8"),
+        Node(),
     ]
     assert dict(kubernetes.nodes(found)) == {"big": 8, "huge": 1000, "broken": 0}
 
 
 @pytest.mark.parametrize(
-    ("pod", "shown"),
-    [
-        pytest.param(real(), True, id="scheduled and not started"),
-        pytest.param(real(status=PodStatus(phase="Running")), True, id="running"),
-        pytest.param(real(status=PodStatus(phase="Failed")), True, id="failed"),
-        pytest.param(real(node=None), False, id="pending without a node"),
-        pytest.param(real(container(None)), False, id="asks for no GPU"),
-        pytest.param(real(container("0")), False, id="asks for none in words"),
-        pytest.param(real(Container("model")), False, id="asks for nothing"),
-        pytest.param(Pod(), False, id="empty"),
-    ],
+    "containers",
+    [[], [container(None)], [container("0")], [{"name": "model"}]],
 )
-def test_a_pod_that_was_placed_has_gpus_if_it_asks_for_them(pod: Pod, *, shown: bool) -> None:
-    assert bool(list(kubernetes.pods([pod]))) is shown
+def test_a_pod_that_asks_for_no_gpu_or_has_no_node_is_not_shown(containers: list[Json]) -> None:
+    assert read({}, {"containers": containers}, {}) is None
+    assert read({}, {"nodeName": None}, {}) is None
+    assert list(kubernetes.pods([Pod()])) == []
 
 
 def test_the_gpus_of_all_containers_count_and_the_first_of_them_names_the_container() -> None:
-    (found,) = kubernetes.pods(
-        [real(container(None, "proxy"), container("2", "a"), container("1", "b"))]
-    )
+    containers = [container(None, "proxy"), container("2", "a"), container("1", "b")]
+    found = read({}, {"containers": containers}, {})
+    assert found is not None
     assert (found.gpus, found.container) == (3, "a")
 
 
 @pytest.mark.parametrize(
-    ("name", "owners", "labels", "workload"),
+    ("owners", "labels", "workload"),
     [
-        pytest.param(
-            "bert-5d4f8-abcde",
-            [owner("ReplicaSet", "bert-5d4f8")],
-            {"pod-template-hash": "5d4f8"},
-            "bert",
-            id="Deployment",
-        ),
-        pytest.param("bert-abcde", [owner("ReplicaSet", "bert")], None, "bert", id="ReplicaSet"),
-        pytest.param("bert-0", [owner("StatefulSet", "bert")], {}, "bert", id="StatefulSet"),
-        pytest.param("bert-abcde", [owner("Job", "bert")], None, "bert", id="Job"),
-        pytest.param(
-            "bert-abcde",
-            [owner("Quota", "other", controller=False), owner("Job", "bert")],
-            None,
-            "bert",
-            id="an owner that is no controller",
-        ),
-        pytest.param("bert", None, None, "bert", id="bare pod"),
+        ([("ReplicaSet", "bert-5d4f8", True)], {"pod-template-hash": "5d4f8"}, "bert"),
+        ([("ReplicaSet", "bert", True)], {}, "bert"),
+        ([("Quota", "other", False), ("Job", "bert", True)], {}, "bert"),
+        ([], {}, "bert-0"),
     ],
+    ids=["Deployment", "ReplicaSet", "an owner that is no controller", "bare pod"],
 )
 def test_the_workload_of_a_pod_is_its_controller(
-    name: str, owners: list[OwnerReference] | None, labels: dict[str, str] | None, workload: str
+    owners: list[tuple[str, str, bool]], labels: dict[str, str], workload: str
 ) -> None:
-    metadata = ObjectMeta(name=name, namespace="team-a", ownerReferences=owners, labels=labels)
-    (found,) = kubernetes.pods([real(metadata=metadata)])
+    references = [
+        {"apiVersion": "v1", "kind": kind, "name": name, "uid": "0", "controller": controls}
+        for kind, name, controls in owners
+    ]
+    found = read({"ownerReferences": references, "labels": labels}, {}, {})
+    assert found is not None
     assert found.workload == cluster.Key("team-a", workload)
 
 
-def condition(kind: str, status: str) -> PodCondition:
-    return PodCondition(type=kind, status=status)
+STARTED = {"type": "Initialized", "status": "True"}
 
 
 @pytest.mark.parametrize(
-    ("conditions", "ready"),
+    ("status", "ready", "completed"),
     [
-        ([condition("Initialized", "True"), condition("Ready", "True")], True),
-        ([condition("Initialized", "True"), condition("Ready", "False")], False),
-        ([condition("Ready", "Unknown")], False),
-        (None, False),
+        ({}, False, False),
+        ({"conditions": [STARTED, {"type": "Ready", "status": "True"}]}, True, False),
+        ({"conditions": [STARTED, {"type": "Ready", "status": "Unknown"}]}, False, False),
+        ({"phase": "Running"}, False, False),
+        ({"phase": "Succeeded"}, False, True),
+        ({"phase": "Failed"}, False, True),
     ],
 )
-def test_a_pod_is_ready_by_its_condition(
-    conditions: list[PodCondition] | None, *, ready: bool
+def test_a_pod_is_ready_by_its_condition_and_completed_by_its_phase(
+    status: Json, *, ready: bool, completed: bool
 ) -> None:
-    (found,) = kubernetes.pods([real(status=PodStatus(phase="Running", conditions=conditions))])
-    assert found.is_ready(0) is ready
-
-
-def test_a_pod_that_was_deleted_is_terminating() -> None:
-    (alive,) = kubernetes.pods([real()])
-    gone = ObjectMeta(name="bert-0", deletionTimestamp=datetime(2026, 1, 1, tzinfo=UTC))
-    (terminating,) = kubernetes.pods([real(metadata=gone)])
-    assert (alive.terminating, terminating.terminating) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("phase", "ended"), [("Running", False), ("Succeeded", True), ("Failed", True)]
-)
-def test_a_pod_that_succeeded_or_failed_has_completed(phase: str, *, ended: bool) -> None:
-    (found,) = kubernetes.pods([real(status=PodStatus(phase=phase))])
-    assert found.completed is ended
+    found = read({}, {}, status)
+    assert found is not None
+    assert (found.is_ready(0), found.completed, found.terminating) == (ready, completed, False)
+    gone = read({"deletionTimestamp": "2026-01-01T00:00:00Z"}, {}, status)
+    assert gone is not None
+    assert gone.terminating
 
 
 # The lists of a server
@@ -211,27 +171,15 @@ async def api(
         yield api
 
 
-async def test_nodes_and_pods_of_the_cluster_are_shown(api: api_server.ApiServer) -> None:
-    following = Following()
-    async with following.running():
-        await following.listed.wait()
-        assert following.pods() == {"bert-5d4f8-aaaaa", "llm-5d4f8-bbbbb"}
-        assert list(following.shown.nodes) == ["blue", "green"]
-        api.pods.append(api_server.pod("bert-5d4f8-ccccc", "green", "bert"))
-        await until(lambda: len(following.pods()) == 3)
-    assert following.reports == []
-    assert set(api.asked) == {"/api/v1/nodes", "/api/v1/pods"}
-
-
 @pytest.mark.parametrize(
     ("namespace", "labels", "shown"),
     [
+        (None, None, {"bert-5d4f8-aaaaa", "llm-5d4f8-bbbbb"}),
         ("team-b", None, {"llm-5d4f8-bbbbb"}),
         (None, {"zone": "a"}, {"bert-5d4f8-aaaaa"}),
-        ("team-b", {"zone": "a"}, set()),
     ],
 )
-async def test_namespace_and_node_labels_narrow_what_is_shown(
+async def test_pods_are_shown_as_they_come_and_namespace_and_node_labels_narrow_them(
     api: api_server.ApiServer,
     namespace: str | None,
     labels: dict[str, str] | None,
@@ -240,7 +188,11 @@ async def test_namespace_and_node_labels_narrow_what_is_shown(
     following = Following()
     async with following.running(namespace, labels):
         await following.listed.wait()
-    assert following.pods() == shown
+        assert following.pods() == shown
+        api.pods.append(api_server.pod("new", "blue", "new", namespace=namespace or "team-a"))
+        if labels or namespace is None:
+            await until(lambda: following.pods() == shown | {"new"})
+    assert following.reports == []
     assert ("/api/v1/pods" in api.asked) is (namespace is None)
 
 
@@ -249,10 +201,7 @@ async def test_namespace_and_node_labels_narrow_what_is_shown(
     [
         (JSONResponse({"message": "not yet"}, 503), "not yet"),
         (PlainTextResponse("bad gateway", 502), "Server error '502 Bad Gateway'"),
-        (
-            PlainTextResponse("", 404, headers={"content-type": ""}),
-            "Client error '404 Not Found'",
-        ),
+        (PlainTextResponse("", 404, headers={"content-type": ""}), "Client error '404 Not Found'"),
         (PlainTextResponse("hello"), "JSON is malformed"),
         (JSONResponse({"metadata": {}, "items": [{"spec": 7}]}), "Expected `object | null`"),
     ],
@@ -267,7 +216,7 @@ async def test_a_list_that_fails_changes_nothing_and_is_said_once(
         api.trouble = trouble
         await until(lambda: bool(following.reports))
         before = len(api.asked)
-        await until(lambda: len(api.asked) > before)
+        await until(lambda: len(api.asked) > before + 2)
         assert following.pods() == {"bert-5d4f8-aaaaa", "llm-5d4f8-bbbbb"}
         assert len(following.shown.nodes) == 2
         api.trouble = None
@@ -277,31 +226,12 @@ async def test_a_list_that_fails_changes_nothing_and_is_said_once(
     assert recovery == "nodes and pods are listed again"
 
 
-async def test_a_server_that_is_away_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api = api_server.ApiServer(nodes=[api_server.node("blue")])
-    async with api_server.serving(api):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path))
-    following = Following()
-    async with following.running():
-        await until(lambda: bool(following.reports))
-        assert not following.listed.is_set()
-        async with api_server.serving(api):
-            await following.listed.wait()
-    assert list(following.shown.nodes) == ["blue"]
-    assert following.reports[0].startswith(
-        "cannot list nodes and pods: All connection attempts failed"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (None, "Configuration file "),
         ("{}", "the kubeconfig has no 'clusters'"),
         ("{", "while parsing a flow "),
-        ("{clusters: [], contexts: []}", "No current context set"),
     ],
 )
 async def test_a_wrong_configuration_is_refused_in_words(
@@ -311,6 +241,6 @@ async def test_a_wrong_configuration_is_refused_in_words(
     monkeypatch.setenv("KUBECONFIG", str(path))
     if text is not None:
         path.write_text(text)
-    with pytest.raises(errors.SettingsError, match=f"no cluster to follow: {message}"):
+    with pytest.raises(errors.SettingsError, match=re.escape(f"no cluster to follow: {message}")):
         async with Following().running():
             pass

@@ -1,51 +1,47 @@
-"""Triggers: every key with its default, its limits and its mistakes."""
+"""Triggers: what each key means, with its default and its limits."""
 
 import itertools
+from typing import Any
 
 import pytest
 import re2
 
-from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.query import profiles, promql
+from keda_gpu_scaler.query.presets import NAMES, PRESETS
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (
     Aggregation,
     GpuAggregation,
     OnUnknown,
-    ScaledObject,
     Signal,
     TriggerSpec,
 )
 from keda_gpu_scaler.spec.workload import Owner, PodPattern, ScaleTarget, Workload
-from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access, Namespaces
-from tests.support.triggers import access
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Namespaces
+from tests.support.triggers import BERT, access
+from tests.trigger.cases import Given, mistakes, parse
 
-BERT = ScaledObject("prod", "bert")
-SOURCES = access("default", "thanos")
-MINIMAL = {"workload": "bert", "threshold": "70"}
 SHOWN = [signal for signal in Signal if signal is not Signal.NUMBER]
+ROUTER = Workload(Kind.DEPLOYMENT, "ml", "router")
+PATTERN: Given = {"workload": None, "podPattern": "b.+"}
+RATE = "sum(rate(router_requests_total[1m]))"
+QUERY: Given = {"workload": None, "query": "cache_usage", "activationThreshold": "5"}
+ROUTED: Given = {"demandRouter": "llama-epp", "demandModel": "llama"}
+MEAN = 'SELECT mean("gauge") FROM "DCGM_FI_DEV_GPU_UTIL" WHERE time > now() - 1m'
 
 
-def parse(**metadata: str) -> TriggerSpec:
-    return trigger.parse(BERT, {**MINIMAL, **metadata}, SOURCES)
-
-
-def mistakes(metadata: dict[str, str]) -> list[str]:
-    """Return the lines of the message, without the heading."""
-    with pytest.raises(errors.SpecError) as caught:
-        trigger.parse(BERT, metadata, SOURCES)
-    return str(caught.value).splitlines()[1:]
-
-
-def mistake(**metadata: str) -> str:
-    """Return the only mistake of an otherwise good trigger."""
-    (line,) = mistakes({**MINIMAL, **metadata})
-    return line
+def wanted(given: Given, **terms: Any) -> DemandSpec:  # noqa: ANN401 - fields of Access
+    found = parse(given, **terms).demand
+    assert found is not None
+    return found
 
 
 def test_workload_and_threshold_are_enough() -> None:
-    assert parse() == TriggerSpec(
-        pods=Workload(Kind.DEPLOYMENT, "prod", "bert"),
+    assert parse({}) == TriggerSpec(
+        pods=Workload(Kind.DEPLOYMENT, "ml", "bert"),
         workload="deployment/bert",
         signal=Signal.UTILIZATION,
         profile="auto",
@@ -67,24 +63,31 @@ def test_workload_and_threshold_are_enough() -> None:
 
 def test_every_key_is_read() -> None:
     assert parse(
-        workload="sts/bert",
-        namespace="prod",
-        podPattern="bert-[0-9]+",
-        signal="power",
-        profile="dcgm",
-        threshold="300.5",
-        aggregation="average",
-        gpuAggregation="max",
-        window="90s",
-        activationThreshold="120",
-        activationWindow="5m",
-        warmup="0s",
-        onUnknown="error",
-        maxAge="1m",
-        source="thanos",
-        metricName="bert_power.W-1",
+        {
+            "workload": "sts/bert",
+            "namespace": "ml",
+            "podPattern": "bert-[0-9]+",
+            "signal": "power",
+            "profile": "dcgm",
+            "threshold": "300.5",
+            "aggregation": "average",
+            "gpuAggregation": "max",
+            "window": "90s",
+            "activationThreshold": "120",
+            "activationWindow": "5m",
+            "activationWorkload": "router",
+            "warmup": "0s",
+            "startTimeout": "1d",
+            "onUnknown": "error",
+            "maxAge": "1m",
+            "source": "thanos",
+            "metricName": "bert_power.W-1",
+            "demandQuery": RATE,
+            "demandActivationThreshold": "1.5",
+            "demandOnEmpty": "inactive",
+        }
     ) == TriggerSpec(
-        pods=PodPattern("prod", "bert-[0-9]+"),
+        pods=PodPattern("ml", "bert-[0-9]+"),
         workload="statefulset/bert",
         signal=Signal.POWER,
         profile="dcgm",
@@ -95,54 +98,112 @@ def test_every_key_is_read() -> None:
         activation_threshold=120,
         activation_window_seconds=300,
         warmup_seconds=0,
-        start_timeout_seconds=1800,
+        start_timeout_seconds=86_400,
         on_unknown=OnUnknown.ERROR,
         max_age_seconds=60,
         source="thanos",
         metric_name="bert_power.W-1",
+        neighbour=ROUTER,
+        demand=DemandSpec(
+            text=promql.number(RATE, Policy.NAMESPACED, "ml"),
+            activation_threshold=1.5,
+            threshold=None,
+            on_empty=OnEmpty.INACTIVE,
+        ),
     )
 
 
-def test_a_spec_is_a_key_of_a_cache() -> None:
-    assert {parse(): 1, parse(threshold="60"): 2}[parse()] == 1
-
-
-def test_what_keda_reads_itself_is_skipped() -> None:
-    own = dict.fromkeys(trigger.KEDA_KEYS, "x") | {"tlsClientKeyFromEnv": "x"}
-    assert parse(**own) == parse()
+def test_what_keda_reads_itself_and_white_space_are_skipped() -> None:
+    own: Given = dict.fromkeys(trigger.KEDA_KEYS, "x") | {"tlsClientKeyFromEnv": "x"}
+    assert parse({**own, "workload": " bert\n", "threshold": "\t70 "}) == parse({})
 
 
 def test_a_value_may_come_from_the_environment() -> None:
     resolved = {"workloadFromEnv": "bert\n", "thresholdFromEnv": "60"}
-    assert trigger.parse(BERT, resolved, SOURCES).threshold == 60
+    assert trigger.parse(BERT, resolved, access()).threshold == 60
 
 
-def test_a_key_and_its_environment_are_one_too_many() -> None:
-    assert mistake(thresholdFromEnv="60") == (
-        '- threshold: "70"; thresholdFromEnv is given as well; expected one of the two'
-    )
+def test_a_default_written_out_changes_nothing(subtests: pytest.Subtests) -> None:
+    for key, row in trigger.KEYS.items():
+        demand = {"demandQuery": "vector(1)"} if key.startswith("demand") else {}
+        if row.default:
+            with subtests.test(key):
+                assert parse({**demand, key: row.default}) == parse(demand)
 
 
-def test_white_space_around_a_value_is_no_part_of_it() -> None:
-    assert parse(workload=" bert\n", threshold="\t70 ") == parse()
+@pytest.mark.parametrize(
+    ("given", "field", "value"),
+    [
+        ({"activationThreshold": "0", "threshold": "0.001"}, "threshold", 0.001),
+        *(
+            ({"threshold": text}, "threshold", number)
+            for text, number in (("1e1", 10), ("+5", 5), (".5e1", 5), ("7.", 7), ("90.0", 90))
+        ),
+        # Neither the sum of a pod's GPUs nor another unit ends at 100.
+        ({"threshold": "560", "gpuAggregation": "sum"}, "threshold", 560),
+        ({"threshold": "560", "signal": "power", "activationThreshold": "9"}, "threshold", 560),
+        ({**QUERY, "threshold": "1000"}, "threshold", 1000),
+        ({**QUERY, "signal": "number"}, "signal", Signal.NUMBER),
+        ({"signal": "memory", "activationThreshold": "0"}, "activation_threshold", 0),
+        ({"window": "1s"}, "window_seconds", 1),
+        ({"window": "1h"}, "window_seconds", 3600),
+        ({"startTimeout": "1s"}, "start_timeout_seconds", 1),
+        ({"warmup": "1h"}, "warmup_seconds", 3600),
+        *(
+            ({"metricName": name}, "metric_name", name)
+            for name in ("s-gpu", "s0", "sx0-gpu", "GPU_load.1", "a", "a" * 200, "gpu-demand-2")
+        ),
+        ({"podPattern": "a" * 4096}, "pods", PodPattern("ml", "a" * 4096)),
+        (
+            {"activationWorkload": "sts/bert"},
+            "neighbour",
+            Workload(Kind.STATEFUL_SET, "ml", "bert"),
+        ),
+        # A pattern says which pods: a workload of that name can be another.
+        (
+            {"podPattern": "bert-overflow-.*", "activationWorkload": "bert"},
+            "neighbour",
+            Workload(Kind.DEPLOYMENT, "ml", "bert"),
+        ),
+        ({}, "neighbour", None),
+        ({}, "demand", None),
+    ],
+)
+def test_a_value_is_read_up_to_its_limits(given: Given, field: str, value: object) -> None:
+    assert getattr(parse(given), field) == value
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_every_kind_can_be_measured(kind: Kind) -> None:
-    spec = parse(workload=f"{kind}/bert")
-    assert (spec.pods, spec.workload) == (Workload(kind, "prod", "bert"), f"{kind}/bert")
-
-
-def test_a_pattern_needs_no_workload_and_is_its_name() -> None:
-    spec = trigger.parse(BERT, {"podPattern": "bert-.*", "threshold": "70"}, SOURCES)
-    assert (spec.pods, spec.workload) == (PodPattern("prod", "bert-.*"), "bert-.*")
+@pytest.mark.parametrize(
+    ("given", "pods", "name", "only_shown"),
+    [
+        (PATTERN, PodPattern("ml", "b.+"), "b.+", False),
+        (
+            {**QUERY, "workload": "sts/bert"},
+            Workload(Kind.STATEFUL_SET, "ml", "bert"),
+            "statefulset/bert",
+            False,
+        ),
+        ({**QUERY, "podPattern": ".*"}, PodPattern("ml", ".*"), ".*", False),
+        (QUERY, PodPattern("ml", ".*"), "every pod of the query", True),
+    ],
+)
+def test_the_pods_are_those_that_the_trigger_names(
+    given: Given,
+    pods: Workload | PodPattern,
+    name: str,
+    only_shown: bool,  # noqa: FBT001 - an example
+) -> None:
+    spec = parse(given)
+    assert (spec.pods, spec.workload, spec.only_shown) == (pods, name, only_shown)
 
 
 def test_where_targets_are_known_the_workload_is_the_scale_target() -> None:
-    spec = trigger.parse(BERT, {"threshold": "70"}, access(knows_targets=True))
-    assert (spec.pods, spec.workload) == (ScaleTarget("prod"), "the scale target")
-    given = {"threshold": "70", "workload": "sts/bert"}
-    assert trigger.parse(BERT, given, access(knows_targets=True)) == parse(workload="sts/bert")
+    unnamed: Given = {"workload": None, "activationWorkload": "router"}
+    spec = parse(unnamed, knows_targets=True)
+    assert (spec.pods, spec.workload) == (ScaleTarget("ml"), "the scale target")
+    assert spec.neighbour == ROUTER
+    given: Given = {"workload": "sts/bert"}
+    assert parse(given, knows_targets=True) == parse(given)
 
 
 def test_a_scale_target_that_is_not_known_yet_has_no_pod() -> None:
@@ -154,154 +215,48 @@ def test_a_scale_target_that_is_not_known_yet_has_no_pod() -> None:
     assert (target.prefix, target.owner) == ("", None)
 
 
-def test_without_threshold_and_workload_both_are_asked_for() -> None:
-    assert mistakes({}) == [
-        (
-            "- workload: not given; expected [kind/]name such as deployment/bert, or podPattern; "
-            "with KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef, "
-            "in its own namespace"
-        ),
-        "- threshold: not given; expected the target per replica, such as 70",
-    ]
+@pytest.mark.parametrize("allowed", [Namespaces(frozenset({"a", "other"})), EVERY_NAMESPACE])
+def test_the_pods_are_those_of_another_namespace_where_that_is_allowed(
+    allowed: Namespaces,
+) -> None:
+    other = {"namespace": "other", "activationWorkload": "router"}
+    for given in (other, {**other, **PATTERN}):
+        spec = parse(given, others=allowed)
+        assert spec.pods.namespace == "other"
+        assert spec.neighbour == Workload(Kind.DEPLOYMENT, "other", "router")
 
 
 @pytest.mark.parametrize(
-    ("text", "number"),
+    ("given", "words"),
     [
-        ("0.001", 0.001),
-        ("1e1", 10),
-        ("+5", 5),
-        (".5", 0.5),
-        ("7.", 7),
-        ("90", 90),
-        ("90.0", 90),
+        ({"threshold": "80"}, ""),
+        (
+            {"threshold": "81"},
+            "threshold 81 leaves little room: a replica at 100 % counts as only 1.23 replicas, ",
+        ),
+        ({"threshold": "160", "gpuAggregation": "sum"}, ""),
+        ({"activationThreshold": "69"}, ""),
+        ({"activationThreshold": "70"}, "activationThreshold 70 is not below threshold 70: "),
+        ({"demandThreshold": "2", "demandActivationThreshold": "1.9"}, ""),
+        ({"demandActivationThreshold": "1000"}, ""),
+        (
+            {"demandThreshold": "2", "demandActivationThreshold": "2"},
+            "demandActivationThreshold 2 is not below demandThreshold 2: ",
+        ),
     ],
 )
-def test_a_threshold_is_a_decimal_number(text: str, number: float) -> None:
-    assert parse(threshold=text, activationThreshold="0").threshold == number
-
-
-def test_what_is_no_number_is_refused(subtests: pytest.Subtests) -> None:
-    wrong = ["", "abc", "70%", "70 %", "nan", "inf", "-inf", "infinity"]
-    wrong += ["1_0", "0x10", "\u0667", "7,5", "--7"]
-    for key, text in itertools.product(("threshold", "activationThreshold"), wrong):
-        with subtests.test(f"{key}: {text!r}"):
-            line = mistake(**{key: text})
-            assert line.startswith(f"- {key}: ")
-            assert line.endswith("; expected a number without a unit, such as 70")
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "0.0009", "1e400", "9007199254740992"])
-def test_a_threshold_out_of_range_is_refused(text: str) -> None:
-    assert mistake(threshold=text, signal="power", activationThreshold="0") == (
-        f'- threshold: "{text}"; expected a number from 0.001 to below 2^53, such as 70'
-    )
-
-
-@pytest.mark.parametrize("text", ["-0.1", "1e400", "9007199254740992"])
-def test_an_activation_threshold_out_of_range_is_refused(text: str) -> None:
-    assert "expected a number from 0 to below 2^53" in mistake(activationThreshold=text)
-
-
-@pytest.mark.parametrize("signal", [signal for signal in Signal if signal.is_percentage])
-def test_a_percentage_above_90_can_never_scale_out(signal: Signal) -> None:
-    given = {"signal": signal, "activationThreshold": "5"}
-    assert parse(threshold="90", **given).threshold == 90
-    assert "expected at most 90 for a percentage" in mistake(threshold="90.1", **given)
-    assert "expected at most 90" in mistake(threshold="91", gpuAggregation="max", **given)
-
-
-def test_the_sum_of_a_pods_gpus_and_other_units_have_no_such_limit() -> None:
-    assert parse(threshold="560", gpuAggregation="sum").threshold == 560
-    assert parse(threshold="560", signal="power", activationThreshold="90").threshold == 560
-
-
-def test_the_limit_waits_for_what_it_depends_on() -> None:
-    assert "signal" in mistake(signal="powr", threshold="300")
-    assert "gpuAggregation" in mistake(gpuAggregation="summ", threshold="300")
-
-
-def test_a_percentage_above_80_is_warned_of() -> None:
-    assert parse(threshold="80").warnings == ()
-    (warning,) = parse(threshold="81").warnings
-    assert warning.startswith("threshold 81 leaves little room")
-    assert parse(threshold="160", gpuAggregation="sum").warnings == ()
-
-
-def test_an_activation_threshold_not_below_the_target_is_warned_of() -> None:
-    assert parse(activationThreshold="69").warnings == ()
-    (warning,) = parse(activationThreshold="70").warnings
-    assert "can count as idle and be scaled to zero" in warning
-
-
-@pytest.mark.parametrize("signal", ["memory", "memory-used", "power", "temperature"])
-def test_what_stays_up_while_idle_needs_an_activation_threshold(signal: str) -> None:
-    assert f"required for {signal}" in mistake(signal=signal)
-    assert parse(signal=signal, activationThreshold="0").activation_threshold == 0
+def test_what_is_likely_a_mistake_is_warned_of(given: Given, words: str) -> None:
+    warnings = parse({"demandQuery": RATE, **given}).warnings
+    assert len(warnings) == (1 if words else 0)
+    assert "".join(warnings).startswith(words)
 
 
 @pytest.mark.parametrize("signal", SHOWN)
 def test_the_gpus_of_a_pod_are_added_up_only_for_amounts(signal: Signal) -> None:
-    spec = parse(signal=signal, activationThreshold="1")
+    spec = parse({"signal": signal, "activationThreshold": "1"})
     added_up = signal in {Signal.MEMORY_USED, Signal.POWER}
     assert spec.gpu_aggregation is (GpuAggregation.SUM if added_up else GpuAggregation.AVERAGE)
     assert spec.metric_name == f"gpu-{signal}"
-
-
-@pytest.mark.parametrize("key", ["window", "activationWindow", "maxAge", "warmup"])
-def test_durations_end_at_one_hour(key: str) -> None:
-    assert parse(**{key: "1h"}).source == "default"
-    assert "1h, such as 2m" in mistake(**{key: "3601s"})
-    assert "1h, such as 2m" in mistake(**{key: "9" * 400 + "h"})
-
-
-@pytest.mark.parametrize("key", ["window", "activationWindow", "maxAge"])
-def test_windows_begin_at_one_second(key: str) -> None:
-    assert parse(**{key: "1s"}).source == "default"
-    assert "expected a duration from 1s to 1h" in mistake(**{key: "999ms"})
-
-
-def test_how_long_a_pod_may_take_to_start_is_from_a_second_to_a_day() -> None:
-    assert parse(startTimeout="1s").start_timeout_seconds == 1
-    assert parse(startTimeout="1d").start_timeout_seconds == 86_400
-    for text in ("999ms", "86401s"):
-        assert "expected a duration from 1s to 1d" in mistake(startTimeout=text)
-
-
-def test_what_is_no_duration_is_refused(subtests: pytest.Subtests) -> None:
-    keys = ("window", "activationWindow", "maxAge", "warmup", "startTimeout")
-    for key, text in itertools.product(keys, ("", "-1s", "120", "2 m", "m", "nan")):
-        with subtests.test(f"{key}: {text!r}"):
-            assert f'- {key}: "{text}"; expected a duration such as 30s' in mistake(**{key: text})
-
-
-@pytest.mark.parametrize(
-    ("key", "text", "nearest"),
-    [
-        ("signal", "utilisation", "utilization"),
-        ("aggregation", "Average", "average"),
-        ("gpuAggregation", "maxx", "max"),
-        ("onUnknown", "zeros", "zero"),
-        ("profile", "dcgm-expored", "dcgm-exported"),
-        ("source", "thanoss", "thanos"),
-    ],
-)
-def test_a_typo_in_a_choice_names_the_nearest(key: str, text: str, nearest: str) -> None:
-    line = mistake(**{key: text})
-    assert f'- {key}: "{text}"; expected one of ' in line
-    assert f"did you mean {nearest}?" in line
-
-
-@pytest.mark.parametrize(
-    ("key", "names"),
-    [
-        ("aggregation", "sum, average, max, p95"),
-        ("gpuAggregation", "average, max, sum"),
-        ("onUnknown", "hold, error, zero"),
-    ],
-)
-def test_a_choice_far_from_all_names_them_all(key: str, names: str) -> None:
-    assert mistake(**{key: "qqq"}) == f'- {key}: "qqq"; expected one of {names}'
 
 
 def test_a_profile_is_accepted_for_the_signals_it_shows(subtests: pytest.Subtests) -> None:
@@ -310,114 +265,159 @@ def test_a_profile_is_accepted_for_the_signals_it_shows(subtests: pytest.Subtest
         refused = f'- profile: "{name}"; '
         with subtests.test(f"{name} {signal}"):
             if signal in profiles.signals(name):
-                assert parse(**given).profile == name
+                assert parse(given).profile == name
             elif profiles.signals(name):
-                assert f"{refused}it does not show {signal}; expected one" in mistake(**given)
+                (line,) = mistakes(given)
+                assert f"{refused}it does not show {signal}; expected one" in line
             else:
-                assert f"{refused}this exporter names no pod" in mistake(**given)
+                (line,) = mistakes(given)
+                assert f"{refused}this exporter names no pod" in line
 
 
-def test_a_wrong_signal_is_not_held_against_the_profile() -> None:
-    assert "profile" not in mistake(profile="hami", signal="heat")
+# A query
 
 
-def test_a_source_must_be_configured() -> None:
-    assert "expected one of default, thanos" in mistake(source="http://prometheus:9090")
+def test_a_query_and_what_its_numbers_mean_are_enough() -> None:
+    spec = parse(QUERY)
+    assert spec.query is not None
+    assert spec.query == promql.own("cache_usage", Policy.NAMESPACED, "ml")
+    assert (spec.signal, spec.shared_signal) == (Signal.NUMBER, Signal.NUMBER)
+    assert (spec.metric_name, spec.profile) == ("gpu-number", spec.query.name)
+    assert spec.gpu_aggregation is GpuAggregation.AVERAGE
 
 
-def test_the_default_source_must_be_configured_too() -> None:
-    with pytest.raises(errors.SpecError, match=r'source: "default" \(default\); expected one of a'):
-        trigger.parse(BERT, MINIMAL, access("a"))
-    with pytest.raises(errors.SpecError, match="of which none is set up"):
-        trigger.parse(BERT, MINIMAL, Access())
+def test_a_signal_gives_the_numbers_of_a_query_a_unit_and_its_rules() -> None:
+    spec = parse({**QUERY, "signal": "utilization", "activationThreshold": None})
+    assert (spec.signal, spec.shared_signal) == (Signal.UTILIZATION, Signal.NUMBER)
+    assert spec.activation_threshold == 2
+    assert parse({**QUERY, "signal": "power"}).gpu_aggregation is GpuAggregation.SUM
 
 
-def test_only_the_first_sources_are_listed() -> None:
-    names = [f"region-{number:02}" for number in range(30)]
-    with pytest.raises(errors.SpecError, match="region-19 and 10 more"):
-        trigger.parse(BERT, {**MINIMAL, "source": "qqq"}, access(*names))
-    with pytest.raises(errors.SpecError, match="region-19; sources are"):
-        trigger.parse(BERT, {**MINIMAL, "source": "qqq"}, access(*names[:20]))
+FILLED = 'load{namespace="{namespace}",pod=~"{podPattern}",service="{workload}"}'
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "a%b", "a b", "-a", "a-", "gpu-\u00e9", "a" * 201, "a\nb"]
-)
-def test_a_metric_name_must_fit_the_metrics_api(name: str) -> None:
-    assert "; expected letters, digits, " in mistake(metricName=name)
-
-
-@pytest.mark.parametrize("name", ["s0-gpu", "s12-gpu"])
-def test_a_metric_name_must_not_look_as_if_keda_had_numbered_it(name: str) -> None:
-    assert "KEDA adds that itself" in mistake(metricName=name)
-
-
-@pytest.mark.parametrize("name", ["s-gpu", "s0", "sx0-gpu", "GPU_load.1", "a", "a" * 200])
-def test_other_metric_names_are_fine(name: str) -> None:
-    assert parse(metricName=name).metric_name == name
-
-
-def test_a_workload_of_another_namespace_has_to_be_allowed() -> None:
-    refusal = (
-        '- namespace: "other"; expected the ScaledObject\'s own; another one has to be in '
-        "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler"
-    )
-    assert mistake(namespace="other") == refusal
-    metadata = {**MINIMAL, "namespace": "other"}
-    with pytest.raises(errors.SpecError, match="KEDA_GPU_SCALER_OTHER_NAMESPACES"):
-        trigger.parse(BERT, metadata, access(others=Namespaces(frozenset({"others"}))))
-
-
-@pytest.mark.parametrize("allowed", [Namespaces(frozenset({"a", "other"})), EVERY_NAMESPACE])
-def test_the_pods_are_those_of_another_namespace_where_that_is_allowed(
-    allowed: Namespaces,
-) -> None:
-    for workload in ({"workload": "bert"}, {"podPattern": "bert-.*"}):
-        metadata = {"threshold": "70", "namespace": "other", **workload}
-        assert trigger.parse(BERT, metadata, access(others=allowed)).pods.namespace == "other"
-
-
-def test_the_own_namespace_can_always_be_named() -> None:
-    assert parse(namespace="prod").pods.namespace == "prod"
-
-
-@pytest.mark.parametrize("name", ["", "a.b", "A", "a" * 64, 'a"b'])
-def test_a_namespace_must_be_one(name: str) -> None:
-    assert "; expected a namespace: lower-case letters" in mistake(namespace=name)
-
-
-@pytest.mark.parametrize("pattern", ["(", "a)|(b", "(?=x)", "((a{100}){100}){100}", "\\", "é"])
-def test_a_pattern_that_is_no_re2_is_refused(pattern: str) -> None:
-    assert "; expected an RE2 pattern" in mistake(podPattern=pattern)
-
-
-@pytest.mark.parametrize("text", ["Bert", "svc/bert", "a/b/c", 'b"', "b\\", "b{", ""])
-def test_a_workload_that_cannot_be_is_refused(text: str) -> None:
-    assert "- workload: " in mistake(workload=text)
+LLAMA = Workload(Kind.STATEFUL_SET, "ml", "llama-3.1")
+BY_HAND = f'load{{namespace="ml",pod=~{promql.quoted(LLAMA.regex)},service="llama-3.1"}}'
 
 
 @pytest.mark.parametrize(
-    ("scaled_object", "what"),
+    ("given", "sent", "namespace"),
     [
-        (ScaledObject("", "bert"), 'namespace "";'),
-        (ScaledObject("Prod", "bert"), 'namespace "Prod";'),
-        (ScaledObject("prod", ""), 'name "";'),
-        (ScaledObject("prod", "be\nrt"), 'name "be\\nrt";'),
+        ({"namespace": "other"}, "cache_usage", "other"),
+        ({"namespace": "other", "query": 'load{a="{namespace}"}'}, 'load{a="other"}', "other"),
+        ({"query": FILLED, "workload": str(LLAMA)}, BY_HAND, "ml"),
+        (
+            {"query": FILLED, "workload": "sts/bert", "podPattern": "b.+"},
+            'load{namespace="ml",pod=~"b.+",service="bert"}',
+            "ml",
+        ),
     ],
 )
-def test_a_scaled_object_without_a_proper_name_is_refused(
-    scaled_object: ScaledObject, what: str
+def test_a_query_is_sent_confined_to_the_namespace_of_the_pods_with_their_names_filled_in(
+    given: Given, sent: str, namespace: str
 ) -> None:
-    with pytest.raises(errors.SpecError) as caught:
-        trigger.parse(scaled_object, {**MINIMAL, "namespace": "prod"}, SOURCES)
-    heading, line = str(caught.value).splitlines()
-    assert heading.startswith("1 mistake in the trigger of ScaledObject ")
-    assert f"- the ScaledObject's {what} expected a" in line
+    spec = parse({**QUERY, **given}, others=EVERY_NAMESPACE)
+    assert spec.query == promql.own(sent, Policy.NAMESPACED, namespace)
 
 
-def test_a_default_written_out_changes_nothing(subtests: pytest.Subtests) -> None:
-    for key, row in trigger.KEYS.items():
-        demand = {"demandQuery": "vector(1)"} if key.startswith("demand") else {}
-        if row.default:
-            with subtests.test(key):
-                assert parse(**demand, **{key: row.default}) == parse(**demand)
+def test_promql_is_sent_as_written_where_it_is_allowed() -> None:
+    query = parse(QUERY, own_promql=Policy.ALLOW).query
+    assert query is not None
+    assert query.text == "cache_usage"
+    demand = wanted({"demandQuery": "sum(info(load))"}, own_promql=Policy.ALLOW)
+    assert demand.text == "sum(info(load))"
+
+
+# A demand
+
+
+def test_any_demand_wakes_and_it_changes_nothing_about_the_load() -> None:
+    plain, demanding = parse({}), parse({"demandQuery": RATE})
+    assert demanding.demand == DemandSpec(
+        text=promql.number(RATE, Policy.NAMESPACED, "ml"),
+        activation_threshold=0,
+        threshold=None,
+        on_empty=OnEmpty.ERROR,
+    )
+    assert (demanding.metric_name, demanding.on_unknown) == (plain.metric_name, plain.on_unknown)
+    assert wanted({"demandQuery": RATE, "demandThreshold": "20"}).threshold == 20
+
+
+QUEUE = 'sum(queue{namespace="{namespace}"})'
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        # Whatever the pods' namespace is, a demand stays in the ScaledObject's own.
+        ({"demandQuery": "sum(a) or vector(0)", "namespace": "other"}, "sum(a) or vector(0)"),
+        ({"demandQuery": QUEUE, "namespace": "other"}, 'sum(queue{namespace="other"})'),
+        ({"demandQuery": QUEUE, "workload": None}, 'sum(queue{namespace="ml"})'),
+        (
+            {"demandQuery": 'sum(x{a="{workload}",pod!~"{podPattern}"})', "podPattern": "b.+"},
+            'sum(x{a="bert",pod!~"b.+"})',
+        ),
+        ({"demandQuery": RATE, "source": "thanos"}, RATE),
+    ],
+)
+def test_a_demand_is_sent_confined_to_the_own_namespace_with_names_filled_in(
+    given: Given, sent: str
+) -> None:
+    # The scale target of another namespace is nobody's to know.
+    demand = wanted(given, others=EVERY_NAMESPACE, knows_targets=True)
+    assert demand.text == promql.number(sent, Policy.NAMESPACED, "ml")
+
+
+@pytest.mark.parametrize("text", [MEAN, f"{MEAN} AND pod =~ /a{{2}}{{id}}/"])
+def test_a_demand_of_an_influxdb_is_influxql_and_is_sent_as_it_was_written(text: str) -> None:
+    given = {"source": "old", "demandQuery": text}
+    assert wanted(given, own_promql=Policy.ALLOW).text == text
+
+
+# A preset
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_line_gives_a_query_a_target_and_what_an_unknown_demand_means(name: str) -> None:
+    preset = PRESETS[name]
+    given = {"demandPreset": name, **(ROUTED if preset.is_of_router else {})}
+    demand = wanted(given)
+    assert (demand.preset, demand.threshold) == (name, preset.threshold)
+    assert demand.activation_threshold == 0
+    assert demand.is_of_pods is not preset.is_of_router
+    assert demand.on_empty is (OnEmpty.INACTIVE if demand.is_of_pods else OnEmpty.ERROR)
+    assert demand.name.startswith("demand-")
+    # Its PromQL is ours: users need not be allowed any.
+    assert wanted(given, own_promql=Policy.DENY) == demand
+
+
+def test_every_part_of_a_preset_can_be_said_otherwise() -> None:
+    said = {"demandThreshold": "24", "demandActivationThreshold": "1", "demandOnEmpty": "active"}
+    demand = wanted({"demandPreset": "vllm-requests", **said})
+    assert (demand.threshold, demand.activation_threshold) == (24, 1)
+    assert demand.on_empty is OnEmpty.ACTIVE
+
+
+POD_PRESET: Given = {"demandPreset": "vllm-queue"}
+ROUTER_PRESET: Given = {"demandPreset": "llm-d-epp-queue", "demandRouter": "sts/router"}
+MODEL_PRESET: Given = {**ROUTED, "demandPreset": "vllm-router-rate", "demandModel": "m" * 256}
+
+
+@pytest.mark.parametrize(
+    ("given", "within", "without"),
+    [
+        (POD_PRESET, '"bert-[4-9bcdf]', "router"),
+        ({**POD_PRESET, **PATTERN}, '"b.+"', "bert"),
+        (ROUTER_PRESET, '"router-(?:0|[1-9]', "bert"),
+        (MODEL_PRESET, f'="{"m" * 256}"', "bert"),
+        ({**QUERY, **ROUTER_PRESET}, '"router-', "bert"),
+        ({**POD_PRESET, "namespace": "other"}, '="other"', '="ml"'),
+        ({**ROUTER_PRESET, "namespace": "other"}, '="other"', '="ml"'),
+    ],
+)
+def test_a_preset_reads_the_workloads_pods_or_the_routers(
+    given: Given, within: str, without: str
+) -> None:
+    text = wanted(given, others=EVERY_NAMESPACE).text
+    assert within in text
+    assert without not in text

@@ -1,0 +1,36 @@
+"""Records of decisions, for tests of what people are shown of one."""
+
+from typing import Any
+
+from keda_gpu_scaler.decision.decision import Context, Decision, decide
+from keda_gpu_scaler.record import build
+from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.support.snapshots import NOW
+from tests.support.triggers import BERT
+
+HOUR = 3600.0
+
+
+def decided(given: TriggerSpec, view: NamespaceSnapshot, now: float = NOW) -> Decision:
+    """Return what is decided of a trigger by a snapshot."""
+    return decide(given, view, Context(now, HOUR))
+
+
+def record(
+    given: TriggerSpec,
+    view: NamespaceSnapshot | None,
+    *,
+    now: float = NOW,
+    decision: Decision | None = None,
+    **more: Any,  # noqa: ANN401 - fields of Answered
+) -> Record:
+    """Return the record of a trigger on a snapshot, or of a decision."""
+    if decision is None:
+        assert view is not None
+        decision = decided(given, view, now)
+    answered = build.Answered(
+        scaled_object=BERT, spec=given, decision=decision, now=now, view=view, **more
+    )
+    return build.record(answered)
