@@ -11,6 +11,8 @@ import operator
 import time
 from collections.abc import Callable, Iterator, Mapping
 
+from cachetools import TTLCache
+
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, memory, recommendation
 from keda_gpu_scaler.decision.decision import Decision, unknown
@@ -19,6 +21,7 @@ from keda_gpu_scaler.evaluator.gpu_decisions import decide_gpus, decide_neighbou
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
+    SILENT_SECONDS,
     Answer,
     GpuDecision,
     TrackedTrigger,
@@ -27,6 +30,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
+from keda_gpu_scaler.spec.retention import TRIGGERS
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
 from keda_gpu_scaler.telemetry import facts
@@ -81,7 +85,9 @@ class Evaluator:
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
         )
-        self._triggers = TrackedTriggers(self._snapshot_cache)
+        self._triggers = TrackedTriggers(self._snapshot_cache, clock)
+        self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, SILENT_SECONDS, clock)
+        """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
         self._looks = asyncio.Semaphore(LOOKS)
 
     async def close(self) -> None:
@@ -97,9 +103,7 @@ class Evaluator:
 
     def has_replicas(self, scaled_object: ScaledObject) -> bool:
         """Tell whether the HPA asked about a ScaledObject within a minute, so that it has some."""
-        now = self._clock()
-        triggers = self._triggers.of(scaled_object, now)
-        return any(tracked.hpa_calls.has_asked(now) for tracked in triggers)
+        return scaled_object in self._hpa_asked
 
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None]
@@ -132,6 +136,8 @@ class Evaluator:
         tracked = await self._track(scaled_object, spec, allowed_seconds)
         now, previous = self._clock(), tracked.answer
         tracked.hpa_calls.note(now, is_hpa=is_hpa)
+        if is_hpa:
+            self._hpa_asked[scaled_object] = True
         if (
             tracked.target_error is None
             and previous is not None
@@ -162,7 +168,7 @@ class Evaluator:
                     target_error = None
                 except errors.SourceError as error:
                     target_error = str(error)
-        tracked = self._triggers.track(scaled_object, spec, self._clock(), pods)
+        tracked = self._triggers.track(scaled_object, spec, pods)
         tracked.target_error = target_error
         return tracked
 
@@ -264,7 +270,7 @@ class Evaluator:
 
         It may be left for other work in between: each trigger is shown as it is at its turn.
         """
-        for tracked in self._triggers.all(self._clock()):
+        for tracked in self._triggers.all():
             answer, scaled_object = tracked.answer, tracked.scaled_object
             if answer is not None and namespace in {None, scaled_object.namespace}:
                 yield build.summary(
@@ -284,7 +290,7 @@ class Evaluator:
         waits for its turn.
         """
         newest_first = sorted(
-            self._triggers.of(scaled_object, self._clock()),
+            self._triggers.of(scaled_object),
             key=lambda tracked: tracked.answer.at if tracked.answer else -math.inf,
             reverse=True,
         )

@@ -2,10 +2,11 @@
 
 import operator
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from cachetools import LRUCache
+from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Asking, Decision
 from keda_gpu_scaler.decision.memory import Memory
@@ -129,8 +130,6 @@ class TrackedTrigger:
     key: Key
     """The snapshot that it shares."""
     kept_bytes: int
-    asked_at: float
-    """When it was asked about last."""
     target_error: str | None = None
     """Why the pods of its scale target are not known now."""
     gpu: GpuDecision | None = None
@@ -152,18 +151,14 @@ class TrackedTriggers:
     Of more than have room those go that were asked about longest ago.
     """
 
-    def __init__(self, snapshot_cache: SnapshotCache) -> None:
+    def __init__(self, snapshot_cache: SnapshotCache, clock: Callable[[], float]) -> None:
         self._snapshot_cache = snapshot_cache
-        self._tracked: LRUCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = LRUCache(
-            TRACKED_BYTES, operator.attrgetter("kept_bytes")
+        self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
+            TRACKED_BYTES, FORGET_SECONDS, clock, operator.attrgetter("kept_bytes")
         )
 
     def track(
-        self,
-        scaled_object: ScaledObject,
-        given: TriggerSpec,
-        now: float,
-        pods: PodSelector | None = None,
+        self, scaled_object: ScaledObject, given: TriggerSpec, pods: PodSelector | None = None
     ) -> TrackedTrigger:
         """Return the tracked trigger, a new one if it is not known; it is asked about now.
 
@@ -172,34 +167,26 @@ class TrackedTriggers:
         """
         key = scaled_object, given
         tracked = self._tracked.get(key)
-        if (
-            tracked is None
-            or now - tracked.asked_at >= FORGET_SECONDS
-            or pods not in (None, tracked.spec.pods)
-        ):
+        if tracked is None or pods not in (None, tracked.spec.pods):
             spec = given if pods is None else replace(given, pods=pods, workload=str(pods))
-            tracked = self._tracked[key] = TrackedTrigger(
+            tracked = TrackedTrigger(
                 scaled_object,
                 given,
                 spec,
                 *self._snapshot_cache.needs(spec),
                 kept_bytes=_DECISION_BYTES + deep_size(spec),
-                asked_at=now,
             )
         elif tracked.given is not given:  # the same trigger in other words
             spec = replace(given, pods=tracked.spec.pods, workload=tracked.spec.workload)
             tracked.given, tracked.spec = given, spec
-        tracked.asked_at = now
+        self._tracked[key] = tracked  # its ten minutes begin again
         return tracked
 
-    def all(self, now: float) -> list[TrackedTrigger]:
+    def all(self) -> list[TrackedTrigger]:
         """Return every trigger that is tracked, by the names of their ScaledObjects."""
-        return sorted(self._kept(now), key=operator.attrgetter("scaled_object"))
+        with self._tracked.timer:  # the time stands still, so none ends meanwhile
+            return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
 
-    def of(self, scaled_object: ScaledObject, now: float) -> list[TrackedTrigger]:
+    def of(self, scaled_object: ScaledObject) -> list[TrackedTrigger]:
         """Return the tracked triggers of one ScaledObject."""
-        return [tracked for tracked in self._kept(now) if tracked.scaled_object == scaled_object]
-
-    def _kept(self, now: float) -> list[TrackedTrigger]:
-        triggers = self._tracked.values()
-        return [tracked for tracked in triggers if now - tracked.asked_at < FORGET_SECONDS]
+        return [tracked for tracked in self.all() if tracked.scaled_object == scaled_object]

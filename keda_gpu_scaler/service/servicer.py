@@ -63,8 +63,7 @@ class Servicer:
         """Answer whether the workload is active."""
         trigger = self._triggers.read(request)
         decision = await self._evaluate(trigger, context)
-        is_unknown = decision.active is None
-        has_replicas = is_unknown and self._evaluator.has_replicas(trigger.scaled_object)
+        has_replicas = self._evaluator.has_replicas(trigger.scaled_object)
         return responses.activity(decision, has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:

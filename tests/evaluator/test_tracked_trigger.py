@@ -21,54 +21,69 @@ UNAIMED = replace(SPEC, pods=ScaleTarget("ml"), workload="the scale target")
 
 
 @pytest.fixture
-def tracked() -> TrackedTriggers:
-    source = ScriptedSource(World(()), Clock())
-    return TrackedTriggers(SnapshotCache({"default": source.ports()}))
+def clock() -> Clock:
+    return Clock(0.0)
+
+
+@pytest.fixture
+def tracked(clock: Clock) -> TrackedTriggers:
+    source = ScriptedSource(World(()), clock)
+    return TrackedTriggers(SnapshotCache({"default": source.ports()}), clock)
 
 
 def test_the_same_trigger_of_the_same_object_is_tracked_once(tracked: TrackedTriggers) -> None:
-    one = tracked.track(BERT, SPEC, 0.0)
-    assert tracked.track(BERT, replace(SPEC), 1.0) is one
-    assert tracked.track(ScaledObject("ml", "gpt"), SPEC, 1.0) is not one
-    assert tracked.track(BERT, replace(SPEC, threshold=80.0), 1.0) is not one
-    assert [each.scaled_object.name for each in tracked.all(1.0)] == ["bert", "bert", "gpt"]
+    one = tracked.track(BERT, SPEC)
+    assert tracked.track(BERT, replace(SPEC)) is one
+    assert tracked.track(ScaledObject("ml", "gpt"), SPEC) is not one
+    assert tracked.track(BERT, replace(SPEC, threshold=80.0)) is not one
+    assert [each.scaled_object.name for each in tracked.all()] == ["bert", "bert", "gpt"]
 
 
 def test_a_trigger_that_names_no_pods_is_tracked_with_those_of_its_target(
     tracked: TrackedTriggers,
 ) -> None:
     pods, others = (Workload(Kind.DEPLOYMENT, "ml", name) for name in ("bert", "gpt"))
-    one = tracked.track(BERT, UNAIMED, 0.0, pods)
+    one = tracked.track(BERT, UNAIMED, pods)
     assert (one.spec.pods, one.spec.workload) == (pods, "deployment/bert")
-    assert tracked.track(BERT, UNAIMED, 1.0, replace(pods)) is one
+    assert tracked.track(BERT, UNAIMED, replace(pods)) is one
     given = replace(UNAIMED, given=(("threshold", "70.0"),))
-    tracked.track(BERT, given, 1.0, pods)
+    tracked.track(BERT, given, pods)
     assert (one.spec.pods, one.spec.given) == (pods, given.given)
-    assert tracked.track(BERT, UNAIMED, 1.0) is one
+    assert tracked.track(BERT, UNAIMED) is one
     assert one.spec.pods == pods
-    other = tracked.track(BERT, UNAIMED, 1.0, others)
+    other = tracked.track(BERT, UNAIMED, others)
     assert other is not one
-    assert tracked.all(1.0) == [other]
+    assert tracked.all() == [other]
 
 
-def test_it_is_forgotten_ten_minutes_after_it_was_asked_about(tracked: TrackedTriggers) -> None:
-    one = tracked.track(BERT, SPEC, 0.0)
-    assert tracked.track(BERT, SPEC, FORGET_SECONDS - 1) is one
-    last = 2 * FORGET_SECONDS - 2
-    assert tracked.all(last) == [one]
-    assert tracked.track(BERT, SPEC, last + 1) is not one
-    assert tracked.all(3 * FORGET_SECONDS) == []
+def test_it_is_forgotten_ten_minutes_after_it_was_asked_about(
+    tracked: TrackedTriggers, clock: Clock
+) -> None:
+    one = tracked.track(BERT, SPEC)
+    clock.seconds = FORGET_SECONDS - 1
+    assert tracked.track(BERT, SPEC) is one
+    clock.seconds = 2 * FORGET_SECONDS - 2
+    assert tracked.all() == [one]
+    clock.seconds += 1
+    assert tracked.track(BERT, SPEC) is not one
+    clock.seconds = 3 * FORGET_SECONDS
+    assert tracked.all() == []
 
 
 @pytest.mark.slow
-def test_of_too_many_those_go_that_were_asked_about_longest_ago(tracked: TrackedTriggers) -> None:
-    first = tracked.track(BERT, SPEC, 0.0)
+def test_of_too_many_those_go_that_were_asked_about_longest_ago(
+    tracked: TrackedTriggers, clock: Clock
+) -> None:
+    first = tracked.track(BERT, SPEC)
     room = tracked_trigger.TRACKED_BYTES // first.kept_bytes
+    clock.seconds = 1
     for number in range(room - 1):
-        tracked.track(ScaledObject("ml", f"other-{number}"), SPEC, 1.0)
-    assert tracked.track(BERT, SPEC, 2.0) is first
-    tracked.track(ScaledObject("ml", "other-last"), SPEC, 2.0)
-    names = {kept.scaled_object.name for kept in tracked.all(2.0)}
+        tracked.track(ScaledObject("ml", f"other-{number}"), SPEC)
+    clock.seconds = 2
+    assert tracked.track(BERT, SPEC) is first
+    assert len(tracked.all()) == room  # to look at them is not to ask
+    tracked.track(ScaledObject("ml", "other-last"), SPEC)
+    names = {kept.scaled_object.name for kept in tracked.all()}
     assert len(names) == room
     assert {"bert", "other-last"} <= names
     assert "other-0" not in names
