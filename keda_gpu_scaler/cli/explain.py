@@ -13,7 +13,7 @@ import typer
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.cli import arguments, check, cluster, explaining
+from keda_gpu_scaler.cli import arguments, check, explaining
 from keda_gpu_scaler.cli.arguments import file_option, option
 from keda_gpu_scaler.record.drain import drain
 from keda_gpu_scaler.record.record import Record
@@ -147,6 +147,8 @@ async def _explain_running(
     except (errors.SourceError, OSError, UnicodeError) as error:
         failure = arguments.failure(f"{server}: {error}")
     if options.cluster and options.why_not is None and not options.drain:
+        from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
+
         try:
             behind = await cluster.fetch_gates(
                 scaled_object, records, options.kubeconfig, options.context, options.timeout
