@@ -90,8 +90,10 @@ class Script(Evaluator):
 
     def has_replicas(self, scaled_object: ScaledObject) -> bool:
         """Tell whether a call was the HPA's, which has a deadline."""
-        assert scaled_object == OBJECT
-        return any(timeout_seconds is not None for _, _, timeout_seconds in self.asked)
+        return any(
+            asked == scaled_object and timeout_seconds is not None
+            for asked, _, timeout_seconds in self.asked
+        )
 
     def until_news_seconds(self, scaled_object: ScaledObject, trigger_spec: TriggerSpec) -> float:
         """Return how long a line of the script lasts."""

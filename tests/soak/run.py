@@ -406,7 +406,7 @@ class Soak:
         number = answer.metricValues[0].metricValueFloat
         self._note("number", asked)
         bounds = asked.trigger.bounds(time.time())
-        is_lower_bound = number <= bounds.most and asked.trigger.raises(number)
+        is_lower_bound = number <= bounds.most and asked.trigger.keeps(number)
         if not bounds.hold(number) and not is_lower_bound:
             truth = f"{bounds.least:g} to {bounds.most:g}"
             self.report.wrong.append(f"{asked}: {number:g}, and the truth is {truth}")

@@ -46,6 +46,13 @@ def test_a_number_may_be_the_truth_of_any_instant_it_may_be_about() -> None:
     assert not before.hold(after.least)
 
 
+def test_a_part_of_the_pods_may_be_an_answer_that_keeps_all_of_them() -> None:
+    two, lone = Trigger(Workload(9), "direct"), Trigger(Workload(8), "direct")
+    assert (two.value(0), two.keeps(83), two.keeps(70)) == (166, True, False)
+    assert not lone.keeps(lone.value(0))
+    assert not Trigger(Workload(9), "demand").keeps(830)
+
+
 def test_a_report_fails_for_each_thing_it_judges() -> None:
     mib = 1024 * 1024
     sizes = [Size(100 * mib, 100 * mib, 30, 15, 40, 900) for _ in range(8)]

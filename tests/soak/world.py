@@ -149,14 +149,16 @@ class Trigger:
         values = [self.value(at - ago) for ago in _instants()]
         return Bounds(min(values), max(values))
 
-    def raises(self, number: float) -> bool:
-        """Tell whether a number asks for more replicas than there are.
+    def keeps(self, number: float) -> bool:
+        """Tell whether a number asks for no fewer replicas than there are.
 
         While some pods cannot be seen, the sum of the others is a lower bound of the truth: it may
-        be answered if it raises the number of replicas.
+        be answered if it lowers nothing. A lone replica has no others, and a demand no pods.
         """
-        replicas = 1 if self.kind == "average" else len(self.workload.pods)
-        return number > 1.1 * float(self.metadata["threshold"]) * replicas
+        replicas, threshold = len(self.workload.pods), float(self.metadata["threshold"])
+        total = number * replicas if self.kind == "average" else number
+        has_parts = replicas > 1 and self.kind != "demand"
+        return has_parts and total > (replicas - 1) * threshold
 
     def is_busy(self, at: float) -> bool:
         """Tell whether it was busy all the time that an answer may be about."""
