@@ -33,7 +33,7 @@ STEP_SECONDS = 15
 
 
 def load(
-    name: str, value: float, labels: Mapping[str, str], begin: float = -900, end: float = 0
+    name: str, value: float, labels: Mapping[str, str], begin: float = -1800, end: float = 0
 ) -> Series:
     """Return a series that people scrape from their own pods; times are relative to now."""
     now = time.time()
@@ -168,10 +168,7 @@ async def test_an_average_does_not_hide_that_its_samples_have_ended(
     await prometheus.write([fresh, ended])
     async with running(prometheus.url, step="15s") as stack:
         assert await poll(stack, f"avg_over_time({CACHE}[10m])") == Poll(70, None, active=True)
-        async with asyncio.timeout(20):  # beside other work one call's time can be too short
-            answer = None
-            while answer is None or answer.value is None:
-                answer = await poll(stack, f"avg_over_time({CACHE}[10m])", maxAge="5m")
+        answer = await poll(stack, f"avg_over_time({CACHE}[10m])", maxAge="5m")
         assert answer == Poll(70, 100, active=True)
 
 
