@@ -8,6 +8,7 @@ time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from keda_gpu_scaler.decision import activity, load, reasons
@@ -131,11 +132,9 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         state = State.STARTING if is_young else State.UNKNOWN
         workload = replace(workload, is_unseen=True)
     busy = activity.activity(spec, pods, view.at, context.now)
-    decided = Decision(
+    decided = partial(
+        Decision,
         state=state,
-        reason="",
-        value=None,
-        active=None,
         activated=busy.active,
         expected=len(workload.replicas),
         wanted=workload.wanted,
@@ -148,7 +147,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         why = reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
         return _by_on_unknown(
             spec,
-            replace(decided, reason=why, remembered=context.remembered),
+            decided(reason=why, value=None, active=None, remembered=context.remembered),
             hpa_has_stopped=context.hpa_has_stopped,
             has_pods=_has_pods(spec, view, workload, context),
         )
@@ -164,8 +163,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
             number, reason = 0.0, reasons.empty(spec, view.evidence_source)
         case _:
             reason = reasons.ended(spec, workload)
-    return replace(
-        decided,
+    return decided(
         reason=reason,
         value=number,
         active=busy.active or _active_by_state(spec, state, view, workload, busy),

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import zip_longest
 
 from keda_gpu_scaler.decision import over_time
@@ -74,12 +73,9 @@ class Replica:
         return any(pod_state.pod.is_unnamed for pod_state in self.pods)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Workload:
-    """The replicas that should report, and their known loads.
-
-    Without slots: what is asked of it several times in one decision is computed once.
-    """
+    """The replicas that should report, and their known loads."""
 
     pods: Sequence[Pod]
     """All pods that it was made of, ended ones included."""
@@ -91,6 +87,8 @@ class Workload:
     """Those that were never Ready."""
     ignored: tuple[str, ...]
     """Ready pods that ask for no GPU, and show none while others of the workload do."""
+    measured: Sequence[float]
+    """The known loads."""
     summed: float = 0.0
     """The sum over the replicas that report, as a mean over time."""
     before: float = 0.0
@@ -114,12 +112,7 @@ class Workload:
         """Return the replicas in one of these conditions."""
         return [replica for replica in self.replicas if replica.reporting in reporting]
 
-    @cached_property
-    def measured(self) -> list[float]:
-        """The known loads."""
-        return [replica.load for replica in self.of(PodState.MEASURED)]
-
-    @cached_property
+    @property
     def mean(self) -> float:
         """The mean over the measured replicas; 0 without one."""
         return round(mean(self.measured), DECIMALS) if self.measured else 0.0
@@ -188,7 +181,7 @@ class Workload:
         """The same for pods that have not ended and may have a GPU."""
         return _last_listed(_listed_with_gpu(_alive(self.pods)))
 
-    @cached_property
+    @property
     def total(self) -> float:
         """The sum over the replicas that were there, or over their newest samples if it is more."""
         return round(max(self.summed, self.before, self.newest), DECIMALS)
@@ -288,29 +281,36 @@ def workload(
     every = [_replica(name, group) for name, group in sorted(groups.items())]
     replicas = [replica for replica in every if replica.reporting not in NOT_READY]
     not_ready = [replica for replica in every if replica.reporting in NOT_READY]
-    result = Workload(pods, reported, replicas, not_ready, ignored)
+    measured = [replica.load for replica in replicas if replica.reporting is PodState.MEASURED]
     reporting = [
         replica.pods
         for replica in replicas
         if all(pod_state.reporting in REPORTING for pod_state in replica.pods)
     ]
     if not reporting:
-        return result
+        return Workload(pods, reported, replicas, not_ready, ignored, measured)
     total, are_full = newest(spec, reporting, at, is_lone=len(replicas) == 1)
-    result = replace(result, newest=total, are_full=are_full)
     ended = _ended(spec, pods, groups)
     waiting = [state.pod.status for state in reported if state.reporting in NOT_READY]
     are_steady = all(_is_steady(pod) for group in reporting for pod in group)
-    if not ended and not waiting and are_steady:
-        return replace(result, summed=sum(result.measured))
-    listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
-    over = over_time.over_time(spec, reporting, ended, listed_at)
-    return replace(
-        result,
-        summed=max(over.total, sum(result.measured)) if are_steady else over.total,
+    over, is_untold = over_time.OverTime(sum(measured)), False
+    if ended or waiting or not are_steady:
+        listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
+        over = over_time.over_time(spec, reporting, ended, listed_at)
+        is_untold = bool(measured) and over_time.is_untold(reporting, ended)
+    return Workload(
+        pods,
+        reported,
+        replicas,
+        not_ready,
+        ignored,
+        measured,
+        summed=max(over.total, sum(measured)) if are_steady else over.total,
         before=over.before,
         is_brief=over.is_brief and not are_steady,
-        is_untold=bool(result.measured) and over_time.is_untold(reporting, ended),
+        newest=total,
+        are_full=are_full,
+        is_untold=is_untold,
     )
 
 

@@ -231,7 +231,10 @@ _AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
 def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> Loads:
     """Return a pod's load at each instant: its GPUs aggregated."""
     aggregate = _AGGREGATE[spec.gpu_aggregation]
-    return {time: aggregate(values) for time, values in samples.items()}
+    return {
+        time: aggregate(values) if len(values) > 1 else values[0]
+        for time, values in samples.items()
+    }
 
 
 def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float | None:

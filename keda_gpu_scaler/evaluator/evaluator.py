@@ -145,6 +145,7 @@ class Evaluator:
             and previous.alert == self._firing(scaled_object)
         ):
             return previous.decision
+        self._triggers.keep(tracked)
         gpu, reading = await self._decide(
             tracked,
             deadline,

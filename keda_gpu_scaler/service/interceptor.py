@@ -167,7 +167,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             self._open_bytes += len(data)
             try:
                 request, reference = self._admit(handler.request_deserializer, data)
-                self._observe(_call_began(method, reference, context))
+                scaled_object = ScaledObject(reference.namespace, reference.name)
+                metadata = context.invocation_metadata
+                self._observe(facts.CallBegan(method, scaled_object, metadata))
                 return await behaviour(request, context)
             except _BusyError:
                 outcome = BUSY
@@ -208,12 +210,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         if not self._places.take(reference.namespace):
             raise _BusyError
         return request, reference
-
-
-def _call_began(method: str, reference: pb.ScaledObjectRef, context: Context) -> facts.CallBegan:
-    metadata = context.invocation_metadata() or ()
-    parent = next((str(value) for key, value in metadata if key == "traceparent"), "")
-    return facts.CallBegan(method, ScaledObject(reference.namespace, reference.name), parent)
 
 
 def _is_abandoned(error: BaseException) -> bool:

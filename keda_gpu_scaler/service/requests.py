@@ -60,9 +60,10 @@ class Triggers:
             errors.RequestError: the reference does not name a ScaledObject.
             errors.SpecError: the trigger is wrong.
         """
-        key = hashlib.sha256(reference.SerializeToString(deterministic=True)).digest()
-        result = self._parsed.get(key)
-        if result is None:
+        key = hashlib.blake2b(reference.SerializeToString(deterministic=True)).digest()
+        try:
+            result = self._parsed[key]  # `get` takes twice the time
+        except KeyError:
             self._parsed[key] = result = self._parse(reference)
         if isinstance(result, str):
             scaled_object = ScaledObject(reference.namespace, reference.name)

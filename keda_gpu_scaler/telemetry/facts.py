@@ -5,7 +5,7 @@ The core neither logs nor counts: it states a fact once, and each observer turns
 change of the core.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,8 +62,8 @@ class CallBegan(Fact):
     method: str
     scaled_object: ScaledObject
     """The name the caller sent, not checked yet."""
-    traceparent: str
-    """The caller's W3C trace context; empty: it sent none."""
+    read_metadata: Callable[[], Iterable[tuple[str, str | bytes]] | None]
+    """Return what the caller sent beside the request, such as the context of a trace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,9 @@ class SpanObserver(facts.Subscriber):
 
     def _call_began(self, fact: facts.CallBegan) -> None:
         namespace, name = fact.scaled_object
-        span = self._start_call_span(fact.method, self._clock(), fact.traceparent)
+        metadata = fact.read_metadata() or ()
+        parent = next((str(value) for key, value in metadata if key == "traceparent"), "")
+        span = self._start_call_span(fact.method, self._clock(), parent)
         span.set_attribute("k8s.namespace.name", namespace)
         span.set_attribute(OWN + "scaled_object", name)
         context.attach(trace.set_span_in_context(span))

@@ -43,7 +43,7 @@ def test_a_subscriber_that_fails_at_one_kind_of_fact_gets_the_others() -> None:
     got: list[facts.Fact] = []
     subscriber = facts.Subscriber({facts.Called: failing, facts.PeersAsked: got.append})
     observe = Observers({"subscriber": subscriber})
-    for fact in (FACT, facts.PeersAsked(1, 0), facts.CallBegan("IsActive", BERT, "")):
+    for fact in (FACT, facts.PeersAsked(1, 0), facts.CallBegan("IsActive", BERT, tuple)):
         observe(fact)
     assert got == [facts.PeersAsked(1, 0)]
 

@@ -24,7 +24,7 @@ QUOTED = 'sum(queue{token="s3cret"})'
 
 
 def began(traceparent: str = "") -> facts.CallBegan:
-    return facts.CallBegan("GetMetrics", BERT, traceparent)
+    return facts.CallBegan("GetMetrics", BERT, lambda: [("traceparent", traceparent)])
 
 
 @dataclass
