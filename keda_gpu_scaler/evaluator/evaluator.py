@@ -15,9 +15,9 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, memory, recommendation
-from keda_gpu_scaler.decision.decision import Decision, unknown
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
-from keda_gpu_scaler.evaluator.gpu_decisions import decide_gpus, decide_neighbour
+from keda_gpu_scaler.evaluator.gpu_decisions import decide_gpus
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
@@ -139,73 +139,70 @@ class Evaluator:
         if is_hpa:
             self._hpa_asked[scaled_object] = True
         if (
-            tracked.target_error is None
-            and previous is not None
+            previous is not None
+            and tracked.error is None
             and now - previous.at < SAME_POLL_SECONDS
             and previous.alert == self._firing(scaled_object)
         ):
-            return previous.decision
-        self._triggers.keep(tracked)
-        gpu, reading = await self._decide(
-            tracked,
-            deadline,
-            wait_for_fresh=wait_for_fresh or is_hpa,
-            wait_for_recovery=not is_hpa,  # few HPA workers can wait
-        )
-        is_poll = not is_hpa and tracked.target_error is None
-        answer = await self._answer(tracked, gpu, reading, deadline, is_poll=is_poll)
-        return answer.decision
+            decision = previous.decision
+        else:
+            self._triggers.keep(tracked)
+            is_poll = not is_hpa and tracked.error is None
+            reading = await self._read(
+                tracked,
+                deadline,
+                wait_for_fresh=wait_for_fresh or is_hpa,
+                wait_for_recovery=not is_hpa,  # few HPA workers can wait
+            )
+            gpu = decide_gpus(
+                tracked, reading, self._give_up_seconds, is_observing=self._is_observing
+            )
+            answer = await self._answer(tracked, gpu, reading, deadline, is_poll=is_poll)
+            decision = answer.decision
+        self._observe(facts.CallDecided(decision))
+        return decision
 
     async def _track(
         self, scaled_object: ScaledObject, spec: TriggerSpec, allowed_seconds: float
     ) -> TrackedTrigger:
         """Return the trigger, with the pods of its scale target or why these are not known."""
-        pods, target_error = None, None
+        pods, error = None, None
         if isinstance(spec.pods, ScaleTarget):
-            target_error = "the pods of its scale target are not known"
+            error = "the pods of its scale target are not known"
             if self._targets is not None:
                 try:
                     pods = await self._targets.target(scaled_object, allowed_seconds)
-                    target_error = None
-                except errors.SourceError as error:
-                    target_error = str(error)
+                    error = None
+                except errors.SourceError as failure:
+                    error = str(failure)
         tracked = self._triggers.track(scaled_object, spec, pods)
-        tracked.target_error = target_error
+        tracked.error = error
         return tracked
 
-    async def _decide(
+    async def _read(
         self,
         tracked: TrackedTrigger,
         deadline: float,
         *,
         wait_for_fresh: bool,
         wait_for_recovery: bool,
-    ) -> tuple[GpuDecision, Reading | None]:
-        """Return what the GPUs say, and the reading that says so; None: there is none.
-
-        While the scale target is unknown, only the other workload's GPUs count.
-        """
-        spec, target_error = tracked.spec, tracked.target_error
+    ) -> Reading | None:
+        """Return what is known of the trigger's snapshot; None: its query is refused."""
+        spec, snapshot_query = tracked.spec, tracked.snapshot_query
         try:
             shared = self._snapshot_cache.of(tracked.key, spec, tracked.scaled_object.namespace)
         except errors.SourceRefusedError as error:
-            return GpuDecision(unknown(spec, f"source {spec.source}: {error}", None)), None
-        if target_error is None or spec.neighbour is not None:
-            await shared.refresh(tracked.snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
-        reading = shared.read(tracked.snapshot_query)
+            tracked.error = f"source {spec.source}: {error}"
+            return None
+        if tracked.error is None or spec.neighbour is not None:
+            await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
+        reading = shared.read(snapshot_query)
         is_forgotten = spec.on_unknown is OnUnknown.HOLD and tracked.memory is None
         would_fail = is_forgotten or spec.on_unknown is OnUnknown.ERROR
         if wait_for_recovery and would_fail and reading.is_cut_off(spec):
             await shared.wait_for_recovery(deadline)
-            reading = shared.read(tracked.snapshot_query)
-        if target_error is None:
-            gpu = decide_gpus(
-                tracked, reading, self._give_up_seconds, is_observing=self._is_observing
-            )
-            return gpu, reading
-        decided = unknown(spec, target_error, None)
-        neighbour = decide_neighbour(spec, decided, reading, self._give_up_seconds)
-        return GpuDecision(decided, neighbour), reading
+            reading = shared.read(snapshot_query)
+        return reading
 
     async def _answer(
         self,
@@ -306,9 +303,8 @@ class Evaluator:
     async def _record(self, tracked: TrackedTrigger) -> Record:
         deadline = self._clock() + self._slow_seconds
         spec = tracked.spec
-        gpu, reading = await self._decide(
-            tracked, deadline, wait_for_fresh=False, wait_for_recovery=True
-        )
+        reading = await self._read(tracked, deadline, wait_for_fresh=False, wait_for_recovery=True)
+        gpu = decide_gpus(tracked, reading, self._give_up_seconds, is_observing=self._is_observing)
         covered = None if reading is None else reading.covered
         # As for a poll: one that comes just after it takes the same answer.
         answer = await self._answer(tracked, gpu, reading, deadline, is_poll=True)

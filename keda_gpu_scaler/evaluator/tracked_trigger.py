@@ -130,8 +130,8 @@ class TrackedTrigger:
     key: Key
     """The snapshot that it shares."""
     kept_bytes: int
-    target_error: str | None = None
-    """Why the pods of its scale target are not known now."""
+    error: str | None = None
+    """Why its load cannot be known now: the pods of its scale target, or its query."""
     gpu: GpuDecision | None = None
     memory: Memory | None = None
     """Used when its load becomes unknown."""

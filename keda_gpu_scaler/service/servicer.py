@@ -10,7 +10,6 @@ import time
 
 import structlog
 
-from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests, responses, streams
@@ -35,7 +34,6 @@ class Servicer:
     ) -> None:
         self._evaluator = evaluator
         self._triggers = requests.Triggers(access, observe)
-        self._observe = observe
         self._draining = draining
         self._stream_seconds = stream_seconds
 
@@ -52,7 +50,9 @@ class Servicer:
         trigger = self._triggers.read(requests.reference_of(request))
         name = requests.metric_name(request.metricName, trigger.metric_names)
         if name == trigger.spec.metric_name:
-            decision = await self._evaluate(trigger, context)
+            decision = await self._evaluator.evaluate(
+                trigger.scaled_object, trigger.spec, context.time_remaining()
+            )
             return responses.metric_value(request.metricName, decision)
         demand = await self._evaluator.demand(
             trigger.scaled_object, trigger.spec, context.time_remaining()
@@ -62,7 +62,9 @@ class Servicer:
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
         trigger = self._triggers.read(request)
-        decision = await self._evaluate(trigger, context)
+        decision = await self._evaluator.evaluate(
+            trigger.scaled_object, trigger.spec, context.time_remaining()
+        )
         has_replicas = self._evaluator.has_replicas(trigger.scaled_object)
         return responses.activity(decision, has_replicas=has_replicas)
 
@@ -77,7 +79,9 @@ class Servicer:
             while not over:
                 news.clear()
                 try:
-                    decision = await self._evaluate(trigger, context, wait_for_fresh=True)
+                    decision = await self._evaluator.evaluate(
+                        scaled_object, trigger.spec, context.time_remaining(), wait_for_fresh=True
+                    )
                 except Exception:
                     # The stream goes on: KEDA waits longer after each failed stream.
                     log.exception("stream.evaluation_failed", scaled_object=str(scaled_object))
@@ -95,15 +99,3 @@ class Servicer:
         trigger = self._triggers.read(request)
         await context.write(trigger.metric_spec)
         await streams.Life(self._draining, streams.spec_seconds()).is_over()
-
-    async def _evaluate(
-        self, trigger: requests.Trigger, context: Context, *, wait_for_fresh: bool = False
-    ) -> Decision:
-        decision = await self._evaluator.evaluate(
-            trigger.scaled_object,
-            trigger.spec,
-            context.time_remaining(),
-            wait_for_fresh=wait_for_fresh,
-        )
-        self._observe(facts.CallDecided(decision))
-        return decision
