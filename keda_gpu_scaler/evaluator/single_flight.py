@@ -42,13 +42,8 @@ class SingleFlight:
         await asyncio.wait({task}, timeout=timeout_seconds)
         return task.done()
 
-    def cancel(self) -> None:
-        """Let the task end early, if there is one."""
-        if self._task is not None:
-            self._task.cancel()
-
     async def close(self) -> None:
         """End the task, if there is one."""
-        self.cancel()
         if self._task is not None:
+            self._task.cancel()
             await asyncio.wait({self._task})

@@ -14,7 +14,7 @@ from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS, deep_size
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
 
@@ -177,7 +177,7 @@ class TrackedTriggers:
                 given,
                 spec,
                 *self._snapshot_cache.needs(spec),
-                kept_bytes=_DECISION_BYTES + deep_size(spec),
+                kept_bytes=_DECISION_BYTES + spec.kept_bytes,
             )
             self._tracked[key] = tracked
         elif tracked.given is not given:  # the same trigger in other words

@@ -17,7 +17,6 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.retention import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
@@ -48,9 +47,7 @@ class Triggers:
 
     def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
         self._access, self._observe = access, observe
-        self._parsed: LRUCache[bytes, Trigger | str] = LRUCache(
-            _REMEMBERED_BYTES, lambda result: _ENTRY_BYTES + deep_size(result)
-        )
+        self._parsed: LRUCache[bytes, Trigger | str] = LRUCache(_REMEMBERED_BYTES, _kept_bytes)
         """By a hash of the strings: the trigger, or the mistakes in it."""
 
     def read(self, reference: pb.ScaledObjectRef) -> Trigger:
@@ -89,6 +86,10 @@ class Triggers:
         rounded = tuple(warning for warning in warnings if warning is not None)
         self._observe(facts.TriggerChanged(scaled_object, rounded))
         return Trigger(scaled_object, spec, tuple(targets), responses.metric_spec(spec))
+
+
+def _kept_bytes(result: Trigger | str) -> int:
+    return _ENTRY_BYTES + (4 * len(result) if isinstance(result, str) else result.spec.kept_bytes)
 
 
 def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:

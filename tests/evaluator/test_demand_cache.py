@@ -13,7 +13,6 @@ from keda_gpu_scaler.evaluator import demand_cache
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from tests.support.clocks import at_once
@@ -299,19 +298,6 @@ async def test_a_number_counts_until_it_can_be_asked_for_twice_however_rarely_th
     assert await bench.ask(patience=0) == Demand(7.0)
     bench.clock.seconds += 1
     assert (await bench.ask(patience=0)).value is None
-    await bench.demands.close()
-
-
-async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked() -> None:
-    bench = Bench(Pace(queries_per_second=0.001))
-    for text in ("first", "second"):
-        await bench.ask(demanding(text))
-    (waiting,) = bench.flights
-    bench.clock.seconds += FORGET_SECONDS + 1
-    await bench.ask(patience=0)
-    await at_once(asyncio.wait({waiting}))
-    assert waiting.cancelled()
-    assert bench.source.numbers_asked == ["first"]
     await bench.demands.close()
 
 
