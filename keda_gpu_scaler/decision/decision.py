@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
-from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed
 from keda_gpu_scaler.decision.value import value, with_limits
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -172,7 +172,9 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     )
 
 
-def _state(spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, now: float) -> State:
+def _state(
+    spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload, now: float
+) -> State:
     """Return the state of a workload at the time of the answer."""
     if now - view.at > spec.max_age_seconds or not load.are_pods_known(spec, view):
         return State.UNKNOWN
@@ -189,7 +191,7 @@ def _state(spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, now: 
 
 
 def _state_without_replicas(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload
+    spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload
 ) -> State:
     """Return the state if no pod should report: none is Ready yet, or there is none."""
     if workload.starting or workload.stalled:
@@ -220,7 +222,11 @@ def _unseen_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
 
 
 def _active_by_state(
-    spec: TriggerSpec, state: State, view: NamespaceSnapshot, workload: Workload, busy: Activity
+    spec: TriggerSpec,
+    state: State,
+    view: NamespaceSnapshot,
+    workload: MeasuredWorkload,
+    busy: Activity,
 ) -> bool:
     """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
     if workload.starting or workload.is_unseen:
@@ -237,7 +243,7 @@ def _active_by_state(
 
 
 def _has_pods(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload, context: Context
+    spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload, context: Context
 ) -> str | None:
     """Return what says that a workload with an unknown load has pods now; None: nothing does."""
     evidence = view.evidence

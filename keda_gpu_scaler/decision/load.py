@@ -74,7 +74,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class MeasuredWorkload:
     """The replicas that should report, and their known loads."""
 
     pods: Sequence[Pod]
@@ -267,7 +267,7 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
 
 def workload(
     spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float, give_up_seconds: float
-) -> Workload:
+) -> MeasuredWorkload:
     """Return the workload's replicas with their loads.
 
     Silence is measured up to `at`, the snapshot's instant: a failed fetch adds none. A pod that
@@ -288,7 +288,7 @@ def workload(
         if all(pod_state.reporting in REPORTING for pod_state in replica.pods)
     ]
     if not reporting:
-        return Workload(pods, reported, replicas, not_ready, ignored, measured)
+        return MeasuredWorkload(pods, reported, replicas, not_ready, ignored, measured)
     total, are_full = newest(spec, reporting, at, is_lone=len(replicas) == 1)
     ended = _ended(spec, pods, groups)
     waiting = [state.pod.status for state in reported if state.reporting in NOT_READY]
@@ -298,7 +298,7 @@ def workload(
         listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
         over = over_time.over_time(spec, reporting, ended, listed_at)
         is_untold = bool(measured) and over_time.is_untold(reporting, ended)
-    return Workload(
+    return MeasuredWorkload(
         pods,
         reported,
         replicas,
@@ -332,7 +332,7 @@ def _first_after(gpu: GpuSamples, began: float) -> float:
     return min([times[bisect_right(times, began)] for times in shown], default=began)
 
 
-def peak(spec: TriggerSpec, workload: Workload) -> float:
+def peak(spec: TriggerSpec, workload: MeasuredWorkload) -> float:
     """Return the largest mean over the measured replicas in any half window.
 
     It takes as long as all the rest of a decision, and matters only where replicas are waited for.

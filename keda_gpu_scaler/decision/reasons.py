@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
-from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
@@ -31,7 +31,9 @@ NAME_PODS = (
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
-def measured(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
+def measured(
+    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
+) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
     total = workload.total_by(spec.aggregation)
     mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
@@ -43,7 +45,9 @@ def measured(spec: TriggerSpec, workload: Workload, busy: Activity, value: float
     return f"{measurement}; {_activity(spec, busy)}{waiting}"
 
 
-def starting(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
+def starting(
+    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
+) -> str:
     """Say which replicas are not measured yet, why, and how that changes the answer."""
     warming = [replica.name for replica in workload.of(PodState.WARMING)]
     if warming:
@@ -58,13 +62,15 @@ def starting(spec: TriggerSpec, workload: Workload, busy: Activity, value: float
     return f"{late}: hold, and not active by itself; {_activity(spec, busy)}"
 
 
-def partial(spec: TriggerSpec, workload: Workload, busy: Activity, value: float | None) -> str:
+def partial(
+    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
+) -> str:
     """Say which replicas do not report, and how that changes the answer."""
     why = "; ".join(_not_seen(workload)) or OVERLOOKED
     return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
 
 
-def _not_seen(workload: Workload) -> Iterator[str]:
+def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:
     """Say which replicas do not report, by what is the matter with them, and what to look at."""
     silent = workload.of(PodState.MISSING, PodState.SILENT)
     never = [replica.name for replica in silent if replica.is_never_named]
@@ -92,7 +98,7 @@ def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
 
 
-def ended(spec: TriggerSpec, workload: Workload) -> str:
+def ended(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
     """Say why the workload is believed to have no pods."""
     if workload.ended_pods:
         gone = f"{_count(workload.ended_pods, 'pod')} of {spec.workload} ended"
@@ -103,7 +109,7 @@ def ended(spec: TriggerSpec, workload: Workload) -> str:
 def unknown(
     spec: TriggerSpec,
     view: NamespaceSnapshot,
-    workload: Workload,
+    workload: MeasuredWorkload,
     age_seconds: float,
     trouble: str | None,
 ) -> str:
@@ -123,7 +129,7 @@ def unknown(
     return f"{why} {evidence}" if trouble is None else f"{why} ({trouble})"
 
 
-def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Workload) -> str:
+def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload) -> str:
     """Say why no pod shows a load although the samples are fresh."""
     if workload.replicas:
         names = _names([replica.name for replica in workload.replicas])
@@ -162,7 +168,7 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     )
 
 
-def _asks(spec: TriggerSpec, workload: Workload, total: float, *, alone: float) -> str:
+def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone: float) -> str:
     """Say what the HPA is asked for; `alone` is what the measured replicas ask for."""
     threshold = _number(spec, spec.threshold)
     if not spec.aggregation.is_for_all:
@@ -193,7 +199,7 @@ def _wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     return f"asks for {_count(math.ceil(total / spec.threshold), 'replica')}"
 
 
-def _why_held(workload: Workload) -> str:
+def _why_held(workload: MeasuredWorkload) -> str:
     """Say why the sum of the replicas that work is no reason to do with fewer."""
     if workload.is_untold or workload.is_brief:
         return UNTOLD if workload.is_untold else BRIEF
@@ -201,7 +207,7 @@ def _why_held(workload: Workload) -> str:
     return f" at least, and {awaited} {'is' if workload.pending == 1 else 'are'} not Ready: hold"
 
 
-def _why_warming(spec: TriggerSpec, workload: Workload) -> str:
+def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
     if workload.lacks_past:
         return "not scraped for a whole window yet"
     if workload.ready_known:
@@ -209,7 +215,7 @@ def _why_warming(spec: TriggerSpec, workload: Workload) -> str:
     return f"younger than warmup {durations.text(spec.warmup_seconds)}"
 
 
-def _incomplete(spec: TriggerSpec, workload: Workload, value: float | None) -> str:
+def _incomplete(spec: TriggerSpec, workload: MeasuredWorkload, value: float | None) -> str:
     part = f"{len(workload.measured)} of {_count(len(workload.replicas), 'replica')} measured"
     if value is None:
         return f"{part}, hold"

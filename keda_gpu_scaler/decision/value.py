@@ -11,7 +11,7 @@ hold where the sum holds and can only raise it, so they never ask for fewer repl
 from dataclasses import replace
 
 from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.pod_state import FULL, NOT_SEEN, PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
@@ -19,8 +19,8 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
 def with_limits(
-    spec: TriggerSpec, workload: Workload, evidence: NamespaceEvidence | None
-) -> Workload:
+    spec: TriggerSpec, workload: MeasuredWorkload, evidence: NamespaceEvidence | None
+) -> MeasuredWorkload:
     """Return the workload with what is known of replicas that are to come, and of those that left.
 
     What was done before replicas left is a reason not to lower, and none to raise: it puts those
@@ -48,7 +48,7 @@ def with_limits(
     )
 
 
-def _pending(spec: TriggerSpec, workload: Workload, wanted: int) -> int:
+def _pending(spec: TriggerSpec, workload: MeasuredWorkload, wanted: int) -> int:
     """Return how many replicas the owner asks for that do not count yet, and are to be waited for.
 
     The extra pod of a rolling update is not one of them. One that was not Ready within startTimeout
@@ -60,7 +60,7 @@ def _pending(spec: TriggerSpec, workload: Workload, wanted: int) -> int:
     return max(0, wanted - len(workload.replicas) - len(workload.ignored) - late)
 
 
-def value(spec: TriggerSpec, workload: Workload) -> float | None:
+def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     """Return the number, or None to hold."""
     expected, measured, unseen = (
         len(workload.replicas),
@@ -93,7 +93,7 @@ def value(spec: TriggerSpec, workload: Workload) -> float | None:
     return workload.total_by(spec.aggregation) + added
 
 
-def _unseen(spec: TriggerSpec, workload: Workload, *, is_known: bool) -> float:
+def _unseen(spec: TriggerSpec, workload: MeasuredWorkload, *, is_known: bool) -> float:
     """Return the load of the replicas that are known to work unseen, as far as it can be told.
 
     One that reported before does what the others do, if these are full. One that never did is on

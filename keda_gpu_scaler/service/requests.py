@@ -32,7 +32,7 @@ _LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
 
 
-class Trigger(NamedTuple):
+class ParsedTrigger(NamedTuple):
     """One trigger that a request is about."""
 
     scaled_object: ScaledObject
@@ -42,15 +42,17 @@ class Trigger(NamedTuple):
     """What KEDA is told of its metrics."""
 
 
-class Triggers:
+class ParsedTriggers:
     """The triggers KEDA asks about; each is parsed again only when it changes."""
 
     def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
         self._access, self._observe = access, observe
-        self._parsed: LRUCache[bytes, Trigger | str] = LRUCache(_REMEMBERED_BYTES, _kept_bytes)
+        self._parsed: LRUCache[bytes, ParsedTrigger | str] = LRUCache(
+            _REMEMBERED_BYTES, _kept_bytes
+        )
         """By a hash of the strings: the trigger, or the mistakes in it."""
 
-    def read(self, reference: pb.ScaledObjectRef) -> Trigger:
+    def read(self, reference: pb.ScaledObjectRef) -> ParsedTrigger:
         """Return the trigger that a reference names.
 
         Raises:
@@ -68,7 +70,7 @@ class Triggers:
             raise errors.SpecError(result)
         return result
 
-    def _parse(self, reference: pb.ScaledObjectRef) -> "Trigger | str":
+    def _parse(self, reference: pb.ScaledObjectRef) -> ParsedTrigger | str:
         """Return what a trigger asks for, or the mistakes in it."""
         scaled_object = _scaled_object(reference)
         # Sorted, so that its mistakes are always listed in the same order.
@@ -85,10 +87,10 @@ class Triggers:
         warnings = (responses.rounding_warning(*metric) for metric in targets.items())
         rounded = tuple(warning for warning in warnings if warning is not None)
         self._observe(facts.TriggerChanged(scaled_object, rounded))
-        return Trigger(scaled_object, spec, tuple(targets), responses.metric_spec(spec))
+        return ParsedTrigger(scaled_object, spec, tuple(targets), responses.metric_spec(spec))
 
 
-def _kept_bytes(result: Trigger | str) -> int:
+def _kept_bytes(result: ParsedTrigger | str) -> int:
     return _ENTRY_BYTES + (4 * len(result) if isinstance(result, str) else result.spec.kept_bytes)
 
 

@@ -33,7 +33,7 @@ class Servicer:
         stream_seconds: float,
     ) -> None:
         self._evaluator = evaluator
-        self._triggers = requests.Triggers(access, observe)
+        self._triggers = requests.ParsedTriggers(access, observe)
         self._draining = draining
         self._stream_seconds = stream_seconds
 

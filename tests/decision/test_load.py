@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
@@ -19,12 +19,12 @@ from tests.support.triggers import spec
 HOUR = 3600.0
 
 
-def _workload(trigger: TriggerSpec, *pods: Pod, now: float = NOW) -> Workload:
+def _workload(trigger: TriggerSpec, *pods: Pod, now: float = NOW) -> MeasuredWorkload:
     found = load.pods_of(trigger, snapshot(*pods))
     return load.workload(trigger, found, NOW, now, HOUR)
 
 
-def _conditions(found: Workload) -> list[PodState]:
+def _conditions(found: MeasuredWorkload) -> list[PodState]:
     return [replica.reporting for replica in found.replicas]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.decision import Context, State, decide
-from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.workload import Owner
@@ -23,7 +23,7 @@ OLD, NEW = [40.0] * 15, [60.0] * 2
 """Six replicas became four: what the others show follows 60 s later."""
 
 
-def _workload(*pods: Pod, **trigger: str) -> Workload:
+def _workload(*pods: Pod, **trigger: str) -> MeasuredWorkload:
     asked = spec(**trigger)
     return load.workload(asked, load.pods_of(asked, snapshot(*pods)), NOW, NOW, 3600.0)
 

@@ -16,13 +16,13 @@ from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access, Namespaces
 from tests.service.harness import OBJECT, TRIGGER, reference
 
 
-def triggers() -> requests.Triggers:
-    return requests.Triggers(Access({"default": EVERY_NAMESPACE}))
+def triggers() -> requests.ParsedTriggers:
+    return requests.ParsedTriggers(Access({"default": EVERY_NAMESPACE}))
 
 
 def test_each_call_about_a_wrong_trigger_is_stated_and_each_new_trigger_once() -> None:
     stated: list[facts.Fact] = []
-    known = requests.Triggers(Access({"default": EVERY_NAMESPACE}), stated.append)
+    known = requests.ParsedTriggers(Access({"default": EVERY_NAMESPACE}), stated.append)
     for _ in range(2):
         with pytest.raises(errors.SpecError):
             known.read(reference(treshold="70"))
@@ -84,7 +84,7 @@ class Counted(dict[str, Namespaces]):
 @pytest.mark.parametrize("threshold", ["70", "none"])
 def test_a_trigger_that_is_refused_is_parsed_as_seldom_as_one_that_is_not(threshold: str) -> None:
     sources = Counted(default=EVERY_NAMESPACE)
-    known = requests.Triggers(Access(sources))
+    known = requests.ParsedTriggers(Access(sources))
     for _ in range(3):
         with contextlib.suppress(errors.SpecError):
             known.read(reference(threshold=threshold))
@@ -95,7 +95,7 @@ def test_a_trigger_that_is_refused_is_parsed_as_seldom_as_one_that_is_not(thresh
 def test_a_target_that_old_keda_rounds_is_stated_beside_the_loads() -> None:
     """Old KEDA would take a fifth of the replicas: 1 request per second each, and not 0.2."""
     stated: list[facts.Fact] = []
-    known = requests.Triggers(Access({"default": EVERY_NAMESPACE}), stated.append)
+    known = requests.ParsedTriggers(Access({"default": EVERY_NAMESPACE}), stated.append)
     known.read(reference(threshold="1.4", demandQuery="load", demandThreshold="0.2"))
     known.read(reference(threshold="2"))
     first, second = stated
@@ -140,7 +140,7 @@ def test_the_triggers_metric_is_known_with_one_leaked_prefix(prefix: str) -> Non
 def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
     gold = Namespaces(frozenset({"web"}))
     access = Access({"default": EVERY_NAMESPACE, "gold": gold})
-    theirs = requests.Triggers(access)
+    theirs = requests.ParsedTriggers(access)
     request = reference(source="gold")
     with pytest.raises(errors.SpecError) as refused:
         theirs.read(request)
