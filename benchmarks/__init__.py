@@ -5,9 +5,7 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     registry    every benchmark, by its name
     comparison  figures → rows: ratios, intervals, goals
     results     rows as JSON: of a run, and what is committed
-    regressions which rows of a run are worse than what is committed
     tables      rows as cells of tables
-    plots       rows as pictures
     quotes      the figures that other pages quote
     page        what follows from the committed figures: `python -m benchmarks.page`
 
@@ -16,13 +14,11 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     within      the whole scaler in a benchmark's own process, to look inside
     echo        a server that answers KEDA's messages and does nothing else
     demand      made-up demand, which appears at a known moment
-    ghz         the outside client that measures, and what it says
     asking      a client that asks as KEDA does and checks each number
     schedule    when KEDA's loops and the HPA's ask about which trigger
     queries     what KEDA's own trigger asks a Prometheus, and what a Prometheus counts
 
     polling     the scaler at KEDA's own rate, next to the echo server and KEDA's own trigger
-    throughput  GetMetrics as fast as possible, next to the echo server, in turns
     snapshots   fetching and keeping a snapshot of many pods
     beside      calls while many pods are fetched, next to calls at other times
     plan        what one replica with many ScaledObjects and pods needs

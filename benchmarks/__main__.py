@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: run them, print one table, write the file, and compare or commit it."""
+"""`python -m benchmarks`: run them, print one table, write the file, and commit it."""
 
 import asyncio
 import sys
@@ -16,7 +16,6 @@ from rich.table import Table
 from benchmarks import page, registry, results, tables
 from benchmarks.comparison import Plan
 from benchmarks.registry import Benchmark
-from benchmarks.regressions import regressions
 from benchmarks.results import About, Results
 from tests.support import programs
 
@@ -28,13 +27,12 @@ WIDTH = 220
 
 
 @app.command()
-def main(  # noqa: PLR0913 - each argument is one option
+def main(
     *,
     only: Annotated[list[str] | None, typer.Option(help="Benchmarks by name.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Less than 10 is a trial.")] = 10,
     full: Annotated[bool, typer.Option(help="Also what takes longer.")] = False,
     run: Annotated[Path | None, typer.Option(help="Show the file of an earlier run.")] = None,
-    check: Annotated[bool, typer.Option(help="Fail if a row is worse than committed.")] = False,
     commit: Annotated[bool, typer.Option(help="Write the figures and what quotes them.")] = False,
 ) -> None:
     """Measure the scaler next to what it is compared with, and tell which goals are met."""
@@ -47,11 +45,6 @@ def main(  # noqa: PLR0913 - each argument is one option
     else:
         found = results.parse(run.read_text(encoding="utf-8"))
     show(found, console)
-    if check:
-        worse = regressions(results.rows(found), results.rows(results.committed()))
-        for each in worse:
-            console.print(f"worse than committed: {each}", soft_wrap=True)
-        failed += [each.row.key for each in worse]
     if commit:
         results.commit(found)
         page.regenerate()

@@ -66,7 +66,7 @@ class Row:
     """One row of the table: one quantity next to its reference, round by round."""
 
     key: str
-    """A stable name, `module.what`: `bench-check` compares rows of the same key."""
+    """A stable name, `module.what`."""
     name: str
     """What was measured, for people."""
     unit: str
@@ -80,8 +80,6 @@ class Row:
     goal: Goal | None = None
     limit: float | None = None
     """Of the goal; both are None for a row that is only shown, such as a floor."""
-    is_ours: bool = True
-    """Whether it depends on the scaler. A floor does not, so it cannot be a regression."""
 
     def __post_init__(self) -> None:
         """Refuse rounds that are not pairs, and half a goal."""
@@ -110,7 +108,7 @@ class Row:
 
     @property
     def judged(self) -> Interval:
-        """What the goal is about, and what `bench-check` compares."""
+        """What the goal is about."""
         return self.figure if self.goal is Goal.FIGURE_AT_MOST else self.ratio or self.figure
 
     @property

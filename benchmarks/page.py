@@ -1,4 +1,4 @@
-"""What follows from the committed figures: the tables and plots of docs/benchmarks.md, and quotes.
+"""What follows from the committed figures: the tables of docs/benchmarks.md, and quotes.
 
 `python -m benchmarks.page` writes all of it again. A test compares it with the files.
 """
@@ -6,11 +6,10 @@
 import re
 from collections import Counter
 
-from benchmarks import decided, plots, quotes, results, tables
+from benchmarks import decided, quotes, results, tables
 from benchmarks.results import ROOT, About, Results
 
 PAGE = "docs/benchmarks.md"
-IMAGES = "docs/images"
 _MISSING = "Not measured yet.\n"
 _BLOCK = re.compile(r"(<!-- (figures-[\w-]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
@@ -27,8 +26,7 @@ def files(found: Results) -> dict[str, str]:
     texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in quoting}
     written = quotes.pages(found, texts)
     written[PAGE] = put_blocks(written[PAGE], blocks(found))
-    pictures = [*plots.texts(found), ("decisions.svg", decided.curves(decided.committed()))]
-    return written | {f"{IMAGES}/{name}": text for name, text in pictures}
+    return written | {"docs/images/decisions.svg": decided.curves(decided.committed())}
 
 
 def blocks(found: Results) -> dict[str, str]:

@@ -5,12 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from benchmarks import (
-    plan,
-    polling,
-    snapshots,
-    throughput,
-)
+from benchmarks import plan, polling, snapshots
 from benchmarks.comparison import Measured, Plan
 
 
@@ -28,7 +23,6 @@ class Benchmark(NamedTuple):
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
     {
         "polling": Benchmark(polling.measure),
-        "throughput": Benchmark(throughput.measure, ("prometheus", "ghz")),
         "snapshots": Benchmark(snapshots.measure, ()),
         "plan": Benchmark(plan.measure, is_full_only=True),
     }

@@ -12,7 +12,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 
 modules = $(addprefix $1/go.,mod sum)
-SMALL := $(addprefix .cache/bin/,prometheus promtool grpcurl ghz)
+SMALL := $(addprefix .cache/bin/,prometheus promtool grpcurl)
 # These do not go together with the libraries of the Prometheus in tools/go.mod.
 ALONE := $(addprefix .cache/bin/,prom-label-proxy helm actionlint syft)
 KUBE := $(addprefix .cache/e2e/,etcd kube-apiserver kube-controller-manager kube-scheduler \
@@ -38,7 +38,6 @@ $(OLD_KEDA) .cache/e2e/keda-2.16/keda-crds.yaml: $(call modules,tests/e2e/tools/
 .cache/e2e/cert-manager-crds.yaml .cache/e2e/prometheus-operator-crds.yaml: $(call modules,tests/e2e/tools/crds)
 
 %/grpcurl: MODULE := github.com/fullstorydev/grpcurl
-%/ghz: MODULE := github.com/bojand/ghz
 %/prometheus %/promtool: MODULE := github.com/prometheus/prometheus
 %/prom-label-proxy: MODULE := github.com/prometheus-community/prom-label-proxy
 %/helm: MODULE := helm.sh/helm/v4

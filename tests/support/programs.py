@@ -95,7 +95,6 @@ _TABLE = (
     Program("promtool", "bin", ("--version",), r"version 3\."),
     Program("prom-label-proxy", "bin", ("--version",), r"."),
     Program("grpcurl", "bin", ("-version",), r"grpcurl"),
-    Program("ghz", "bin", ("--version",), r"."),
     Program("actionlint", "bin", ("-version",), r"^1\."),
     Program("syft", "bin", ("version",), r"Version: +1\."),
     Program("helm", "bin", ("version", "--short"), r"v4\."),
