@@ -15,7 +15,7 @@ from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed
-from keda_gpu_scaler.decision.value import value, with_limits
+from keda_gpu_scaler.decision.value import value
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
@@ -123,8 +123,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     `view` is its namespace in the newest snapshot of its source; a failed fetch does not change it.
     """
     pods = load.pods_of(spec, view)
-    workload = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
-    workload = with_limits(spec, workload, view.evidence)
+    workload = load.workload(spec, pods, view, context.now, context.give_up_seconds)
     state = _state(spec, view, workload, context.now)
     unseen_since = _unseen_since(view, pods, context) if state.is_gone else None
     if unseen_since is not None:

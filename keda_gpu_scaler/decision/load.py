@@ -11,11 +11,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import NamedTuple
 
 from keda_gpu_scaler.decision import over_time
-from keda_gpu_scaler.decision.newest import newest
+from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD, newest
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
+    FULL,
     NEVER,
     NO_GPU_SECONDS,
     NOT_READY,
@@ -24,6 +26,7 @@ from keda_gpu_scaler.decision.pod_state import (
     PodState,
     Reported,
     are_shown_for_long,
+    has_limit,
     in_use_unnamed,
     lacks_past,
     loads,
@@ -266,51 +269,110 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
 
 
 def workload(
-    spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float, give_up_seconds: float
+    spec: TriggerSpec,
+    pods: Sequence[Pod],
+    view: NamespaceSnapshot,
+    now: float,
+    give_up_seconds: float,
 ) -> MeasuredWorkload:
-    """Return the workload's replicas with their loads.
+    """Return the workload's replicas with their loads, and what is known of those to come.
 
-    Silence is measured up to `at`, the snapshot's instant: a failed fetch adds none. A pod that
+    Silence is measured up to the snapshot's instant: a failed fetch adds none. A pod that
     disappeared with its exporter counts as missing for `give_up_seconds` while others report,
     unless the cluster says that it exists; it does not come back when the others end.
     """
-    reported, ignored = reported_pods(spec, pods, at, now, give_up_seconds)
+    reported, ignored = reported_pods(spec, pods, view.at, now, give_up_seconds)
     groups: dict[str, list[Reported]] = defaultdict(list)
     for pod_state in reported:
         groups[spec.pods.replica_of(pod_state.pod.name)].append(pod_state)
     every = [_replica(name, group) for name, group in sorted(groups.items())]
     replicas = [replica for replica in every if replica.reporting not in NOT_READY]
     not_ready = [replica for replica in every if replica.reporting in NOT_READY]
-    measured = [replica.load for replica in replicas if replica.reporting is PodState.MEASURED]
-    reporting = [
-        replica.pods
-        for replica in replicas
-        if all(pod_state.reporting in REPORTING for pod_state in replica.pods)
-    ]
-    if not reporting:
-        return MeasuredWorkload(pods, reported, replicas, not_ready, ignored, measured)
-    total, are_full = newest(spec, reporting, at, is_lone=len(replicas) == 1)
-    ended = _ended(spec, pods, groups)
-    waiting = [state.pod.status for state in reported if state.reporting in NOT_READY]
-    are_steady = all(_is_steady(pod) for group in reporting for pod in group)
-    over, is_untold = over_time.OverTime(sum(measured)), False
-    if ended or waiting or not are_steady:
-        listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
-        over = over_time.over_time(spec, reporting, ended, listed_at)
-        is_untold = bool(measured) and over_time.is_untold(reporting, ended)
+    measured = [replica for replica in replicas if replica.reporting is PodState.MEASURED]
+    sums = _sums(spec, pods, reported, replicas, view.at)
+    owner = spec.pods.owner
+    wanted = None if view.evidence is None or owner is None else view.evidence.wanted.get(owner)
+    pending = 0
+    if wanted is not None:
+        # One that was not Ready within startTimeout is given up, unless those that are measured
+        # are full: then it would be asked for again.
+        late = sum(replica.reporting is PodState.STALLED for replica in not_ready)
+        if late and has_limit(spec.signal) and peak(spec, measured) >= FULL:
+            late = 0
+        pending = max(0, wanted - len(replicas) - len(ignored) - late)
+    # What was done before replicas left is a reason not to lower, and none to raise: it puts those
+    # that are asked for on target, and no more.
+    before = min(sums.before, (len(replicas) + pending) * spec.threshold)
+    # Full replicas ask for more than they show, unless others are to come.
+    is_more_to_come = pending or any(
+        replica.reporting is PodState.STARTING for replica in not_ready
+    )
+    are_seen = all(replica.reporting in REPORTING for replica in replicas)
+    are_full = sums.are_full and are_seen and not is_more_to_come
+    newest_sum = sums.newest
+    if are_full:
+        least = FULL_GROWTH * len(replicas) * spec.threshold
+        shown = FULL_LOAD * max(sums.summed, sums.newest)
+        newest_sum = round(max(shown, least), DECIMALS)
     return MeasuredWorkload(
         pods,
         reported,
         replicas,
         not_ready,
         ignored,
-        measured,
+        measured=[replica.load for replica in measured],
+        summed=sums.summed,
+        before=round(before, DECIMALS),
+        is_brief=sums.is_brief,
+        newest=newest_sum,
+        are_full=are_full,
+        is_untold=sums.is_untold,
+        wanted=wanted,
+        pending=pending,
+    )
+
+
+class _Sums(NamedTuple):
+    """The sums over the replicas that report, as `MeasuredWorkload` has them."""
+
+    summed: float = 0.0
+    before: float = 0.0
+    is_brief: bool = False
+    newest: float = 0.0
+    are_full: bool = False
+    is_untold: bool = False
+
+
+def _sums(
+    spec: TriggerSpec,
+    pods: Sequence[Pod],
+    reported: Sequence[Reported],
+    replicas: Sequence[Replica],
+    at: float,
+) -> _Sums:
+    reporting = [
+        replica.pods
+        for replica in replicas
+        if all(pod_state.reporting in REPORTING for pod_state in replica.pods)
+    ]
+    if not reporting:
+        return _Sums()
+    measured = [replica.load for replica in replicas if replica.reporting is PodState.MEASURED]
+    newest_sum, are_full = newest(spec, reporting, at, is_lone=len(replicas) == 1)
+    ended = _ended(spec, pods, reported)
+    waiting = [state.pod.status for state in reported if state.reporting in NOT_READY]
+    are_steady = all(_is_steady(pod) for group in reporting for pod in group)
+    if are_steady and not ended and not waiting:
+        return _Sums(sum(measured), newest=newest_sum, are_full=are_full)
+    listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
+    over = over_time.over_time(spec, reporting, ended, listed_at)
+    return _Sums(
         summed=max(over.total, sum(measured)) if are_steady else over.total,
         before=over.before,
         is_brief=over.is_brief and not are_steady,
-        newest=total,
+        newest=newest_sum,
         are_full=are_full,
-        is_untold=is_untold,
+        is_untold=bool(measured) and over_time.is_untold(reporting, ended),
     )
 
 
@@ -332,12 +394,11 @@ def _first_after(gpu: GpuSamples, began: float) -> float:
     return min([times[bisect_right(times, began)] for times in shown], default=began)
 
 
-def peak(spec: TriggerSpec, workload: MeasuredWorkload) -> float:
+def peak(spec: TriggerSpec, measured: Sequence[Replica]) -> float:
     """Return the largest mean over the measured replicas in any half window.
 
     It takes as long as all the rest of a decision, and matters only where replicas are waited for.
     """
-    measured = workload.of(PodState.MEASURED)
     of_replicas = []
     for replica in measured:
         of_pods = [_half_loads(spec, pod_state.pod) for pod_state in replica.pods]
@@ -423,15 +484,15 @@ def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float)
 
 
 def _ended(
-    spec: TriggerSpec, pods: Sequence[Pod], alive: Collection[str]
+    spec: TriggerSpec, pods: Sequence[Pod], reported: Sequence[Reported]
 ) -> Collection[Sequence[Pod]]:
     """Return the pods of each replica that has ended as a whole."""
     groups: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.ended and (pod.gpus or (pod.status is not None and pod.status.may_work_unseen)):
-            replica = spec.pods.replica_of(pod.name)
-            if replica not in alive:
-                groups[replica].append(pod)
+            groups[spec.pods.replica_of(pod.name)].append(pod)
+    for pod_state in reported if groups else ():
+        groups.pop(spec.pods.replica_of(pod_state.pod.name), None)
     return groups.values()
 
 

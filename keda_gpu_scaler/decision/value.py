@@ -8,56 +8,10 @@ may never lower it.
 hold where the sum holds and can only raise it, so they never ask for fewer replicas than it does.
 """
 
-from dataclasses import replace
-
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
-from keda_gpu_scaler.decision.pod_state import FULL, NOT_SEEN, PodState, has_limit
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.decision.pod_state import FULL, PodState, has_limit
 from keda_gpu_scaler.spec.spec import TriggerSpec
-
-
-def with_limits(
-    spec: TriggerSpec, workload: MeasuredWorkload, evidence: NamespaceEvidence | None
-) -> MeasuredWorkload:
-    """Return the workload with what is known of replicas that are to come, and of those that left.
-
-    What was done before replicas left is a reason not to lower, and none to raise: it puts those
-    that are asked for on target, and no more. Full replicas ask for more than they show, unless
-    others are to come.
-    """
-    owner = spec.pods.owner
-    wanted = None if evidence is None or owner is None else evidence.wanted.get(owner)
-    awaited = 0 if wanted is None else _pending(spec, workload, wanted)
-    on_target = (len(workload.replicas) + awaited) * spec.threshold
-    before = round(min(workload.before, on_target), load.DECIMALS)
-    newest, is_more_to_come = workload.newest, awaited or workload.starting
-    are_full = workload.are_full and not (is_more_to_come or workload.of(*NOT_SEEN))
-    if are_full:
-        shown = FULL_LOAD * max(workload.summed, newest)
-        total = max(shown, FULL_GROWTH * len(workload.replicas) * spec.threshold)
-        newest = round(total, load.DECIMALS)
-    return replace(
-        workload,
-        wanted=wanted,
-        pending=awaited,
-        before=before,
-        newest=newest,
-        are_full=are_full,
-    )
-
-
-def _pending(spec: TriggerSpec, workload: MeasuredWorkload, wanted: int) -> int:
-    """Return how many replicas the owner asks for that do not count yet, and are to be waited for.
-
-    The extra pod of a rolling update is not one of them. One that was not Ready within startTimeout
-    is given up, unless those that are measured are full: then it would be asked for again.
-    """
-    late = len(workload.stalled)
-    if late and has_limit(spec.signal) and load.peak(spec, workload) >= FULL:
-        late = 0
-    return max(0, wanted - len(workload.replicas) - len(workload.ignored) - late)
 
 
 def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
@@ -72,7 +26,7 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     awaited = workload.pending
     shown = max(workload.summed, workload.newest)
     if awaited and shown <= expected * spec.threshold:
-        awaited *= load.peak(spec, workload) > spec.threshold
+        awaited *= load.peak(spec, workload.of(PodState.MEASURED)) > spec.threshold
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     # All are measured except some that never reported, and these are no majority.
     is_known = unseen <= measured == expected - unseen

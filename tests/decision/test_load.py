@@ -20,8 +20,8 @@ HOUR = 3600.0
 
 
 def _workload(trigger: TriggerSpec, *pods: Pod, now: float = NOW) -> MeasuredWorkload:
-    found = load.pods_of(trigger, snapshot(*pods))
-    return load.workload(trigger, found, NOW, now, HOUR)
+    view = snapshot(*pods)
+    return load.workload(trigger, load.pods_of(trigger, view), view, now, HOUR)
 
 
 def _conditions(found: MeasuredWorkload) -> list[PodState]:

@@ -25,7 +25,8 @@ OLD, NEW = [40.0] * 15, [60.0] * 2
 
 def _workload(*pods: Pod, **trigger: str) -> MeasuredWorkload:
     asked = spec(**trigger)
-    return load.workload(asked, load.pods_of(asked, snapshot(*pods)), NOW, NOW, 3600.0)
+    view = snapshot(*pods)
+    return load.workload(asked, load.pods_of(asked, view), view, NOW, 3600.0)
 
 
 def _left(
