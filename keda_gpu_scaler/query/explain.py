@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.kube_state_metrics import LINKS
+from keda_gpu_scaler.query.kube_state_metrics import KINDS, LINKS
 from keda_gpu_scaler.query.profiles.model import (
     SHARE_LIMIT,
     Labels,
@@ -48,8 +48,8 @@ _FUNCTIONS = {
     GpuAggregation.MAX: "max",
     GpuAggregation.SUM: "sum",
 }
-_LINKS = {kind: (label, metric) for label, (kind, metric) in LINKS.items()}
-"""Where kube-state-metrics names an object's owner: the label with its name, and the metric."""
+_LABELS = {kind: label for label, kind in KINDS.items()}
+"""The label with the name of an object in kube-state-metrics, by the object's kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +110,10 @@ class Explained:
         owner = f'owner_kind="{pods.owner.kind}",owner_name=~{quoted(name + more)}'
         if between is None:
             return f" and on (pod) kube_pod_owner{{{namespace},{owner}}}"
-        label, metric = _LINKS[between]
+        label = _LABELS[between]
         owned = f'kube_pod_owner{{{namespace},owner_kind="{between}"}}'
         linked = f'label_replace({owned}, "{label}", "$1", "owner_name", "(.*)")'
-        return f" and on (pod) ({linked} and on ({label}) {metric}{{{namespace},{owner}}})"
+        return f" and on (pod) ({linked} and on ({label}) {LINKS[label]}{{{namespace},{owner}}})"
 
     def _sources(self) -> list[MetricSource]:
         """Return the metric sources with the metrics that show something; all, if none does."""

@@ -1,9 +1,9 @@
 """What several triggers ask of a source, and how a text about many names is sent in parts. Pure."""
 
-import abc
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, OwnQuery, Signal, TriggerSpec
 
@@ -19,8 +19,6 @@ class SnapshotQuery:
     """How far back the samples must reach."""
     window_seconds: float
     """The longest window of the triggers; idleness and absence need one that samples cover."""
-    found: frozenset[str] = frozenset()
-    """The exporters beside dcgm-exporter that the source has found, for the profile `auto`."""
     query: OwnQuery | None = None
     """Custom PromQL, in place of the metrics of the profile and the signal."""
 
@@ -55,25 +53,21 @@ _one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)
 """Triggers that ask the same share one object: each call finds it in a dictionary."""
 
 
-@dataclass(frozen=True, slots=True)
-class SplittableQuery(abc.ABC):
+class SplittableQuery(NamedTuple):
     """A query about names; the answer is the sum of the answers about parts of them."""
 
     names: frozenset[str]
     """Of namespaces, or of GPUs."""
-
-    @property
-    @abc.abstractmethod
-    def text(self) -> str:
-        """The text in the server's language."""
+    write: Callable[[Collection[str]], str]
+    """Returns the text about some names, in the server's language."""
 
     def texts(self, longest_bytes: float) -> Iterator[str]:
         """Yield one text for all names, or several for parts of them; one name is never split."""
-        text = self.text
-        if len(self.names) > 1 and len(text.encode()) > longest_bytes:
-            ordered = sorted(self.names)
-            middle = len(ordered) // 2
-            for part in (ordered[:middle], ordered[middle:]):
-                yield from replace(self, names=frozenset(part)).texts(longest_bytes)
-        else:
+        text = self.write(self.names)
+        if len(self.names) <= 1 or len(text.encode()) <= longest_bytes:
             yield text
+            return
+        ordered = sorted(self.names)
+        middle = len(ordered) // 2
+        for part in (ordered[:middle], ordered[middle:]):
+            yield from self._replace(names=frozenset(part)).texts(longest_bytes)

@@ -38,7 +38,6 @@ HOSTILE = (
     "é☃\U0001f600",
 )
 SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
-EVERYTHING = frozenset(profiles.DETECTED)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(HOSTILE)
 sets = st.frozensets(texts, min_size=1, max_size=5)
 
@@ -49,7 +48,7 @@ def snapshot_query(
     profile: str = "auto",
     span: float = 300,
 ) -> SnapshotQuery:
-    return SnapshotQuery(signal, profile, frozenset(namespaces or {"ml"}), span, 120, EVERYTHING)
+    return SnapshotQuery(signal, profile, frozenset(namespaces or {"ml"}), span, 120)
 
 
 def selectors(text: str) -> Iterator[Any]:
@@ -211,10 +210,8 @@ def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
 
 
 def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
-    wanted = SnapshotQuery(
-        Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"})
-    )
-    for text in (snapshot_text(wanted, [], 15), ages_text(wanted)):
+    wanted = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+    for text in (snapshot_text(wanted, [], 15, {"hami"}), ages_text(wanted, {"hami"})):
         assert "hami_container_device_utilization_ratio" in text
         assert "DCGM_FI_DEV_GPU_UTIL" in text
         assert "Device_utilization_desc_of_container" not in text

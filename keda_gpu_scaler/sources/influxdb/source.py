@@ -9,28 +9,30 @@ it is sent.
 """
 
 import asyncio
-import functools
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
 from keda_gpu_scaler.query import influxql, profiles
-from keda_gpu_scaler.query.influxql import PointsQuery, Span
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.query.influxql import Span
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
-from keda_gpu_scaler.sources.influxdb import api, rows
-from keda_gpu_scaler.sources.influxdb.api import Series
+from keda_gpu_scaler.sources.influxdb import answers
+from keda_gpu_scaler.sources.influxdb.answers import Field
 from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient, create_client
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import Answer
 
+T = TypeVar("T")
 LONGEST_BYTES = 4096
 """Longer queries are sent in parts: they are part of a URL, and proxies limit URLs to 8 KiB."""
 
@@ -45,11 +47,9 @@ class InfluxdbSource:
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare the client without connecting."""
         self.step_seconds = round(settings.step_seconds, 3)
         self._settings, self._schema = settings, settings.layout
-        self._http = create_client(settings)
-        self._client = QueryClient(name, self._http, observe, clock)
+        self._client = QueryClient(name, create_client(settings), observe, clock)
         self._server_clock = ServerClock(clock)
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
@@ -57,8 +57,7 @@ class InfluxdbSource:
         return Source(self, evidence_providers, self)
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self._client.close()
+        await self._client.http.close()
 
     async def synchronize(self) -> None:
         """Learn the server's clock, unless it was asked recently.
@@ -69,7 +68,7 @@ class InfluxdbSource:
         if self._server_clock.is_synchronized:
             return
         text = influxql.policies(self._settings.database)
-        seconds = await self._client.fetch("clock", self._ask(text, NUMBER_BYTES), api.clock)
+        seconds = await self._ask("clock", text, answers.parse_clock, NUMBER_BYTES)
         self._server_clock.set(seconds)
 
     @property
@@ -94,34 +93,33 @@ class InfluxdbSource:
         wide, step = self._for_layout(snapshot_query), self.step_seconds
         reach = max(wide.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(wide, span_seconds=evaluation_times.whole_steps(reach, step))
-        span = _span(at - wide.span_seconds - rows.lookback_seconds(step), at)
-        query = self._points_query(wide, span)
-        read = functools.partial(rows.samples, snapshot_query=wide, at=at, step=step)
-        return await self._fetch_observation("snapshot", wide, query, read)
+        span = _span(at - wide.span_seconds - answers.lookback_seconds(step), at)
+        read = partial(answers.samples, snapshot_query=wide, at=at, step=step)
+        return await self._fetch_observation("snapshot", wide, span, read)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the pods that reported in the hour before `at`, at a coarse step."""
         hour, step = self._for_layout(snapshot_query), HISTORY_STEP_SECONDS
         hour = replace(hour, span_seconds=evaluation_times.HISTORY_SECONDS)
         last = evaluation_times.floored(at - self.step_seconds, step)
-        since, until = _span(last - hour.span_seconds, last)
+        span = _span(last - hour.span_seconds, last)
         # A point at an instant belongs to the step that begins at it.
-        query = self._points_query(hour, Span(since - 1, until - 1))
-        query = replace(query, each_ms=evaluation_times.milliseconds(step))
-        read = functools.partial(rows.record, snapshot_query=hour, at=last, step=step)
-        return await self._fetch_observation("history", hour, query, read)
+        each_ms = evaluation_times.milliseconds(step)
+        span = Span(span.since_ms - 1, span.until_ms - 1, each_ms)
+        read = partial(answers.record, snapshot_query=hour, at=last, step=step)
+        return await self._fetch_observation("history", hour, span, read)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs, if the database names GPUs by their unique UUID."""
         wanted = frozenset(uuid for uuid in uuids if uuid and influxql.is_speakable(uuid))
-        if not self._schema.knows_uuids or not wanted:
+        schema, step = self._schema, self.step_seconds
+        if not schema.knows_uuids or not wanted:
             return GpuReports()
-        metrics = profiles.UTILIZATION_METRICS
-        span = _span(at - rows.lookback_seconds(self.step_seconds), at)
-        query = PointsQuery(wanted, self._schema, metrics, span, names_gpus=True)
-        with self._client.turn():
-            fields = await self._fetch_series("gpus", query)
-        return rows.reports(fields, self._schema, wanted, at, self.step_seconds)
+        metrics, span = profiles.UTILIZATION_METRICS, _span(at - answers.lookback_seconds(step), at)
+        write = partial(influxql.points_text, schema, metrics, span, names_gpus=True)
+        with self._client.http.turn():
+            fields = await self._fetch_fields("gpus", SplittableQuery(wanted, write))
+        return answers.reports(fields, schema, wanted, at, step)
 
     async def number(self, text: str) -> float | None:
         """Return the newest value that a SELECT about one series finds; None: it finds nothing.
@@ -135,8 +133,7 @@ class InfluxdbSource:
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
         async with self._client.number_turns:
-            request = self._ask(select, NUMBER_BYTES)
-            return await self._client.fetch("demand", request, api.number)
+            return await self._ask("demand", select, answers.parse_number, NUMBER_BYTES)
 
     def _for_layout(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query for this layout: without metric names there is utilization only."""
@@ -149,40 +146,39 @@ class InfluxdbSource:
             )
         return replace(snapshot_query, profile=profiles.AUTO)
 
-    def _points_query(self, snapshot_query: SnapshotQuery, span: Span) -> PointsQuery:
-        metrics = frozenset(
-            metric.name
-            for source in profiles.metric_sources(snapshot_query.profile, snapshot_query.signal)
-            for metric in source.measure.metrics
-        )
-        return PointsQuery(snapshot_query.namespaces, self._schema, metrics, span)
-
     async def _fetch_observation(
         self,
         kind: str,
         snapshot_query: SnapshotQuery,
-        query: PointsQuery,
+        span: Span,
         read: Callable[[list[Row]], Observation],
     ) -> Observation:
-        with self._client.turn():
-            series = await self._fetch_series(kind, query)
-            raw = await asyncio.to_thread(rows.rows, series, self._schema, snapshot_query)
-            observation = await asyncio.to_thread(read, raw)
+        pairs = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+        metrics = frozenset(name for _, name in pairs)
+        write = partial(influxql.points_text, self._schema, metrics, span)
+        with self._client.http.turn():
+            query = SplittableQuery(snapshot_query.namespaces, write)
+            fields = await self._fetch_fields(kind, query)
+            rows = await asyncio.to_thread(answers.rows, fields, self._schema, snapshot_query)
+            observation = await asyncio.to_thread(read, rows)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    async def _fetch_series(self, kind: str, query: PointsQuery) -> list[Series]:
-        return [
-            series
-            for text in query.texts(LONGEST_BYTES)
-            for series in await self._client.fetch(kind, self._ask(text), api.series)
-        ]
+    async def _fetch_fields(self, kind: str, query: SplittableQuery) -> list[Field]:
+        fields: list[Field] = []
+        for text in query.texts(LONGEST_BYTES):
+            fields += await self._ask(kind, text, answers.parse_fields)
+        return fields
 
-    async def _ask(self, text: str, limit_bytes: int | None = None) -> Answer:
+    async def _ask(
+        self, kind: str, text: str, parse: Callable[[Answer], T], limit_bytes: int | None = None
+    ) -> T:
         form = {"db": self._settings.database, "epoch": "ms", "q": text}
         if self._settings.retention_policy is not None:
             form["rp"] = self._settings.retention_policy
         url = f"{self._settings.url}/query?{urlencode(form)}"
-        return await self._http.fetch(url, limit_bytes=limit_bytes)
+        with self._client.reported(kind):
+            answer = await self._client.http.fetch(url, limit_bytes=limit_bytes)
+            return await asyncio.to_thread(parse, answer)
 
 
 def _span(since: float, until: float) -> Span:

@@ -1,29 +1,16 @@
-"""A custom PromQL query to a Prometheus: its elements, their ages, their targets' health.
+"""The answers to custom PromQL queries: their elements as series of GPUs, and their ages. Pure.
 
 An element names its pod by the pod labels of any known exporter; its other labels tell the GPUs of
-one pod apart. An element that names no pod counts for no workload. If a query itself leaves
-elements out, absence proves nothing, so their targets are not queried: only the cluster can show
-that a pod has ended.
+one pod apart. An element that names no pod counts for no workload.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import dcgm
-from keda_gpu_scaler.query.promql_texts import (
-    element_ages_text,
-    element_targets_text,
-    elements_text,
-)
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import PodKey
-from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
-from keda_gpu_scaler.sources import evaluation_times
-from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
-from keda_gpu_scaler.sources.series import fill_gaps, known_age, scrape_times, target_of
-from keda_gpu_scaler.spec.spec import OwnQuery
+from keda_gpu_scaler.snapshot.observation import Row, Series
+from keda_gpu_scaler.sources.series import known_age, target_of
 
 _LARGEST = 2.0**53
 _POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
@@ -83,61 +70,3 @@ def _series(pod: PodKey, row: Row) -> Series:
         averaged=False,
         shown_by=("the query of the trigger",),
     )
-
-
-OWN_BYTES = 2**20
-"""The limit of an answer to a user's own query: 1,500 GPUs with the usual window. There
-can be hundreds of such queries, and each is about one workload."""
-JOBS = 20
-"""The health of at most so many scrape jobs is queried; with more jobs it stays unknown."""
-
-
-class OwnQueries:
-    """Sends users' own queries to one server."""
-
-    def __init__(self, client: PrometheusClient, collection_seconds: float) -> None:
-        """Query one server; `collection_seconds`: how old a number can be when it is scraped."""
-        self._client, self._collection_seconds = client, collection_seconds
-
-    async def fetch(
-        self, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step_seconds: float
-    ) -> Observation:
-        """Return the elements up to `at`, with the ages of the samples behind them."""
-        observation = await self.fetch_elements("own", own, snapshot_query, at, step_seconds)
-        text = element_ages_text(own, step_seconds)
-        rows = await self._client.vector("own-age", text, at, OWN_BYTES)
-        pods = {(series.namespace, series.pod) for series in observation.series}
-        return replace(observation, sample_ages=oldest_age(rows, pods))
-
-    async def fetch_elements(
-        self,
-        kind: str,
-        own: OwnQuery,
-        snapshot_query: SnapshotQuery,
-        at: float,
-        step_seconds: float,
-    ) -> Observation:
-        """Return the elements up to `at`."""
-        span = snapshot_query.span_seconds
-        times = evaluation_times.within(at, span, step_seconds)
-        text = elements_text(own, span, step_seconds)
-        answer = await self._client.matrix(kind, text, at, OWN_BYTES)
-        rows = evaluation_times.between(times[0], times[-1], answer)
-        good_scrapes: dict[Target, dict[float, float]] = {}
-        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
-        if own.is_complete and 0 < len(jobs) <= JOBS:
-            text = element_targets_text(jobs, span, step_seconds)
-            targets = await self._client.matrix("own-targets", text, at, OWN_BYTES)
-            good_scrapes = {target_of(row): scrape_times(row.points) for row in targets}
-        series, refused, unmatched_elements = await asyncio.to_thread(
-            element_series, rows, snapshot_query.namespaces
-        )
-        return Observation(
-            instants=times,
-            series=fill_gaps(series, good_scrapes),
-            good_scrapes=good_scrapes,
-            refused_samples=refused,
-            unmatched_elements=unmatched_elements,
-            is_selective=not own.is_complete,
-            collection_seconds=self._collection_seconds + own.lookback_seconds,
-        )
