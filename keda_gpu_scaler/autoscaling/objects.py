@@ -104,6 +104,10 @@ class _Amount(Struct, frozen=True, rename="camel"):
     value: str | None = None
     average_value: str | None = None
 
+    @property
+    def number(self) -> float | None:
+        return quantity(self.average_value or self.value)
+
 
 class _External(Struct, frozen=True):
     target: _Amount = _Amount()
@@ -113,7 +117,7 @@ class _External(Struct, frozen=True):
 class HpaMetric(Struct, frozen=True):
     """One metric of the spec, with its target, or of the status, with what there is."""
 
-    external: _External | None = None
+    external: _External = _External()
 
 
 class _Policy(Struct, frozen=True, rename="camel"):

@@ -45,7 +45,6 @@ class Requirement:
     """None: every value."""
 
     def allows(self, labels: Labels) -> bool:
-        """Tell whether an object with these labels meets the condition."""
         value = labels.get(self.key)
         return self.is_in is (value is not None and (self.values is None or value in self.values))
 
@@ -55,7 +54,6 @@ Selector = tuple[Requirement, ...]
 
 
 def selects(selector: Selector, labels: Labels) -> bool:
-    """Tell whether an object with these labels is selected."""
     return all(requirement.allows(labels) for requirement in selector)
 
 
@@ -75,17 +73,12 @@ def parse(text: str) -> Selector:
         match = _REQUIREMENT.match(text, position)
         if match is None:
             raise ValueError(f"it is no label selector from {text[position : position + 100]!r} on")
-        requirements.append(_requirement(match))
+        key, is_in, values = match["absent"] or match["key"], not match["absent"], None
+        if match["sign"]:
+            is_in, values = match["sign"] != "!=", frozenset({match["value"]})
+        elif match["word"]:
+            is_in = match["word"] == "in"
+            values = frozenset(value.strip(_SPACE) for value in match["values"].split(","))
+        requirements.append(Requirement(key, is_in=is_in, values=values))
         position, more = match.end(), match["end"] == ","
     return tuple(requirements)
-
-
-def _requirement(match: re.Match[str]) -> Requirement:
-    if match["absent"]:
-        return Requirement(match["absent"], is_in=False, values=None)
-    if match["sign"]:
-        return Requirement(match["key"], match["sign"] != "!=", frozenset({match["value"]}))
-    if not match["word"]:
-        return Requirement(match["key"], is_in=True, values=None)
-    values = frozenset(value.strip(_SPACE) for value in match["values"].split(","))
-    return Requirement(match["key"], match["word"] == "in", values)

@@ -139,7 +139,6 @@ class Selections:
         }
 
     async def close(self) -> None:
-        """Cancel the reads in progress."""
         tasks = [known.reading for known in self._known.values() if known.reading is not None]
         for task in tasks:
             task.cancel()
