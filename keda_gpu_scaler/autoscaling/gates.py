@@ -79,7 +79,6 @@ class Facts(NamedTuple):
 
     @property
     def replicas(self) -> int | None:
-        """The replicas that the workload is to have; None: not known."""
         if self.scale is not None:
             return self.scale.spec.replicas
         return None if self.hpa is None else self.hpa.status.current_replicas
@@ -107,7 +106,6 @@ class Facts(NamedTuple):
         return Condition(kind)
 
     def annotation(self, name: str) -> str | None:
-        """Return the value of an annotation of KEDA's; None: there is none."""
         return self.scaled_object.metadata.annotations.get(_ANNOTATION + name)
 
     def is_set(self, name: str) -> bool:

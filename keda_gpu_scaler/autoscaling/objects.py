@@ -26,7 +26,6 @@ def quantity(text: str | None) -> float | None:
 
 
 def clock(at: float) -> str:
-    """Return the time of day of a Unix time, in UTC, to the second."""
     return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%SZ")
 
 

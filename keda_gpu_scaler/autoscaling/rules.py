@@ -39,7 +39,6 @@ class Scale:
 
     @classmethod
     def steady(cls, replicas: int) -> "Scale":
-        """Return the scale when all replicas exist and are Ready."""
         return cls(spec=replicas, status=replicas, ready=replicas)
 
 

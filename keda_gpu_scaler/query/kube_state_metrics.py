@@ -138,7 +138,6 @@ def _past(here: _Selectors) -> Iterator[tuple[str, str]]:
 
 
 def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the health of the scrape targets."""
     up = f"up{{job=~{alternatives(jobs)}}}"
     yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
     yield "down", f"max by (job, instance) ({up}) == 0"

@@ -10,7 +10,6 @@ import re2
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, MetricSource
-from keda_gpu_scaler.query.promql import quoted
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
@@ -36,6 +35,11 @@ NEWEST_AGE = "time() - max(max_over_time(timestamp(up)[5m:15s]))"
 VictoriaMetrics shows a sample for no longer than one and a half of its intervals: so it is looked
 for in the past. With many targets that takes longer, and it is asked only where none is fresh.
 """
+
+
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def alternatives(texts: Iterable[str]) -> str:

@@ -64,7 +64,6 @@ def between(first: float, last: float, rows: Iterable[Row]) -> list[Row]:
 
 
 def milliseconds(seconds: float) -> int:
-    """Return a time in whole milliseconds, as servers count it."""
     return round(seconds * 1000)
 
 
@@ -84,7 +83,6 @@ class ServerClock:
 
     @property
     def is_synchronized(self) -> bool:
-        """Whether the server was asked recently."""
         return self._clock() - self._set_at < SYNCHRONIZED_SECONDS
 
     def set(self, seconds: float) -> None:

@@ -69,7 +69,6 @@ class QueryClient:
 
 
 def create_client(settings: ApiSettings) -> Client:
-    """Return a client for an HTTP API, with its authentication and its certificates."""
     return Client(
         timeout_seconds=settings.timeout_seconds,
         max_response_bytes=settings.max_response_bytes,
@@ -136,7 +135,6 @@ def decoded(answer: Answer, decoder: Decoder[T], expected: str) -> T:
 
 
 def wrong_shape(expected: str, error: Exception) -> errors.SourceMalformedError:
-    """Return the error for JSON that is not what was expected; the decoder's words say where."""
     return errors.SourceMalformedError(f"{expected} of the wrong shape: {printable(str(error))}")
 
 

@@ -278,7 +278,6 @@ def read_observation(
 
 
 def target_of(row: Row) -> Target:
-    """Return the target that a row comes from."""
     return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
 
 

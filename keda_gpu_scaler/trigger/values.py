@@ -73,7 +73,6 @@ class Reader:
         return tuple((written, self._metadata[written]) for written in self._written.values())
 
     def is_sound(self, *keys: str) -> bool:
-        """Tell whether none of these keys is wrong or missing, so that they can be compared."""
         return self._wrong.isdisjoint(keys)
 
     def read(self, key: str, parser: Callable[[str], T], instead: T) -> T:
@@ -94,7 +93,6 @@ class Reader:
             return instead
 
     def refuse(self, key: str, why: str) -> None:
-        """Note a mistake in the value of this key."""
         self._wrong.add(key)
         written, default = self._written.get(key, key), KEYS[key].default
         value = self._metadata.get(written)

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives, quoted
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.promql_texts import ages_text, reported_gpus_text, snapshot_text
@@ -226,7 +225,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
     assert names == {
         name
         for exporter in profiles.DETECTED
-        for _, name in profiles.metric_names(exporter, Signal.UTILIZATION)
+        for name in profiles.metric_names(exporter, Signal.UTILIZATION)
     }
     for one in found:
         present = [

@@ -83,14 +83,12 @@ def metric_sources(
 
 
 def signals(profile: str) -> tuple[Signal, ...]:
-    """Return the signals that a profile can show."""
     return _SHOWN if profile == AUTO else PROFILES[profile].signals
 
 
-def metric_names(profile: str, signal: Signal) -> frozenset[tuple[str, str]]:
-    """Return the metrics that a signal is read from, as label and name: `__name__` and the name."""
+def metric_names(profile: str, signal: Signal) -> frozenset[str]:
     return frozenset(
-        ("__name__", metric.name)
+        metric.name
         for metric_source in metric_sources(profile, signal)
         for metric in metric_source.measure.metrics
     )

@@ -140,7 +140,6 @@ def lookback_seconds(step: float) -> float:
 
 
 def rows(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQuery) -> list[Row]:
-    """Return the points with the labels that an exporter would show."""
     known = {
         metric.name: source.labels
         for source in reversed(
@@ -181,7 +180,6 @@ def _observation(
 def at_instants(
     points: Sequence[tuple[float, float]], times: Iterable[float], step: float
 ) -> list[tuple[float, float]]:
-    """Return the value of a series at every instant at which it is present."""
     point_times = [time for time, _ in points]
     gaps = (later - earlier for earlier, later in itertools.pairwise(point_times))
     interval = max(step, min(gaps, default=step))
@@ -197,7 +195,6 @@ def at_instants(
 def reports(
     fields: Iterable[Field], schema: Schema, uuids: Collection[str], at: float, step: float
 ) -> GpuReports:
-    """Return which of these GPUs are shown at an instant, and which are busy without a pod."""
     busy: set[tuple[str, str]] = set()
     mapped: set[tuple[str, str]] = set()
     reported: set[str] = set()

@@ -77,7 +77,6 @@ class InfluxdbSource:
         return 0.0
 
     def now(self) -> float:
-        """The time on the server's clock, up to a second behind."""
         return self._server_clock.now()
 
     def instant(self) -> float:
@@ -98,7 +97,6 @@ class InfluxdbSource:
         return await self._fetch_observation("snapshot", wide, span, read)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the pods that reported in the hour before `at`, at a coarse step."""
         hour, step = self._for_layout(snapshot_query), HISTORY_STEP_SECONDS
         hour = replace(hour, span_seconds=evaluation_times.HISTORY_SECONDS)
         last = evaluation_times.floored(at - self.step_seconds, step)
@@ -153,8 +151,7 @@ class InfluxdbSource:
         span: Span,
         read: Callable[[list[Row]], Observation],
     ) -> Observation:
-        pairs = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
-        metrics = frozenset(name for _, name in pairs)
+        metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         write = partial(influxql.points_text, self._schema, metrics, span)
         with self._client.http.turn():
             query = SplittableQuery(snapshot_query.namespaces, write)

@@ -177,7 +177,6 @@ class Api:
                 yield Change(item.metadata.resource_version, item, is_deleted=is_deleted)
 
     async def selector(self, scale: Scale) -> str:
-        """Return the label selector of a scale target as text; empty: it has none."""
         action = f"get {scale.resource}/scale ({scale})"
         async with self._answer(action, scale.path) as answer:
             return json.decode(await _body(answer), type=_Scale).status.selector or ""

@@ -183,7 +183,6 @@ class Scale(NamedTuple):
 
     @property
     def pods(self) -> Selected:
-        """The pods that the object selects."""
         return Selected(self.namespace, str(self.resource), self.name)
 
 

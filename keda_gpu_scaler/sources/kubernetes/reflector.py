@@ -72,7 +72,6 @@ class Listing(Generic[T]):
         return self._existing.get(namespace, {})
 
     def gone(self) -> Iterator[tuple[PodKey, T]]:
-        """Yield the objects deleted recently, unless a new one has the same name."""
         for key in self._gone:
             known = self._gone.get(key)
             if known is not None and self.get(key) is None:
@@ -112,7 +111,6 @@ class Reflector(Generic[T]):
         return self._clock() - self._heard_at
 
     async def wait_for_first_list(self) -> None:
-        """Wait until the first list succeeded or failed."""
         while not self._was_tried:
             await self._changed.wait()
 
@@ -124,7 +122,6 @@ class Reflector(Generic[T]):
         return self.listing.get(key)
 
     async def run(self) -> None:
-        """Follow the resource until this is cancelled."""
         failures = 0
         while True:
             try:

@@ -72,7 +72,6 @@ class Selections:
                 await asyncio.wait({known.reading})
 
     def pods(self, scale: Scale) -> Selected | str:
-        """Return the pods that a target selects, or why its selector was never known."""
         known = self._known.get(scale)
         if known is None:
             return f"{LIMIT} other selectors are read already"
@@ -148,7 +147,6 @@ class Selections:
         return self._clock() - known.trusted_at <= BELIEVED_SECONDS
 
     def _forget(self) -> None:
-        """Drop the selectors that no call asks about any more."""
         since = self._clock() - FORGET_SECONDS
         for scale, known in list(self._known.items()):
             if known.reading is None and known.used_at < since:

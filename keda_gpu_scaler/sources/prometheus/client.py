@@ -75,7 +75,6 @@ class PrometheusClient(QueryClient):
         return self.namespace is None
 
     def within(self, namespace: str) -> Self:
-        """Return the same client, with the same connections, for one namespace alone."""
         client = copy.copy(self)
         client.namespace = namespace
         return client
@@ -157,7 +156,6 @@ class Clock(NamedTuple):
 
 
 def parse_clock(answer: Answer) -> Clock:
-    """Return the result of `time()`."""
     result = _result(answer, "scalar", "vector")
     values = _values(result)
     if len(values) != 1 or not math.isfinite(values[0]):

@@ -121,7 +121,6 @@ def _owner(labels: Mapping[str, str]) -> Owner:
 
 
 def _named(row: Row) -> tuple[str, Owner]:
-    """Return the namespace and the object of a row about an owner."""
     label = next((label for label in KINDS if row.labels.get(label)), "")
     return row.labels.get("namespace", ""), Owner(KINDS.get(label, ""), row.labels.get(label, ""))
 

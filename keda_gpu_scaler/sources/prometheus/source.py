@@ -131,7 +131,6 @@ class PrometheusSource:
         )
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._client.http.close()
 
     async def synchronize(self) -> None:
@@ -154,7 +153,6 @@ class PrometheusSource:
 
     @property
     def lag_seconds(self) -> float:
-        """How far its clock is behind the server's, because all samples arrive so late."""
         return self._lag.seconds
 
     def now(self) -> float:
@@ -165,7 +163,6 @@ class PrometheusSource:
         return self._server_clock.now() if self._at is None else self._at
 
     def instant(self) -> float:
-        """The newest multiple of the step that is two seconds past."""
         return evaluation_times.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -201,7 +198,6 @@ class PrometheusSource:
         )
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the pods that reported in the hour before `at`, at a coarse step."""
         hour = replace(snapshot_query, span_seconds=evaluation_times.HISTORY_SECONDS)
         step = HISTORY_STEP_SECONDS
         before = evaluation_times.floored(at - self.step_seconds, step)

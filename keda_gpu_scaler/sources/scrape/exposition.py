@@ -36,7 +36,6 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
-        """Return the labels of a series, which has a `__name__`."""
         kept = frozenset(pair for pair in pairs if pair[0] in _READ)
         labels = dict(kept)
         board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")

@@ -83,7 +83,6 @@ class History:
         return scrape.samples.series if scrape else ()
 
     def observation(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the samples of the query up to `at`."""
         since = at - snapshot_query.span_seconds
         rounds = [round_ for round_ in self.rounds if since < round_.at <= at]
         scrapes: dict[Target, list[tuple[float, Scrape]]] = defaultdict(list)
@@ -121,7 +120,6 @@ class History:
         return points
 
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
-        """Return which of these GPUs the newest round shows, and which are busy without a pod."""
         wanted = frozenset(uuids)
         reported: set[str] = set()
         mapped: set[tuple[str, str]] = set()
@@ -155,9 +153,8 @@ class History:
 def _rows(
     scrapes: Mapping[Target, list[tuple[float, Scrape]]], snapshot_query: SnapshotQuery
 ) -> Iterator[Row]:
-    """Yield the points of the metrics and the namespaces of a query."""
-    pairs = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
-    names, namespaces = frozenset(name for _, name in pairs), snapshot_query.namespaces
+    names = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+    namespaces = snapshot_query.namespaces
     for target, good in scrapes.items():
         points_by_series: dict[Labels, list[Points]] = defaultdict(list)
         for _, run in groupby(good, key=lambda timed: id(timed[1].samples.series)):
