@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, OwnQuery, Signal, TriggerSpec
 
@@ -53,21 +52,19 @@ _one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)
 """Triggers that ask the same share one object: each call finds it in a dictionary."""
 
 
-class SplittableQuery(NamedTuple):
-    """A query about names; the answer is the sum of the answers about parts of them."""
+def texts_about(
+    names: frozenset[str], write: Callable[[Collection[str]], str], longest_bytes: float
+) -> Iterator[str]:
+    """Yield one text about all names, as `write` makes it, or several about parts of them.
 
-    names: frozenset[str]
-    """Of namespaces, or of GPUs."""
-    write: Callable[[Collection[str]], str]
-    """Returns the text about some names, in the server's language."""
-
-    def texts(self, longest_bytes: float) -> Iterator[str]:
-        """Yield one text for all names, or several for parts of them; one name is never split."""
-        text = self.write(self.names)
-        if len(self.names) <= 1 or len(text.encode()) <= longest_bytes:
-            yield text
-            return
-        ordered = sorted(self.names)
-        middle = len(ordered) // 2
-        for part in (ordered[:middle], ordered[middle:]):
-            yield from self._replace(names=frozenset(part)).texts(longest_bytes)
+    The names are namespaces or GPUs; the answer is the sum of the answers about the parts. One name
+    is never split.
+    """
+    text = write(names)
+    if len(names) <= 1 or len(text.encode()) <= longest_bytes:
+        yield text
+        return
+    ordered = sorted(names)
+    middle = len(ordered) // 2
+    for part in (ordered[:middle], ordered[middle:]):
+        yield from texts_about(frozenset(part), write, longest_bytes)

@@ -31,13 +31,12 @@ from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
 _BOARD_LABELS = frozenset(profiles.BOARD_LABELS)
+TARGET_LABELS = frozenset(Target._fields)
+"""A row about the scrapes of a target has no other labels."""
 
 
-class _Key(NamedTuple):
-    namespace: str
-    pod: str
-    gpu: str
-    target: Target
+_Key = tuple[str, str, str, Target]
+"""Namespace, pod, GPU and target."""
 
 
 class _Reading(NamedTuple):
@@ -102,7 +101,7 @@ def _recognize(
         gpu = board or f"{target.instance}#{texts.get(labels.number, '')}"
         if not measure.per_board and part not in labels.whole:
             gpu = f"{gpu}/{part}"
-        key = _Key(texts[labels.namespace], texts[labels.pod], gpu, target)
+        key = texts[labels.namespace], texts[labels.pod], gpu, target
         return _Reading(key, source, metric, Points.of(row.points))
     return None
 
@@ -266,9 +265,12 @@ def read_observation(
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     inside = evaluation_times.between(times[0], times[-1], rows)
-    targets = [row for row in inside if profiles.pod_of(row.labels) is None]
     series, refused = read_series(inside, snapshot_query.profile, snapshot_query.signal)
-    good_scrapes = {target_of(row): scrape_times(row.points) for row in targets}
+    good_scrapes = {
+        target_of(row): scrape_times(row.points)
+        for row in inside
+        if row.labels.keys() <= TARGET_LABELS
+    }
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),

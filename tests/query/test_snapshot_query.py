@@ -6,7 +6,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery, merged
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, texts_about
 from keda_gpu_scaler.snapshot import observation
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -28,8 +28,7 @@ def listed(width: int, names: Iterable[str]) -> str:
 
 
 def parts(names: Iterable[str], longest_bytes: float, width: int = 0) -> list[str]:
-    query = SplittableQuery(frozenset(names), partial(listed, width))
-    return list(query.texts(longest_bytes))
+    return list(texts_about(frozenset(names), partial(listed, width), longest_bytes))
 
 
 @given(st.sets(st.from_regex("[a-z]{1,9}", fullmatch=True), min_size=1, max_size=50))

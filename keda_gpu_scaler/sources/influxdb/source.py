@@ -10,7 +10,7 @@ it is sent.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -20,7 +20,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
 from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.influxql import Span
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, texts_about
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import evaluation_times
@@ -116,7 +116,7 @@ class InfluxdbSource:
         metrics, span = profiles.UTILIZATION_METRICS, _span(at - answers.lookback_seconds(step), at)
         write = partial(influxql.points_text, schema, metrics, span, names_gpus=True)
         with self._client.http.turn():
-            fields = await self._fetch_fields("gpus", SplittableQuery(wanted, write))
+            fields = await self._fetch_fields("gpus", wanted, write)
         return answers.reports(fields, schema, wanted, at, step)
 
     async def number(self, text: str) -> float | None:
@@ -154,15 +154,16 @@ class InfluxdbSource:
         metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         write = partial(influxql.points_text, self._schema, metrics, span)
         with self._client.http.turn():
-            query = SplittableQuery(snapshot_query.namespaces, write)
-            fields = await self._fetch_fields(kind, query)
+            fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
             rows = await asyncio.to_thread(answers.rows, fields, self._schema, snapshot_query)
             observation = await asyncio.to_thread(read, rows)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    async def _fetch_fields(self, kind: str, query: SplittableQuery) -> list[Field]:
+    async def _fetch_fields(
+        self, kind: str, names: frozenset[str], write: Callable[[Collection[str]], str]
+    ) -> list[Field]:
         fields: list[Field] = []
-        for text in query.texts(LONGEST_BYTES):
+        for text in texts_about(names, write, LONGEST_BYTES):
             fields += await self._ask(kind, text, answers.parse_fields)
         return fields
 

@@ -12,7 +12,7 @@ import math
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Self, TypeVar
 from urllib.parse import urlencode
@@ -23,17 +23,10 @@ from msgspec.json import Decoder
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
-from keda_gpu_scaler.query.snapshot_query import SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import texts_about
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Points, Row
-from keda_gpu_scaler.sources.query_client import (
-    NUMBER_BYTES,
-    UNREADABLE,
-    QueryClient,
-    countable,
-    decoded,
-    wrong_shape,
-)
+from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import OK, Answer, Client, printable
 
@@ -46,7 +39,7 @@ WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
 They also warn about partial answers, but a proxy may drop the warnings."""
 
 
-class PrometheusClient(QueryClient):
+class PrometheusClient(query_client.QueryClient):
     """Queries about every namespace, or about a single one."""
 
     namespace: str | None = None
@@ -88,28 +81,24 @@ class PrometheusClient(QueryClient):
     async def rows(
         self,
         kind: str,
-        query: SplittableQuery | str,
+        names: frozenset[str],
+        write: Callable[[Collection[str]], str],
         at: float,
         parse: Callable[[Answer], list[Row]],
-        limit_bytes: int | None = None,
     ) -> list[Row]:
-        """Return the rows that `parse` finds in the answers to a query, or to its parts.
-
-        An answer has at most `limit_bytes`; None: as usual. `kind` is for the log and the metrics.
-        """
-        texts = (query,) if isinstance(query, str) else query.texts(self._longest_bytes)
+        """Return the rows of a query about names, or of several about parts of them."""
         rows: list[Row] = []
-        for text in texts:
-            rows += await self.ask(kind, text, at, parse, limit_bytes)
+        for text in texts_about(names, write, self._longest_bytes):
+            rows += await self.ask(kind, text, at, parse)
         return rows
 
     async def number(self, kind: str, promql: str, at: float | None) -> float | None:
         """Ask for one number; None: the result is empty."""
-        return await self.ask(kind, promql, at, parse_number, NUMBER_BYTES)
+        return await self.ask(kind, promql, at, parse_number, query_client.NUMBER_BYTES)
 
     async def time(self) -> float:
         """Return the server's present time, and learn whether it takes long queries."""
-        clock = await self.ask("clock", "time()", None, parse_clock, NUMBER_BYTES)
+        clock = await self.ask("clock", "time()", None, parse_clock, query_client.NUMBER_BYTES)
         self._longest_bytes = math.inf if clock.takes_long_queries else LONGEST_BYTES
         return clock.seconds
 
@@ -121,7 +110,11 @@ class PrometheusClient(QueryClient):
         parse: Callable[[Answer], T],
         limit_bytes: int | None = None,
     ) -> T:
-        """Send an instant query; without a time, for the server's present time."""
+        """Return what `parse` finds in the answer to an instant query.
+
+        Without a time it is for the server's present time. An answer has at most `limit_bytes`;
+        None: as usual. `kind` is for the log and the metrics.
+        """
         settings = self._settings
         # Prometheus takes no durations with a fraction, such as 2.5s, but numbers of seconds.
         form = {"query": text, "timeout": f"{settings.timeout_seconds:.3f}", **WHOLE_ANSWERS}
@@ -171,7 +164,7 @@ def parse_number(answer: Answer) -> float | None:
         raise errors.SourceMalformedError(
             f"{len(values)} elements instead of one number; sum(...) or max(...) makes one of them"
         )
-    return countable(values[0]) if values else None
+    return query_client.countable(values[0]) if values else None
 
 
 def parse_matrix(answer: Answer) -> list[Row]:
@@ -241,8 +234,8 @@ def _rows(
                 times, texts = zip(*points, strict=True)
                 numbers = array("d", map(float, texts))
                 rows.append(Row(labels, Points(shared.setdefault(times, times), numbers)))
-    except UNREADABLE as error:
-        raise wrong_shape(f"a {result.kind}", error) from error
+    except query_client.UNREADABLE as error:
+        raise query_client.wrong_shape(f"a {result.kind}", error) from error
     return rows
 
 
@@ -256,13 +249,13 @@ def _values(result: _Result) -> list[float]:
         return [row.points[0][1] for row in _rows(result, _ELEMENTS, _one_point)]
     try:
         return [float(_POINT.decode(result.text)[1])]
-    except UNREADABLE as error:
-        raise wrong_shape("a scalar", error) from error
+    except query_client.UNREADABLE as error:
+        raise query_client.wrong_shape("a scalar", error) from error
 
 
 def _result(answer: Answer, *kinds: str) -> _Result:
     """Return the whole result of a query, of one of these kinds."""
-    body = decoded(answer, _BODY, "Prometheus' JSON")
+    body = query_client.decoded(answer, _BODY, "Prometheus' JSON")
     if answer.status != OK or body.status != "success":
         words = _REPEATED_TEXT.sub("", body.error[:_WORDS_CHARACTERS])
         message = printable(f"HTTP {answer.status}, {body.kind}: {words}")

@@ -7,17 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from keda_gpu_scaler.query.kube_state_metrics import (
-    IS_CONTROLLER,
-    JOBS,
-    KINDS,
-    PAST_SECONDS,
-    PODS,
-    SETTLED_SECONDS,
-    STAT,
-    kube_state_text,
-)
-from keda_gpu_scaler.query.snapshot_query import SplittableQuery
+from keda_gpu_scaler.query import kube_state_metrics as texts
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_vector
@@ -37,7 +27,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     """
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_stat[row.labels.get(STAT, "")].append(row)
+        by_stat[row.labels.get(texts.STAT, "")].append(row)
     scrapes = {target_of(row): scrape_times(row.points) for row in by_stat["scraped"]}
     links = {_named(row): _owner(row.labels) for row in by_stat["owner"]}
     numbers = {
@@ -63,7 +53,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         },
         scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
-            target_of(row): SETTLED_SECONDS / _value(row)
+            target_of(row): texts.SETTLED_SECONDS / _value(row)
             for row in by_stat["settled"]
             if 1 <= _value(row) < math.inf
         },
@@ -110,7 +100,7 @@ def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
     """Return each pod with the owner that controls it; other owners have rows as well."""
     controllers: dict[PodKey, Owner] = {}
     for row in rows:
-        controls = row.labels.get(IS_CONTROLLER) == "true"
+        controls = row.labels.get(texts.IS_CONTROLLER) == "true"
         if controls or _key(row) not in controllers:
             controllers[_key(row)] = _owner(row.labels) if controls else NO_OWNER
     return controllers
@@ -121,8 +111,9 @@ def _owner(labels: Mapping[str, str]) -> Owner:
 
 
 def _named(row: Row) -> tuple[str, Owner]:
-    label = next((label for label in KINDS if row.labels.get(label)), "")
-    return row.labels.get("namespace", ""), Owner(KINDS.get(label, ""), row.labels.get(label, ""))
+    label = next((label for label in texts.KINDS if row.labels.get(label)), "")
+    owner = Owner(texts.KINDS.get(label, ""), row.labels.get(label, ""))
+    return row.labels.get("namespace", ""), owner
 
 
 def _value(row: Row) -> float:
@@ -164,12 +155,11 @@ class KubeStateMetrics:
         if not self._jobs:
             return None
         new = names = frozenset(namespaces)
-        if 0 <= at - self._covered_at <= PAST_SECONDS:
+        if 0 <= at - self._covered_at <= texts.PAST_SECONDS:
             new -= self._covered  # the past of the others is queried
-        write = partial(kube_state_text, self._jobs, new, self._claims_without_gpus)
+        write = partial(texts.kube_state_text, self._jobs, new, self._claims_without_gpus)
         with self._client.http.turn():
-            query = SplittableQuery(names, write)
-            rows = await self._client.rows("evidence", query, at, parse_vector)
+            rows = await self._client.rows("evidence", names, write, at, parse_vector)
             evidence = await asyncio.to_thread(read_evidence, rows)
             del rows
         self._covered, self._covered_at = evidence.covered, at
@@ -187,7 +177,7 @@ class KubeStateMetrics:
         """
         if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
             return
-        rows = await self._client.rows("jobs", JOBS, at, parse_vector)
+        rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
         self._jobs |= {row.labels.get("job", "") for row in rows}
-        self._lists_pods |= any(row.labels.get("__name__") == PODS for row in rows)
+        self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
         self._looked_at = self._clock()

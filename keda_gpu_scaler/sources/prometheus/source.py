@@ -15,42 +15,17 @@ from functools import partial
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
-from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
-from keda_gpu_scaler.query.promql_texts import (
-    ALIVE_LABEL,
-    EXPORTER_LABEL,
-    EXPORTERS,
-    NEWEST_AGE,
-    ON_TIME_LABEL,
-    STATE_LABEL,
-    ages_text,
-    element_ages_text,
-    element_targets_text,
-    elements_text,
-    gpus_text,
-    snapshot_text,
-)
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
-from keda_gpu_scaler.sources import evaluation_times
+from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
-from keda_gpu_scaler.sources.prometheus.client import (
-    PrometheusClient,
-    parse_matrix,
-    parse_vector,
-)
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
 from keda_gpu_scaler.sources.prometheus.own_queries import element_series, oldest_age
 from keda_gpu_scaler.sources.query_client import create_client
-from keda_gpu_scaler.sources.series import (
-    fill_gaps,
-    read_observation,
-    sample_ages,
-    scrape_times,
-    target_of,
-)
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
 
@@ -146,7 +121,7 @@ class PrometheusSource:
         if self._is_late and now >= self._lag_due_at:
             self._lag_due_at = now + UNANSWERED_SECONDS
             with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
-                age = await self._client.number("lag", NEWEST_AGE, now)
+                age = await self._client.number("lag", promql_texts.NEWEST_AGE, now)
                 self._lag_due_at = now + self.step_seconds
                 if age is not None:
                     self._note_age(now, age)
@@ -171,29 +146,28 @@ class PrometheusSource:
         They overlap with the time that `history` covers, so that both give one continuous record.
         Queries about one namespace do not show the health of exporters: absence is then unknown.
         """
-        step = self.step_seconds
+        step, namespaces = self.step_seconds, snapshot_query.namespaces
         reach = max(snapshot_query.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(snapshot_query, span_seconds=evaluation_times.whole_steps(reach, step))
         if (own := snapshot_query.query) is not None:
-            async with self._client.own_turn(snapshot_query.namespaces):
+            async with self._client.own_turn(namespaces):
                 observation = await self._fetch_elements("own", own, wide, at, step)
-                text = element_ages_text(own, step)
-                rows = await self._client.rows("own-age", text, at, parse_vector, OWN_BYTES)
-            pods = {(series.namespace, series.pod) for series in observation.series}
+                text = promql_texts.element_ages_text(own, step)
+                rows = await self._client.ask("own-age", text, at, parse_vector, OWN_BYTES)
+            pods = {(element.namespace, element.pod) for element in observation.series}
             return replace(observation, sample_ages=oldest_age(rows, pods))
         with self._client.http.turn():
             observation = await self._fetch_observation("snapshot", wide, at, step)
-            write = partial(ages_text, self._metric_sources(snapshot_query))
-            query = SplittableQuery(snapshot_query.namespaces, write)
-            rows = await self._client.rows("age", query, at, parse_vector)
-        is_alive = any(ALIVE_LABEL in row.labels for row in rows)
-        is_on_time = any(ON_TIME_LABEL in row.labels for row in rows)
+            write = partial(promql_texts.ages_text, self._metric_sources(snapshot_query))
+            rows = await self._client.rows("age", namespaces, write, at, parse_vector)
+        is_alive = any(promql_texts.ALIVE_LABEL in row.labels for row in rows)
+        is_on_time = any(promql_texts.ON_TIME_LABEL in row.labels for row in rows)
         self._is_late = bool(self._lag.seconds) or (self._client.shows_targets and not is_on_time)
         if not self._is_late:
             self._note_age(at, 0.0)
         return replace(
             observation,
-            sample_ages=sample_ages(rows),
+            sample_ages=series.sample_ages(rows),
             absence_known=is_alive and self._client.shows_targets,
         )
 
@@ -213,11 +187,11 @@ class PrometheusSource:
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
             with self._client.http.turn():
-                query = SplittableQuery(frozenset(batch), gpus_text)
-                rows = await self._client.rows("gpus", query, at, parse_vector)
+                names, write = frozenset(batch), promql_texts.gpus_text
+                rows = await self._client.rows("gpus", names, write, at, parse_vector)
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
-                by_state.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
+                by_state.setdefault(row.labels.get(promql_texts.STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(by_state["reported"]), frozenset(by_state["busy"]))
 
     async def number(self, text: str) -> float | None:
@@ -235,15 +209,16 @@ class PrometheusSource:
         span = snapshot_query.span_seconds
         for _ in range(QUERIES_OF_A_STEP):
             metric_sources, jobs = self._metric_sources(snapshot_query), self._jobs
-            write = partial(snapshot_text, metric_sources, jobs, span, step)
-            query = SplittableQuery(snapshot_query.namespaces, write)
-            rows = await self._client.rows(kind, query, at, parse_matrix)
+            write = partial(promql_texts.snapshot_text, metric_sources, jobs, span, step)
+            rows = await self._client.rows(kind, snapshot_query.namespaces, write, at, parse_matrix)
             if snapshot_query.profile == profiles.AUTO:
                 await self._look_for_exporters(at)
             self._jobs |= {row.labels["job"] for row in rows if row.labels.get("job")}
             if (self._metric_sources(snapshot_query), self._jobs) == (metric_sources, jobs):
                 break
-        observation = await asyncio.to_thread(read_observation, rows, snapshot_query, at, step)
+        observation = await asyncio.to_thread(
+            series.read_observation, rows, snapshot_query, at, step
+        )
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     def _metric_sources(self, snapshot_query: SnapshotQuery) -> list[MetricSource]:
@@ -261,8 +236,8 @@ class PrometheusSource:
                 return
             self._exporters_asked_at = self._clock()
             with contextlib.suppress(errors.SourceError):
-                rows = await self._client.rows("exporters", EXPORTERS, at, parse_vector)
-                shown = {row.labels.get(EXPORTER_LABEL, "") for row in rows}
+                rows = await self._client.ask("exporters", promql_texts.EXPORTERS, at, parse_vector)
+                shown = {row.labels.get(promql_texts.EXPORTER_LABEL, "") for row in rows}
                 new = shown.intersection(profiles.DETECTED) - self._exporters
                 if new:
                     self._exporters |= new
@@ -278,21 +253,23 @@ class PrometheusSource:
         """
         span = snapshot_query.span_seconds
         times = evaluation_times.within(at, span, step)
-        text = elements_text(own, span, step)
-        answer = await self._client.rows(kind, text, at, parse_matrix, OWN_BYTES)
+        text = promql_texts.elements_text(own, span, step)
+        answer = await self._client.ask(kind, text, at, parse_matrix, OWN_BYTES)
         rows = evaluation_times.between(times[0], times[-1], answer)
         good_scrapes: dict[Target, dict[float, float]] = {}
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
         if own.is_complete and 0 < len(jobs) <= OWN_JOBS:
-            text = element_targets_text(jobs, span, step)
-            targets = await self._client.rows("own-targets", text, at, parse_matrix, OWN_BYTES)
-            good_scrapes = {target_of(row): scrape_times(row.points) for row in targets}
-        series, refused, unmatched_elements = await asyncio.to_thread(
+            text = promql_texts.element_targets_text(jobs, span, step)
+            targets = await self._client.ask("own-targets", text, at, parse_matrix, OWN_BYTES)
+            good_scrapes = {
+                series.target_of(row): series.scrape_times(row.points) for row in targets
+            }
+        elements, refused, unmatched_elements = await asyncio.to_thread(
             element_series, rows, snapshot_query.namespaces
         )
         return Observation(
             instants=times,
-            series=fill_gaps(series, good_scrapes),
+            series=series.fill_gaps(elements, good_scrapes),
             good_scrapes=good_scrapes,
             refused_samples=refused,
             unmatched_elements=unmatched_elements,

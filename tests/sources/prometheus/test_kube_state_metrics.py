@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
-from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
@@ -29,12 +29,11 @@ class Server(PrometheusClient):
     def __post_init__(self) -> None:
         """Let everything be read at once."""
         self.http = Client(timeout_seconds=1)
+        self._longest_bytes = math.inf
 
-    async def rows(
-        self, kind: str, query: SplittableQuery | str, at: float, *_: object
-    ) -> list[Row]:
+    async def ask(self, kind: str, text: str, at: float | None, *_: object) -> Any:  # noqa: ANN401
         """Answer."""
-        (text,) = (query,) if isinstance(query, str) else query.texts(math.inf)
+        assert at is not None
         self.requests.append((kind, text))
         if kind == "jobs":
             return [Row({"job": job, "__name__": self.shows}, [(at, 1.0)]) for job in self.jobs]
