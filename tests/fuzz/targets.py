@@ -20,7 +20,7 @@ from keda_gpu_scaler.query.promql.tokens import tokens
 from keda_gpu_scaler.query.promql.tree import Selector
 from keda_gpu_scaler.settings import load
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.influxdb import answers as influxdb
+from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.prometheus import client as prometheus
 from keda_gpu_scaler.sources.scrape import exposition
 from keda_gpu_scaler.spec.spec import ScaledObject

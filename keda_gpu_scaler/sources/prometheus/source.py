@@ -24,7 +24,6 @@ from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
-from keda_gpu_scaler.sources.prometheus.own_queries import element_series, oldest_age
 from keda_gpu_scaler.sources.query_client import create_client
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
@@ -155,7 +154,7 @@ class PrometheusSource:
                 text = promql_texts.element_ages_text(own, step)
                 rows = await self._client.ask("own-age", text, at, parse_vector, OWN_BYTES)
             pods = {(element.namespace, element.pod) for element in observation.series}
-            return replace(observation, sample_ages=oldest_age(rows, pods))
+            return replace(observation, sample_ages=series.oldest_ages(rows, pods))
         with self._client.http.turn():
             observation = await self._fetch_observation("snapshot", wide, at, step)
             write = partial(promql_texts.ages_text, self._metric_sources(snapshot_query))
@@ -265,7 +264,7 @@ class PrometheusSource:
                 series.target_of(row): series.scrape_times(row.points) for row in targets
             }
         elements, refused, unmatched_elements = await asyncio.to_thread(
-            element_series, rows, snapshot_query.namespaces
+            series.read_elements, rows, snapshot_query.namespaces
         )
         return Observation(
             instants=times,
