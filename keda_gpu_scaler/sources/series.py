@@ -216,19 +216,19 @@ def fill_gaps(
     for target, scrapes in good_scrapes.items():
         instants = sorted(scrapes)
         good[target] = tuple(at for at in instants if at > instants[-1] - TURNS_SECONDS)
-    gaps = {
-        index: missed
-        for index, gpu in enumerate(filled)
-        if (missed := _gaps(gpu, good.get(gpu.target, ())))
-    }
+    gaps = {index: _gaps(gpu, good.get(gpu.target, ())) for index, gpu in enumerate(filled)}
+    gaps = {index: runs for index, runs in gaps.items() if runs}
     if not gaps:
         return tuple(filled)
     holders: dict[tuple[Target, str], list[frozenset[float]]] = defaultdict(list)
     for gpu in filled:
         holders[gpu.target, gpu.gpu].append(frozenset(gpu.present))
-    for index, missed in gaps.items():
+    for index, runs in gaps.items():
         gpu = filled[index]
-        if _takes_turns(gpu, missed, holders[gpu.target, gpu.gpu]):
+        # It came back twice, or once after a gap that another pod filled.
+        present, missed = frozenset(gpu.present), set[float]().union(*runs)
+        others = (other for other in holders[gpu.target, gpu.gpu] if not present & other)
+        if len(runs) >= GAPS or any(missed & other for other in others):
             since = {at for at in good[gpu.target] if at > gpu.present[0]}
             filled[index] = replace(gpu, present=tuple(sorted({*gpu.present, *since})))
     return tuple(filled)
@@ -247,15 +247,6 @@ def _gaps(series: Series, good: tuple[float, ...]) -> list[set[float]]:
             gaps.append(gap)
         gap = set()
     return gaps
-
-
-def _takes_turns(
-    series: Series, gaps: list[set[float]], holders: Iterable[frozenset[float]]
-) -> bool:
-    """Tell whether the series came back twice, or once after a gap that another pod filled."""
-    present, missed = frozenset(series.present), set[float]().union(*gaps)
-    others = (other for other in holders if not present & other)
-    return len(gaps) >= GAPS or any(missed & other for other in others)
 
 
 def read_observation(

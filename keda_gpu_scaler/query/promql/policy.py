@@ -37,16 +37,6 @@ from keda_gpu_scaler.query.promql.tokens import (
     tokens,
     unmatched,
 )
-from keda_gpu_scaler.query.promql.tree import (
-    Call,
-    Kind,
-    Matcher,
-    More,
-    Node,
-    Selector,
-    Shift,
-    Text,
-)
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
 _TARGETS_OWN = "namespace"
@@ -62,7 +52,7 @@ _USUAL_STEP_SECONDS = 1.0
 _UNCONFINED = frozenset({"info"})
 """Functions that read series which no selector names."""
 _MATCHERS = 'matchers such as cluster="eu-1",env!="test"'
-_METRIC = Matcher("__name__", "=", "any")
+_METRIC = tree.Matcher("__name__", "=", "any")
 _TEXTS_REMEMBERED = 32
 """A source sends the same few texts at every step."""
 CHARACTERS = 2000
@@ -94,16 +84,16 @@ class Wanted(NamedTuple):
     """What an expression is for."""
 
     name: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[tree.Kind, ...]
 
 
-INSTANT_VECTOR = Wanted("an instant vector", (Kind.VECTOR,))
-NUMBER = Wanted("one number", (Kind.VECTOR, Kind.SCALAR))
+INSTANT_VECTOR = Wanted("an instant vector", (tree.Kind.VECTOR,))
+NUMBER = Wanted("one number", (tree.Kind.VECTOR, tree.Kind.SCALAR))
 """A scalar, or a vector of one element."""
 _GIVEN = {
-    Kind.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
-    Kind.MATRIX: "a range of each series; a function such as rate(...) makes a vector of it",
-    Kind.STRING: "a text",
+    tree.Kind.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
+    tree.Kind.MATRIX: "a range of each series; a function such as rate(...) makes a vector of it",
+    tree.Kind.STRING: "a text",
 }
 
 
@@ -142,7 +132,7 @@ def number(text: str, policy: Policy, namespace: str, values: Values | None = No
     return sent
 
 
-def parsed_matchers(text: str) -> tuple[Matcher, ...]:
+def parsed_matchers(text: str) -> tuple[tree.Matcher, ...]:
     """Read a source's matchers, as they stand between the braces of a PromQL selector.
 
     Raises:
@@ -157,7 +147,9 @@ def parsed_matchers(text: str) -> tuple[Matcher, ...]:
     except ValueError:
         raise ValueError(_MATCHERS) from None
     match root:
-        case Selector([[first, *matchers]], shift) if first == _METRIC and shift == Shift():
+        case tree.Selector([[first, *matchers]], shift) if (
+            first == _METRIC and shift == tree.Shift()
+        ):
             pass
         case _:
             raise ValueError(_MATCHERS)
@@ -173,7 +165,7 @@ def parsed_matchers(text: str) -> tuple[Matcher, ...]:
 
 
 @lru_cache(_TEXTS_REMEMBERED)
-def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
+def confined(text: str, matchers: tuple[tree.Matcher, ...]) -> str:
     """Return a query with a source's matchers added to every selector.
 
     The query is the scaler's own, or a user's that was judged. If a selector has a matcher on the
@@ -188,7 +180,7 @@ def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
 
 def _allowed(
     text: str, wanted: Wanted, policy: Policy, namespace: str, values: Values | None
-) -> tuple[str, Node, More]:
+) -> tuple[str, tree.Node, tree.More]:
     """Return the text that may be sent, its tree, and the matchers that confine its selectors."""
     if policy is Policy.DENY:
         raise ValueError(
@@ -214,7 +206,7 @@ def _allowed(
         )
     if policy is Policy.ALLOW:
         return filled, root, tree.nothing
-    functions = {node.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
+    functions = {node.name for node, _ in tree.nodes(root) if isinstance(node, tree.Call)}
     for name in sorted(functions & _UNCONFINED):
         raise ValueError(
             f"no {name}(), which reads series beside those it is given: custom PromQL is confined "
@@ -224,15 +216,15 @@ def _allowed(
     return tree.text_of(root, more), root, more
 
 
-def _confining_matchers(matchers: Sequence[Matcher], namespace: str) -> list[Matcher]:
+def _confining_matchers(matchers: Sequence[tree.Matcher], namespace: str) -> list[tree.Matcher]:
     """Return what to add to a selector; if its own matchers contradict, it shows nothing."""
     labels = {matcher.label for matcher in matchers}
     pinned = next((label for label in _PODS if label in labels), _TARGETS_OWN)
-    others = [Matcher(label, "=~", f"|{namespace}") for label in _PODS if label != pinned]
-    return [Matcher(pinned, "=", namespace), *others]
+    others = [tree.Matcher(label, "=~", f"|{namespace}") for label in _PODS if label != pinned]
+    return [tree.Matcher(pinned, "=", namespace), *others]
 
 
-def _longest_lookbacks(root: Node, more: More) -> dict[str, float]:
+def _longest_lookbacks(root: tree.Node, more: tree.More) -> dict[str, float]:
     longest: dict[str, float] = {}
     for selector, seconds in tree.lookbacks(root):
         text = tree.text_of(selector, more)
@@ -244,7 +236,7 @@ def _longest_lookbacks(root: Node, more: More) -> dict[str, float]:
     return longest
 
 
-def expression(text: str, wanted: Wanted, longest: int = CHARACTERS) -> Node:
+def expression(text: str, wanted: Wanted, longest: int = CHARACTERS) -> tree.Node:
     """Return the tree of an expression for what is wanted, of at most `longest` characters."""
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
@@ -268,7 +260,7 @@ def expression(text: str, wanted: Wanted, longest: int = CHARACTERS) -> Node:
     return root
 
 
-def _tree_of(query_tokens: Sequence[Token]) -> Node:
+def _tree_of(query_tokens: Sequence[Token]) -> tree.Node:
     """Return the tree of an expression; the parser's refusal in plain words, with a place."""
     from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
 
@@ -289,12 +281,12 @@ def _tree_of(query_tokens: Sequence[Token]) -> Node:
     raise MisplacedError(position, words)
 
 
-def _check_patterns(root: Node) -> None:
+def _check_patterns(root: tree.Node) -> None:
     """Refuse patterns that RE2 cannot read or that are huge, and selectors of everything."""
     patterns = _Patterns()
     for node, _ in tree.nodes(root):
         match node:
-            case Selector(alternatives):
+            case tree.Selector(alternatives):
                 take_none = [
                     patterns.takes_none(matcher)
                     for matchers in alternatives
@@ -305,7 +297,7 @@ def _check_patterns(root: Node) -> None:
                         "a PromQL expression whose selectors each name a metric, or a label that "
                         "has to be there"
                     )
-            case Call("label_replace", [*_, Text(pattern)]):
+            case tree.Call("label_replace", [*_, tree.Text(pattern)]):
                 patterns.compiled(pattern)
 
 
@@ -316,7 +308,7 @@ class _Patterns:
         self._compiled: dict[str, Any] = {}
         self._large_parts = 0
 
-    def takes_none(self, matcher: Matcher) -> bool:
+    def takes_none(self, matcher: tree.Matcher) -> bool:
         if matcher.sign in {"=", "!="}:
             return (matcher.sign == "=") is (matcher.value == "")
         return (matcher.sign == "=~") is (self.compiled(matcher.value).search("") is not None)

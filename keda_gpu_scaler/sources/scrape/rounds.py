@@ -70,8 +70,14 @@ class History:
             for target, scrape in scrapes.items()
             if scrape is None and (target in self.silent_since or target not in before)
         }
+        points = 0
+        for target, scrape in scrapes.items():
+            if scrape is not None:
+                series, known = scrape.samples.series, self.newest_series(target)
+                new_series = 0 if series is known else len(set(series).difference(known))
+                points += len(series) + NEW_SERIES_POINTS * new_series
         rounds = [round_ for round_ in self.rounds if round_.at >= at - self.keep_seconds]
-        rounds.append(_Round(at, scrapes, self._points(scrapes)))
+        rounds.append(_Round(at, scrapes, points))
         points = sum(round_.points for round_ in rounds)
         while points > self.most_points and len(rounds) > 1:
             points -= rounds.pop(0).points
@@ -108,16 +114,6 @@ class History:
             refused_samples=refused,
             sampled_since=self.sampled_since,
         )
-
-    def _points(self, scrapes: Scrapes) -> int:
-        """Return the memory that scrapes take beside those of the newest round."""
-        points = 0
-        for target, scrape in scrapes.items():
-            if scrape is not None:
-                series, known = scrape.samples.series, self.newest_series(target)
-                new_series = 0 if series is known else len(set(series).difference(known))
-                points += len(series) + NEW_SERIES_POINTS * new_series
-        return points
 
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
         wanted = frozenset(uuids)
