@@ -17,7 +17,6 @@ from keda_gpu_scaler.autoscaling.objects import (
     Condition,
     Direction,
     Hpa,
-    HpaMetric,
     HpaSpec,
     Scale,
     ScaledObject,
@@ -80,7 +79,6 @@ class Facts(NamedTuple):
 
     @property
     def replicas(self) -> int | None:
-        """The replicas that the workload is to have; None: not known."""
         if self.scale is not None:
             return self.scale.spec.replicas
         return None if self.hpa is None else self.hpa.status.current_replicas
@@ -108,7 +106,6 @@ class Facts(NamedTuple):
         return Condition(kind)
 
     def annotation(self, name: str) -> str | None:
-        """Return the value of an annotation of KEDA's; None: there is none."""
         return self.scaled_object.metadata.annotations.get(_ANNOTATION + name)
 
     def is_set(self, name: str) -> bool:
@@ -122,7 +119,6 @@ class Facts(NamedTuple):
 
 
 def gates(facts: Facts) -> Gates:
-    """Return the gates that hold."""
     holding = []
     for name, shown_by, rule in _RULES:
         condition = facts.condition(shown_by.partition("=")[0])
@@ -131,25 +127,18 @@ def gates(facts: Facts) -> Gates:
             reason = rule(facts, condition)
         if reason is not None:
             holding.append(Gate(name, reason, str(condition) if condition.reason else None))
-    return Gates(
-        cluster=facts.cluster,
-        at=facts.now,
-        replicas=facts.replicas,
-        asked=facts.asked,
-        reason=holding[0].reason if holding else _nothing_holds(facts),
-        gates=tuple(holding),
-    )
-
-
-def _nothing_holds(facts: Facts) -> str:
-    if facts.replicas == 0:
-        return "nothing holds: KEDA wakes the workload at its next poll"
-    current = "unknown" if facts.replicas is None else facts.replicas
-    asked = "no number of" if facts.asked is None else facts.asked
-    return (
-        f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
-        f" {current}, and the HPA looks every 15 s"
-    )
+    if holding:
+        reason = holding[0].reason
+    elif facts.replicas == 0:
+        reason = "nothing holds: KEDA wakes the workload at its next poll"
+    else:
+        current = "unknown" if facts.replicas is None else facts.replicas
+        asked = "no number of" if facts.asked is None else facts.asked
+        reason = (
+            f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
+            f" {current}, and the HPA looks every 15 s"
+        )
+    return Gates(facts.cluster, facts.now, facts.replicas, facts.asked, reason, tuple(holding))
 
 
 def _not_ready(_facts: Facts, ready: Condition) -> str:
@@ -200,14 +189,12 @@ def _pause(facts: Facts, direction: str) -> str | None:
 
 
 def _no_scale_out(facts: Facts, shown: Condition) -> str | None:
-    """Say that the HPA may not scale out, or that KEDA may not wake the workload."""
     if shown.type == "Paused" and not (facts.replicas == 0 and facts.active):
         return None
     return _pause(facts, "scale-out")
 
 
 def _no_scale_in(facts: Facts, shown: Condition) -> str | None:
-    """Say that the HPA may not scale in, or that KEDA may not take the last replica."""
     if shown.type == "Paused":
         is_idle = facts.active is False and facts.condition("Active").status == "False"
         if not is_idle or facts.bottom is None or (facts.replicas or 0) <= facts.bottom:
@@ -353,23 +340,15 @@ def _highest(facts: Facts) -> _SeenMetric | None:
     """Return the metric that asks for the most; None: one of them is not known."""
     if facts.condition("ScalingActive").status != "True":
         return None
-    wanted, shown = facts.seen_hpa.spec.metrics or (), facts.seen_hpa.status.current_metrics or ()
-    compared = [_compared(*pair) for pair in zip(wanted, shown, strict=False)]
-    known = [metric for metric in compared if metric is not None]
-    if len(known) < len(wanted):
+    metrics, shown = facts.seen_hpa.spec.metrics or (), facts.seen_hpa.status.current_metrics or ()
+    seen: list[_SeenMetric] = []
+    for metric, current in zip(metrics, shown, strict=False):
+        target, value = metric.external.target.number, current.external.current.number
+        if value is not None and target is not None and target > 0:
+            seen.append(_SeenMetric(value, target))
+    if len(seen) < len(metrics):
         return None
-    return max(known, key=lambda metric: metric.value / metric.target, default=None)
-
-
-def _compared(wanted: HpaMetric, shown: HpaMetric) -> _SeenMetric | None:
-    if wanted.external is None or shown.external is None:
-        return None
-    wanted_amount, current_amount = wanted.external.target, shown.external.current
-    target = quantity(wanted_amount.average_value or wanted_amount.value)
-    value = quantity(current_amount.average_value or current_amount.value)
-    if value is None or target is None or target <= 0:
-        return None
-    return _SeenMetric(value, target)
+    return max(seen, key=lambda metric: metric.value / metric.target, default=None)
 
 
 def _asked(facts: Facts) -> str:

@@ -26,7 +26,6 @@ def quantity(text: str | None) -> float | None:
 
 
 def clock(at: float) -> str:
-    """Return the time of day of a Unix time, in UTC, to the second."""
     return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%SZ")
 
 
@@ -104,6 +103,10 @@ class _Amount(Struct, frozen=True, rename="camel"):
     value: str | None = None
     average_value: str | None = None
 
+    @property
+    def number(self) -> float | None:
+        return quantity(self.average_value or self.value)
+
 
 class _External(Struct, frozen=True):
     target: _Amount = _Amount()
@@ -113,7 +116,7 @@ class _External(Struct, frozen=True):
 class HpaMetric(Struct, frozen=True):
     """One metric of the spec, with its target, or of the status, with what there is."""
 
-    external: _External | None = None
+    external: _External = _External()
 
 
 class _Policy(Struct, frozen=True, rename="camel"):

@@ -39,7 +39,6 @@ class Scale:
 
     @classmethod
     def steady(cls, replicas: int) -> "Scale":
-        """Return the scale when all replicas exist and are Ready."""
         return cls(spec=replicas, status=replicas, ready=replicas)
 
 
@@ -95,24 +94,20 @@ class Hpa:
             return Step(bounded, f"{scale.spec} is outside {self.floor} to {self.maximum}")
         if (wanted := recommend(metrics, scale, self.tolerances)) is None:
             return Step(scale.spec, "held: a metric has no value")
-        return self._limited(now, scale.spec, wanted)
-
-    def _limited(self, now: float, current: int, wanted: Step) -> Step:
-        """Stabilise, then limit (`normalizeDesiredReplicas`)."""
-        limit = min(self.maximum, scale_up_limit(current))
-        stable = self._stabilized(now, wanted)
-        replicas = min(max(stable.replicas, self.floor), limit)
-        note = f"; limited to {self.floor} to {limit}" if replicas != stable.replicas else ""
-        return Step(replicas, stable.reason + note)
-
-    def _stabilized(self, now: float, wanted: Step) -> Step:
-        """Take the highest recommendation within the window (`stabilizeRecommendation`)."""
-        cutoff = now - self.stabilization_seconds
-        kept = [known for known in self._recommendations if known[0] >= cutoff]
+        # The highest recommendation within the window (`stabilizeRecommendation`).
+        since = now - self.stabilization_seconds
+        kept = [known for known in self._recommendations if known[0] >= since]
         self._recommendations = [*kept, (now, wanted.replicas)]
         highest = max(replicas for _, replicas in self._recommendations)
-        note = "" if highest == wanted.replicas else f"; stabilised at {highest}"
-        return Step(highest, wanted.reason + note)
+        reason = wanted.reason
+        if highest != wanted.replicas:
+            reason += f"; stabilised at {highest}"
+        # The limits (`normalizeDesiredReplicas`).
+        limit = min(self.maximum, scale_up_limit(scale.spec))
+        replicas = min(max(highest, self.floor), limit)
+        if replicas != highest:
+            reason += f"; limited to {self.floor} to {limit}"
+        return Step(replicas, reason)
 
 
 def scale_up_limit(replicas: int) -> int:
@@ -140,23 +135,14 @@ def _proposal(metric: Metric, scale: Scale, tolerances: Tolerances) -> Step | No
     if metric.value is None or target == 0:  # Kubernetes refuses an HPA with a target of 0
         return None
     value = milli(metric.value)
-    rule = _average_value if metric.metric_type is MetricType.AVERAGE_VALUE else _value
-    return rule(value, target, scale, tolerances)
-
-
-def _average_value(value: int, target: int, scale: Scale, tolerances: Tolerances) -> Step:
-    """Divide by the target, unless it is near enough (`GetExternalPerPodMetricReplicas`)."""
-    shown = f"{value / 1000:g} over a target of {target / 1000:g} per replica"
-    if scale.status and tolerances.include(value / (target * scale.status)):
-        return Step(scale.status, f"{shown} is within tolerance of {scale.status}")
-    replicas = math.ceil(value / target)
-    return Step(replicas, f"{shown} asks for {replicas}")
-
-
-def _value(value: int, target: int, scale: Scale, tolerances: Tolerances) -> Step | None:
-    """Multiply the Ready pods by the ratio (`GetExternalMetricReplicas`); no pod: an error."""
-    ratio = value / target
     shown = f"{value / 1000:g} over a target of {target / 1000:g}"
+    if metric.metric_type is MetricType.AVERAGE_VALUE:  # `GetExternalPerPodMetricReplicas`
+        shown += " per replica"
+        if scale.status and tolerances.include(value / (target * scale.status)):
+            return Step(scale.status, f"{shown} is within tolerance of {scale.status}")
+        replicas = math.ceil(value / target)
+        return Step(replicas, f"{shown} asks for {replicas}")
+    ratio = value / target  # `GetExternalMetricReplicas`
     if tolerances.include(ratio):
         return Step(scale.spec, f"{shown} is within tolerance")
     if scale.status == 0:
@@ -184,24 +170,18 @@ class Keda:
         """Return the replicas after one poll; a trigger that failed is None."""
         failed = None in triggers
         if True in triggers:
-            return self._active(now, replicas, failed=failed)
+            if replicas and failed:
+                return Step(replicas, "active, but a trigger failed: the cooldown runs on")
+            self.last_active = now
+            reason = (
+                "active: the rest is the HPA's part" if replicas else "a trigger is active: woken"
+            )
+            return Step(max(1, replicas), reason)
         if failed:
             return Step(replicas, "a trigger failed: nothing is changed")
-        return self._inactive(now, replicas)
-
-    def _active(self, now: float, replicas: int, *, failed: bool) -> Step:
-        if replicas == 0:
-            self.last_active = now
-            return Step(1, "a trigger is active: woken")
-        if failed:
-            return Step(replicas, "active, but a trigger failed: the cooldown runs on")
-        self.last_active = now
-        return Step(replicas, "active: the rest is the HPA's part")
-
-    def _inactive(self, now: float, replicas: int) -> Step:
-        """Scale to zero after the cooldown (`scaleToZeroOrIdle`)."""
         if replicas == 0:
             return Step(0, "inactive: nothing to do")
+        # To zero after the cooldown (`scaleToZeroOrIdle`).
         if self.last_active is not None:
             waiting = self.last_active + self.cooldown_seconds - now
             if waiting >= 0:

@@ -19,8 +19,7 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.demand_cache import NOTHING
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.promql_texts import alternatives
+from keda_gpu_scaler.query.promql_texts import alternatives, quoted
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -93,7 +92,7 @@ class _Look(NamedTuple):
         )
         if self.spec.query is not None:
             return seen
-        metrics = {name for _, name in profiles.metric_names(self.spec.profile, self.spec.signal)}
+        metrics = profiles.metric_names(self.spec.profile, self.spec.signal)
         interval_seconds = (await self._ask(evaluations, _interval_query(metrics))).value
         if interval_seconds is not None:
             seen = replace(seen, interval_seconds=round(interval_seconds))

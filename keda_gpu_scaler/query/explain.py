@@ -11,18 +11,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.kube_state_metrics import LINKS
+from keda_gpu_scaler.query.kube_state_metrics import KINDS, LINKS
 from keda_gpu_scaler.query.profiles.model import (
     SHARE_LIMIT,
-    Labels,
-    Measure,
     Metric,
     MetricSource,
     Part,
 )
-from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.promql_texts import selector
-from keda_gpu_scaler.spec import durations, workload
+from keda_gpu_scaler.query.promql_texts import quoted, range_text, selector
+from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -48,8 +45,8 @@ _FUNCTIONS = {
     GpuAggregation.MAX: "max",
     GpuAggregation.SUM: "sum",
 }
-_LINKS = {kind: (label, metric) for label, (kind, metric) in LINKS.items()}
-"""Where kube-state-metrics names an object's owner: the label with its name, and the metric."""
+_LABELS = {kind: label for label, kind in KINDS.items()}
+"""The label with the name of an object in kube-state-metrics, by the object's kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +77,8 @@ class Explained:
         usual = AVERAGED_WINDOW_SECONDS if is_averaged else WINDOW_SECONDS
         gpus = _gpus(spec.pods, metric_sources)
         pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus}){self._owned()}"
-        loads = f"avg_over_time(({pods}){self._instants(spec.window_seconds or usual)})"
+        window = range_text(spec.window_seconds or usual, self.step_seconds)
+        loads = f"avg_over_time(({pods}){window})"
         text = _OVER_REPLICAS[spec.aggregation].format(_replicas(spec.pods, loads))
         if not spec.signal.follows_work:
             return text
@@ -91,13 +89,9 @@ class Explained:
 
     @property
     def busiest(self) -> str:
-        """The query for the largest number of any GPU of the workload in activationWindow."""
-        instants = self._instants(self.spec.activation_window_seconds)
+        instants = range_text(self.spec.activation_window_seconds, self.step_seconds)
         gpus = _gpus(self.spec.pods, self._sources())
         return f"max(max_over_time((({gpus}){self._owned()}){instants}))"
-
-    def _instants(self, window_seconds: float) -> str:
-        return f"[{durations.text(window_seconds)}:{durations.text(self.step_seconds)}]"
 
     def _owned(self) -> str:
         """Return the condition on the pods' owner; empty where only names can tell."""
@@ -110,10 +104,10 @@ class Explained:
         owner = f'owner_kind="{pods.owner.kind}",owner_name=~{quoted(name + more)}'
         if between is None:
             return f" and on (pod) kube_pod_owner{{{namespace},{owner}}}"
-        label, metric = _LINKS[between]
+        label = _LABELS[between]
         owned = f'kube_pod_owner{{{namespace},owner_kind="{between}"}}'
         linked = f'label_replace({owned}, "{label}", "$1", "owner_name", "(.*)")'
-        return f" and on (pod) ({linked} and on ({label}) {metric}{{{namespace},{owner}}})"
+        return f" and on (pod) ({linked} and on ({label}) {LINKS[label]}{{{namespace},{owner}}})"
 
     def _sources(self) -> list[MetricSource]:
         """Return the metric sources with the metrics that show something; all, if none does."""
@@ -135,24 +129,20 @@ def _gpus(pods: PodSelector, metric_sources: Iterable[MetricSource]) -> str:
     """Return one element for each `pod` and `gpu`, from the first exporter that shows the pod."""
     exporters = []
     for _, of_exporter in groupby(metric_sources, lambda metric_source: metric_source.rank):
-        gpus = " or ".join(
-            _with_common_labels(metric_source, pods) for metric_source in of_exporter
-        )
-        exporters.append(f"max by (pod, gpu) ({gpus})")
+        branches = []
+        for metric_source in of_exporter:
+            labels = metric_source.labels
+            parts = ", ".join(map(quoted, _gpu_labels(metric_source)))
+            gpus = f'label_join({_Reader(metric_source, pods).value()}, "gpu", "/", {parts})'
+            if labels.pod != "pod":
+                gpus = f'label_replace({gpus}, "pod", "$1", "{labels.pod}", "(.*)")'
+            branches.append(gpus)
+        exporters.append(f"max by (pod, gpu) ({' or '.join(branches)})")
     return " or on (pod) ".join(exporters)
 
 
-def _with_common_labels(metric_source: MetricSource, pods: PodSelector) -> str:
-    """Return the GPUs of one metric source under the common labels `pod` and `gpu`."""
-    labels = metric_source.labels
-    parts = ", ".join(quoted(label) for label in _gpu(labels, metric_source.measure))
-    gpus = f'label_join({_Reader(metric_source, pods).value()}, "gpu", "/", {parts})'
-    if labels.pod == "pod":
-        return gpus
-    return f'label_replace({gpus}, "pod", "$1", "{labels.pod}", "(.*)")'
-
-
-def _gpu(labels: Labels, measure: Measure) -> tuple[str, ...]:
+def _gpu_labels(metric_source: MetricSource) -> tuple[str, ...]:
+    labels, measure, _ = metric_source
     part = () if measure.per_board else (labels.slice,)
     return (*labels.gpu, labels.number, *part)
 
@@ -163,7 +153,7 @@ class _Reader:
     def __init__(self, metric_source: MetricSource, pods: PodSelector) -> None:
         self._labels, self._measure, _ = metric_source
         self._pods = pods
-        gpu = _gpu(self._labels, self._measure)
+        gpu = _gpu_labels(metric_source)
         self._identity = ", ".join((self._labels.pod, *gpu, "job", "instance"))
 
     def value(self) -> str:

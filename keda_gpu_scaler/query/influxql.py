@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import Labels
-from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 
 METRIC = "{metric}"
 """Placeholder for the name of an exporter's metric."""
@@ -40,7 +39,6 @@ class Schema:
 
     @property
     def names_metrics(self) -> bool:
-        """Whether the measurement or the field tells an exporter's metrics apart."""
         return METRIC in (self.measurement, self.field)
 
     @property
@@ -82,7 +80,6 @@ _UNSPEAKABLE = frozenset("\r\0")
 
 
 def is_speakable(text: str) -> bool:
-    """Tell whether InfluxQL can express a text at all."""
     return _UNSPEAKABLE.isdisjoint(text)
 
 
@@ -98,7 +95,6 @@ def quoted_string(text: str, quote: str = "'") -> str:
 
 
 def quoted_name(text: str) -> str:
-    """Return the name of a database, a measurement, a field or a tag; raises the same error."""
     return quoted_string(text, quote='"')
 
 
@@ -134,6 +130,9 @@ class Span(NamedTuple):
 
     since_ms: int
     until_ms: int
+    each_ms: int | None = None
+    """Only the newest point of each series in each of many intervals of this length; such a point
+    gets the time at which its interval begins."""
 
 
 def policies(database: str) -> str:
@@ -141,40 +140,36 @@ def policies(database: str) -> str:
     return f"SHOW RETENTION POLICIES ON {quoted_name(database)}"
 
 
-@dataclass(frozen=True, slots=True)
-class PointsQuery(SplittableQuery):
-    """The points of the pods of some namespaces, or those of some GPUs with any pod or none."""
+def points_text(
+    schema: Schema,
+    metrics: Iterable[str],
+    span: Span,
+    names: Iterable[str],
+    *,
+    names_gpus: bool = False,
+) -> str:
+    """Return the query for the points of the pods of some namespaces.
 
-    schema: Schema
-    metrics: frozenset[str]
-    span: Span
-    each_ms: int | None = None
-    """Only the newest point of each series in each of many intervals of this length; such a point
-    gets the time at which its interval begins."""
-    names_gpus: bool = False
-    """The names are UUIDs of GPUs, and not namespaces."""
-
-    @property
-    def text(self) -> str:
-        """The InfluxQL."""
-        fields = [quoted_name(name) for name in self.schema.fields(self.metrics)]
-        groups = "*"
-        if self.each_ms is not None:
-            fields = [f"last({name}) AS {name}" for name in fields]
-            groups = f"time({self.each_ms}ms), * fill(none)"
-        tag = quoted_name(self.schema.gpu_tag if self.names_gpus else self.schema.namespace_tag)
-        named = [f"{tag} = {quoted_string(name)}" for name in sorted(self.names)]
-        conditions = [
-            f"time > {self.span.since_ms}ms",
-            f"time <= {self.span.until_ms}ms",
-            *([] if self.names_gpus else [f"{quoted_name(self.schema.pod_tag)} != ''"]),
-            f"({' OR '.join(named)})",
-        ]
-        measurements = map(quoted_name, self.schema.measurements(self.metrics))
-        clauses = {
-            "SELECT": ", ".join(fields),
-            "FROM": ", ".join(measurements),
-            "WHERE": " AND ".join(conditions),
-            "GROUP BY": groups,
-        }
-        return " ".join(f"{keyword} {text}" for keyword, text in clauses.items())
+    With `names_gpus`, the names are UUIDs of GPUs, and the points those of these GPUs with any pod
+    or none.
+    """
+    fields = [quoted_name(name) for name in schema.fields(metrics)]
+    groups = "*"
+    if span.each_ms is not None:
+        fields = [f"last({name}) AS {name}" for name in fields]
+        groups = f"time({span.each_ms}ms), * fill(none)"
+    tag = quoted_name(schema.gpu_tag if names_gpus else schema.namespace_tag)
+    named = [f"{tag} = {quoted_string(name)}" for name in sorted(names)]
+    conditions = [
+        f"time > {span.since_ms}ms",
+        f"time <= {span.until_ms}ms",
+        *([] if names_gpus else [f"{quoted_name(schema.pod_tag)} != ''"]),
+        f"({' OR '.join(named)})",
+    ]
+    clauses = {
+        "SELECT": ", ".join(fields),
+        "FROM": ", ".join(map(quoted_name, schema.measurements(metrics))),
+        "WHERE": " AND ".join(conditions),
+        "GROUP BY": groups,
+    }
+    return " ".join(f"{keyword} {text}" for keyword, text in clauses.items())

@@ -11,11 +11,9 @@ row for each pod come last, as each `or` reads all rows before it again.
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
 from keda_gpu_scaler.query.promql_texts import alternatives, marked
-from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 
 STAT = "stat"
 PODS = "kube_pod_owner"
@@ -37,69 +35,83 @@ _LATELY = "10m"
 PAST_SECONDS = 300.0
 _HOUR = f"[1h:{PAST_SECONDS:.0f}s]"
 """The range and step for the past: it may not show what lasted less than one step."""
-LINKS = {
-    "replicaset": ("ReplicaSet", "kube_replicaset_owner"),
-    "job_name": ("Job", "kube_job_owner"),
+KINDS = {
+    "deployment": "Deployment",
+    "statefulset": "StatefulSet",
+    "replicaset": "ReplicaSet",
+    "job_name": "Job",
 }
-"""Owners that mostly have an owner themselves, by their label."""
-COUNTS = {
-    "deployment": ("Deployment", "kube_deployment_status_replicas"),
-    "statefulset": ("StatefulSet", "kube_statefulset_status_replicas"),
-    "replicaset": ("ReplicaSet", "kube_replicaset_status_replicas"),
+"""The kinds of objects that own pods, by the label that names such an object."""
+LINKS = {"replicaset": "kube_replicaset_owner", "job_name": "kube_job_owner"}
+"""What shows the owner of an object that mostly has one, by the object's label."""
+_REPLICAS = {
+    "deployment": ("kube_deployment_status_replicas", "kube_deployment_spec_replicas"),
+    "statefulset": ("kube_statefulset_status_replicas", "kube_statefulset_replicas"),
+    "replicaset": ("kube_replicaset_status_replicas", "kube_replicaset_spec_replicas"),
 }
-WANTED = {
-    "deployment": ("Deployment", "kube_deployment_spec_replicas"),
-    "statefulset": ("StatefulSet", "kube_statefulset_replicas"),
-    "replicaset": ("ReplicaSet", "kube_replicaset_spec_replicas"),
-}
-"""How many replicas an owner asks for (`spec.replicas`), by the label of the owner."""
+"""What shows how many replicas an owner has, and how many it asks for, by the owner's label."""
 IS_CONTROLLER = "owner_is_controller"
 _READY = 'condition="true"'
 
 
-@dataclass(frozen=True, slots=True)
-class KubeStatePromql(SplittableQuery):
-    """Everything about the pods of some namespaces."""
+def kube_state_text(
+    jobs: Collection[str],
+    new_namespaces: Collection[str],
+    claims_without_gpus: Collection[str],
+    namespaces: Collection[str],
+) -> str:
+    """Return the query for everything about the pods of some namespaces.
 
-    jobs: frozenset[str]
-    """The scrape jobs of kube-state-metrics."""
-    new_namespaces: frozenset[str] = frozenset()
-    """Those that have no known recent past; it is asked for as well."""
-    claims_without_gpus: frozenset[str] = frozenset()
-    """ResourceClaims and their templates that are known to be for no GPU, by their names."""
-
-    @property
-    def text(self) -> str:
-        """The PromQL."""
-        new_namespaces = self.new_namespaces & self.names
-        branches = [
-            *_health(self.jobs),
-            *(_past(new_namespaces) if new_namespaces else ()),
-            *_present(self.names, self.claims_without_gpus),
-        ]
-        return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
+    `jobs` are the scrape jobs of kube-state-metrics; `new_namespaces` those with no known recent
+    past, which is asked for as well; `claims_without_gpus` ResourceClaims and their templates that
+    are known to be for no GPU.
+    """
+    branches = list(_health(jobs))
+    if new := set(new_namespaces).intersection(namespaces):
+        branches += _past(_Selectors(new))
+    branches += _present(_Selectors(namespaces), claims_without_gpus)
+    return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
 
 
-def _present(
-    namespaces: Collection[str], claims_without_gpus: Collection[str]
-) -> Iterator[tuple[str, str]]:
+class _Selectors:
+    """Selectors that are confined to some namespaces."""
+
+    def __init__(self, namespaces: Collection[str]) -> None:
+        self._here = f"namespace=~{alternatives(namespaces)}"
+
+    def all(self, metric: str, *matchers: str) -> str:
+        return f"{metric}{{{','.join([self._here, *matchers])}}}"
+
+    def pods(self, metric: str, *matchers: str) -> str:
+        """One row per pod; duplicates of several kube-state-metrics become one."""
+        return f"max by (namespace, pod) ({self.all(metric, *matchers)})"
+
+
+def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each kind of row about the present, with its stat; those with many rows last."""
-    here = _Here(namespaces)
     # Not kube_namespace_created: it shows every namespace, also where its pods are not listed.
-    yield "covered", f"group by (namespace) ({here.any_of(_COUNTED)})"
+    counted = here.all("", f'__name__=~"{_COUNTED}"')
+    yield "covered", f"group by (namespace) ({counted})"
     # Most pods ask for CPU: without a row, a list of allowed metrics leaves requests out.
     usual = here.all(_REQUESTS, f'resource=~"cpu|{_GPU_RESOURCES}"')
     yield "requests", f"group by (namespace) ({usual})"
-    for label, (_, metric) in COUNTS.items():
-        yield "empty", f"max by (namespace, {label}) ({here.all(metric)}) == 0{here.alone(label)}"
-    for label, (_, metric) in WANTED.items():
-        yield "wanted", f"max by (namespace, {label}) ({here.all(metric)}) > 0{here.alone(label)}"
+    # Deployments leave many ReplicaSets behind: only those without an owner are counted.
+    unowned = here.all(LINKS["replicaset"], f'{IS_CONTROLLER}!="true"')
+    alone = {"replicaset": f" and on (namespace, replicaset) {unowned}"}
+    for label, (metric, _) in _REPLICAS.items():
+        count = f"max by (namespace, {label}) ({here.all(metric)})"
+        yield "empty", f"{count} == 0{alone.get(label, '')}"
+    for label, (_, metric) in _REPLICAS.items():
+        count = f"max by (namespace, {label}) ({here.all(metric)})"
+        yield "wanted", f"{count} > 0{alone.get(label, '')}"
     yield "deleting", here.pods("kube_pod_deletion_timestamp")
     phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
     yield "phase", f"max by (namespace, pod, phase) ({phases} == 1)"
-    for label, (_, metric) in LINKS.items():
+    empty = here.all("kube_replicaset_status_replicas")
+    in_use = {"replicaset": f" unless on (namespace, replicaset) ({empty} == 0)"}
+    for label, metric in LINKS.items():
         # Those without any owner have a row that says so.
-        owned = here.all(metric, f'{IS_CONTROLLER}!="false"') + here.in_use(label)
+        owned = here.all(metric, f'{IS_CONTROLLER}!="false"') + in_use.get(label, "")
         yield "owner", f"max by (namespace, {label}, owner_kind, owner_name) ({owned})"
     requests = here.all(_REQUESTS, f'resource=~"{_GPU_RESOURCES}"')
     yield "gpu", f"max by (namespace, pod) ({requests} > 0)"
@@ -114,9 +126,8 @@ def _present(
     yield "pod", f"max by (namespace, pod, {owner}) ({here.all(PODS)})"
 
 
-def _past(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
+def _past(here: _Selectors) -> Iterator[tuple[str, str]]:
     """Yield the past of pods that were not watched: whether and when they became Ready."""
-    here = _Here(namespaces)
     condition = here.all("kube_pod_status_ready", _READY)
     before = f"(max by (namespace, pod) ({condition} offset {_LATELY}) == 1)"
     timed = here.pods("kube_pod_status_ready_time")
@@ -127,7 +138,6 @@ def _past(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the health of the scrape targets."""
     up = f"up{{job=~{alternatives(jobs)}}}"
     yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
     yield "down", f"max by (job, instance) ({up}) == 0"
@@ -135,35 +145,3 @@ def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:
     span = f"[{SETTLED_SECONDS - 1:.0f}s999ms]"
     good = f"min_over_time({up}{span}) == 1 and {up} offset {SETTLED_SECONDS:.0f}s"
     yield "settled", f"max by (job, instance) (count_over_time({up}{span}) and {good})"
-
-
-class _Here:
-    """Selectors that are confined to some namespaces."""
-
-    def __init__(self, namespaces: Collection[str]) -> None:
-        self._here = f"namespace=~{alternatives(namespaces)}"
-
-    def all(self, metric: str, *matchers: str) -> str:
-        """Every series of a metric."""
-        return f"{metric}{{{','.join([self._here, *matchers])}}}"
-
-    def any_of(self, metrics: str) -> str:
-        """Every series of several metrics."""
-        return f'{{__name__=~"{metrics}",{self._here}}}'
-
-    def pods(self, metric: str, *matchers: str) -> str:
-        """One row per pod; duplicates of several kube-state-metrics become one."""
-        return f"max by (namespace, pod) ({self.all(metric, *matchers)})"
-
-    def alone(self, label: str) -> str:
-        """Confine counts to objects without owner: Deployments leave many ReplicaSets behind."""
-        if label not in LINKS:
-            return ""
-        others = self.all(LINKS[label][1], f'{IS_CONTROLLER}!="true"')
-        return f" and on (namespace, {label}) {others}"
-
-    def in_use(self, label: str) -> str:
-        """Leave out the owners without pods."""
-        if label not in COUNTS:
-            return ""
-        return f" unless on (namespace, {label}) ({self.all(COUNTS[label][1])} == 0)"

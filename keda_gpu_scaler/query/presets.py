@@ -13,7 +13,7 @@ shows with and without requests, and not in releases without the series, is know
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keda_gpu_scaler.query.promql import quoted
+from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import PodSelector
 
 
@@ -55,12 +55,10 @@ class Preset:
 
     @property
     def is_of_router(self) -> bool:
-        """Tell whether a router shows it, and not the workload's own pods."""
         return bool(self.model_label)
 
 
 def _spelt(*names: str) -> tuple[str, ...]:
-    """Return the names, and each with a colon also as it is stored where colons are escaped."""
     return tuple(
         dict.fromkeys(spelling for name in names for spelling in (name, name.replace(":", "_")))
     )

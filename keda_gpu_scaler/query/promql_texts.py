@@ -4,22 +4,23 @@ Pure text. Every value enters a text through `quoted` or `alternatives`, also wh
 queries were tried on real servers for their cost and for the problems named here.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import re2
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, MetricSource
-from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
 ALIVE_LABEL = "alive"
-"""Marks the row of an `AgesQuery` which says that the source was scraping two minutes ago."""
+"""Marks the row of `ages_text` which says that the source was scraping two minutes ago."""
 ON_TIME_LABEL = "on_time"
-"""Marks the row of an `AgesQuery` which says that a sample of any target is fresh."""
+"""Marks the row of `ages_text` which says that a sample of any target is fresh."""
+EXPORTER_LABEL = "exporter"
+"""Names the exporter that a row of `EXPORTERS` has found."""
+STATE_LABEL = "state"
+"""Marks the rows of `gpus_text`: reported or busy."""
 ORIGIN_LABEL = "origin"
 """Keeps apart what the selectors of a query say of one pod."""
 METRIC_LABEL = "metric"
@@ -36,6 +37,11 @@ for in the past. With many targets that takes longer, and it is asked only where
 """
 
 
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
 def alternatives(texts: Iterable[str]) -> str:
     """Return a PromQL string literal: a regex that matches exactly one of `texts`."""
     return quoted("|".join(re2.escape(text) for text in sorted(texts)))
@@ -46,76 +52,56 @@ def marked(expression: str, label: str, text: str) -> str:
     return f'label_replace({expression}, "{label}", "{text}", "", "")'
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotPromql(SplittableQuery):
-    """Every GPU series of some namespaces, and the health of its targets, one point per step."""
+def snapshot_text(
+    metric_sources: Iterable[MetricSource],
+    jobs: Iterable[str],
+    span_seconds: float,
+    step_seconds: float,
+    namespaces: Iterable[str],
+) -> str:
+    """Return the query for every GPU series, and the health of its targets, one point per step.
 
-    metric_sources: tuple[MetricSource, ...]
-    span_seconds: float
-    jobs: frozenset[str]
-    """The scrape jobs of the exporters, as far as they are known."""
-    step_seconds: float
+    `jobs` are the scrape jobs of the exporters, as far as they are known.
+    """
+    here = alternatives(namespaces)
+    branches = []
+    for labels, measure, _ in metric_sources:
+        branch = _gpus(measure, labels, here)
+        if labels.may_name_exporter:
+            exporters = f"up{{namespace=~{here}}}"
+            branch = f"({branch}) unless on (job, instance, namespace, pod) {exporters}"
+        branches.append(f"({branch})")
+    if jobs:
+        branches.append(_good_scrapes(jobs))
+    return f"({' or '.join(branches)}){range_text(span_seconds, step_seconds)}"
 
-    @property
-    def text(self) -> str:
-        """The PromQL."""
-        branches = list(_gpu_branches(self.metric_sources, alternatives(self.names)))
-        if self.jobs:
-            branches.append(good_scrapes_text(self.jobs))
-        span, step = durations.text(self.span_seconds), durations.text(self.step_seconds)
-        return f"({' or '.join(branches)})[{span}:{step}]"
 
-
-@dataclass(frozen=True, slots=True)
-class AgesPromql(SplittableQuery):
-    """The ages of stale pods in some namespaces, and whether the source is alive and on time.
+def ages_text(metric_sources: Iterable[MetricSource], namespaces: Iterable[str]) -> str:
+    """Return the query for the ages of stale pods, and whether the source is alive and on time.
 
     A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
     minutes after a cold start: absent series may not have been scraped yet.
     """
-
-    metric_sources: tuple[MetricSource, ...]
-
-    @property
-    def text(self) -> str:
-        """The PromQL."""
-        here = alternatives(self.names)
-        newest = []
-        for labels, measure, _ in self.metric_sources:
-            for metric in measure.metrics:
-                times = f"timestamp({selector(metric, labels, _matchers(labels, here))})"
-                by_pod = f"max by ({labels.namespace}, {labels.pod}) ({times})"
-                newest.append(marked(by_pod, METRIC_LABEL, metric.name))
-        names = ((labels.namespace, labels.pod) for labels, *_ in self.metric_sources)
-        pod = ", ".join(dict.fromkeys(name for pair in names for name in pair))
-        stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
-        alive = marked("group(up offset 2m)", ALIVE_LABEL, "1")
-        fresh = f"max(timestamp(up)) >= time() - {STALE_SECONDS}"
-        return f"({stale}) or {alive} or {marked(fresh, ON_TIME_LABEL, '1')}"
+    here = alternatives(namespaces)
+    newest, pod_labels = [], dict[str, None]()
+    for labels, measure, _ in metric_sources:
+        pod_labels |= {labels.namespace: None, labels.pod: None}
+        for metric in measure.metrics:
+            times = f"timestamp({selector(metric, labels, _matchers(labels, here))})"
+            by_pod = f"max by ({labels.namespace}, {labels.pod}) ({times})"
+            newest.append(marked(by_pod, METRIC_LABEL, metric.name))
+    stale = f"time() - max by ({', '.join(pod_labels)}) ({' or '.join(newest)}) > {STALE_SECONDS}"
+    alive = marked("group(up offset 2m)", ALIVE_LABEL, "1")
+    fresh = f"max(timestamp(up)) >= time() - {STALE_SECONDS}"
+    return f"({stale}) or {alive} or {marked(fresh, ON_TIME_LABEL, '1')}"
 
 
-def snapshot_promql(
-    snapshot_query: SnapshotQuery, jobs: Iterable[str], step_seconds: float
-) -> SnapshotPromql:
-    """Return the query for everything that `snapshot_query` covers, with an instant per step.
-
-    `jobs` are the scrape jobs of the exporters, as far as they are known.
-    """
-    return SnapshotPromql(
-        snapshot_query.namespaces,
-        _metric_sources(snapshot_query),
-        snapshot_query.span_seconds,
-        frozenset(jobs),
-        step_seconds,
-    )
+def range_text(span_seconds: float, step_seconds: float) -> str:
+    """Return the range of a subquery."""
+    return f"[{durations.text(span_seconds)}:{durations.text(step_seconds)}]"
 
 
-def ages_promql(snapshot_query: SnapshotQuery) -> AgesPromql:
-    """Return the query for the ages of the pods that `snapshot_query` covers."""
-    return AgesPromql(snapshot_query.namespaces, _metric_sources(snapshot_query))
-
-
-def good_scrapes_text(jobs: Iterable[str]) -> str:
+def _good_scrapes(jobs: Iterable[str]) -> str:
     """Return an expression with a row for each target with a good latest scrape.
 
     The value is the time of that scrape. `timestamp(up == 1)` would be the evaluation time instead.
@@ -124,23 +110,11 @@ def good_scrapes_text(jobs: Iterable[str]) -> str:
     return f"max by (job, instance) (timestamp({up}) and {up} == 1)"
 
 
-def _metric_sources(snapshot_query: SnapshotQuery) -> tuple[MetricSource, ...]:
-    return tuple(
-        profiles.metric_sources(snapshot_query.profile, snapshot_query.signal, snapshot_query.found)
-    )
+def _gpus(measure: Measure, labels: Labels, here: str) -> str:
+    """Return an expression for the GPUs of one metric source; `here` matches the namespaces.
 
-
-def _gpu_branches(metric_sources: Iterable[MetricSource], here: str) -> Iterator[str]:
-    """Yield an expression for each metric source; `here` matches the namespaces."""
-    for labels, measure, _ in metric_sources:
-        branch = _measured(measure, labels, here)
-        if labels.may_name_exporter:
-            exporters = f"up{{namespace=~{here}}}"
-            branch = f"({branch}) unless on (job, instance, namespace, pod) {exporters}"
-        yield f"({branch})"
-
-
-def _measured(measure: Measure, labels: Labels, here: str) -> str:
+    Duplicates of one series (two Prometheus replicas behind one API) become the larger one.
+    """
     gpu = (*labels.gpu, labels.number, labels.slice)
     told_apart = dict.fromkeys(label for metric in measure.metrics for label, _ in metric.where)
     identity = ", ".join((labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance"))
@@ -148,14 +122,15 @@ def _measured(measure: Measure, labels: Labels, here: str) -> str:
     if measure.is_ratio:
         # Both metrics at once: `used or free` would drop one, as `or` ignores metric names.
         names = "|".join(metric.name for metric in measure.metrics)
-        return _largest(identity, f'{{__name__=~"{names}",{",".join(matchers)}}}')
+        series = f'{{__name__=~"{names}",{",".join(matchers)}}}'
+        return f"max by ({identity}, __name__) ({series})"
     preferred = ""
     for metric in measure.metrics:
         series = selector(metric, labels, matchers)
         if metric.zero_is_unknown:
             # Not `> 0`: that would drop NaN, and the instant would count without it.
             series = f"{series} != 0"
-        shown = _largest(identity, series)
+        shown = f"max by ({identity}, __name__) ({series})"
         if not preferred:
             preferred = shown
             continue
@@ -164,11 +139,6 @@ def _measured(measure: Measure, labels: Labels, here: str) -> str:
         missing = f"{shown} unless on ({identity}) ({preferred})"
         preferred = f"{preferred} or {marked(missing, METRIC_LABEL, metric.name)}"
     return preferred
-
-
-def _largest(identity: str, series: str) -> str:
-    """Merge duplicates of one series (two Prometheus replicas behind one API) into the larger."""
-    return f"max by ({identity}, __name__) ({series})"
 
 
 def selector(metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
@@ -189,15 +159,13 @@ def _matchers(labels: Labels, here: str) -> list[str]:
 
 def elements_text(own: OwnQuery, span_seconds: float, step_seconds: float) -> str:
     """Return the query for the points of every element, one per step."""
-    span, step = durations.text(span_seconds), durations.text(step_seconds)
     # The line break ends a comment at the end of the user's text.
-    return f"({own.text}\n)[{span}:{step}]"
+    return f"({own.text}\n){range_text(span_seconds, step_seconds)}"
 
 
 def element_targets_text(jobs: Iterable[str], span_seconds: float, step_seconds: float) -> str:
     """Return the query for the good scrapes of the elements' targets."""
-    span, step = durations.text(span_seconds), durations.text(step_seconds)
-    return f"({good_scrapes_text(jobs)})[{span}:{step}]"
+    return f"({_good_scrapes(jobs)}){range_text(span_seconds, step_seconds)}"
 
 
 def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
@@ -212,61 +180,45 @@ def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
         times = f"timestamp({origin.selector})"
         if origin.lookback_seconds:
             # One step longer than the lookback, so that it contains at least one instant.
-            span = durations.text(origin.lookback_seconds + step_seconds)
-            times = f"max_over_time({times}[{span}:{durations.text(step_seconds)}])"
+            span = range_text(origin.lookback_seconds + step_seconds, step_seconds)
+            times = f"max_over_time({times}{span})"
         newest_times.append(marked(f"max by ({labels}) ({times})", ORIGIN_LABEL, str(number)))
     return f"time() - ({' or '.join(newest_times)}) > {STALE_SECONDS}"
 
 
-EXPORTER_LABEL = "exporter"
-"""Names the exporter that a row of `EXPORTERS` has found."""
-STATE_LABEL = "state"
-"""Marks the rows of a `GpusPromql`: reported or busy."""
-
-
-@dataclass(frozen=True, slots=True)
-class GpusPromql(SplittableQuery):
-    """Which of the GPUs with these UUIDs are reported, and which are busy without a pod.
+def gpus_text(uuids: Iterable[str]) -> str:
+    """Return the query for which of these GPUs are reported, and which are busy without a pod.
 
     A row has no pod when no label names one, or when `pod` is the exporter's own, which is what
     Prometheus attaches to idle GPUs: then `up` carries the same pod. A GPU has no pod when no row
     of it has one: where GPUs are shared, exporters show the device itself beside each pod's copy.
     """
-
-    @property
-    def text(self) -> str:
-        """The PromQL."""
-        matched = alternatives(self.names)
-        return " or ".join(
-            branch for label in profiles.BOARD_LABELS for branch in _gpu_states(label, matched)
-        )
-
-
-def _with_pods(metric_source: MetricSource) -> str:
-    """Select the series of a metric source that name a pod."""
-    labels, measure, _ = metric_source
-    names = "|".join(metric.name for metric in measure.metrics)
-    absent = "".join(f',{label}=""' for label in labels.absent)
-    return f'{{__name__=~"{names}",{labels.namespace}!="",{labels.pod}!=""{absent}}}'
+    names, matched = "|".join(sorted(profiles.UTILIZATION_METRICS)), alternatives(uuids)
+    no_other_pod = ",".join(f'{name}=""' for name in profiles.POD_LABELS if name != "pod")
+    branches = []
+    for label in profiles.BOARD_LABELS:
+        gpu = f'__name__=~"{names}",{label}=~{matched}'
+        no_pod = f'{{{gpu},{no_other_pod},pod=""}}'
+        own_pod = f'{{{gpu},{no_other_pod},pod!=""}} and on (job, instance, namespace, pod) up'
+        unmapped = f"({no_pod} or ({own_pod}))"
+        # NaN differs from 0: only a number can show that a GPU is idle.
+        busy = f"{unmapped} != 0 unless on ({label}, GPU_I_ID) ({{{gpu}}} unless {unmapped})"
+        branches.append(marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy"))
+        branches.append(marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported"))
+    return " or ".join(branches)
 
 
-EXPORTERS = " or ".join(
-    marked(f"group({_with_pods(metric_source)})", EXPORTER_LABEL, name)
-    for name in profiles.DETECTED
-    for metric_source in profiles.metric_sources(name, Signal.UTILIZATION)
-)
+def _exporters_text() -> str:
+    branches = []
+    for name in profiles.DETECTED:
+        for labels, measure, _ in profiles.metric_sources(name, Signal.UTILIZATION):
+            names = "|".join(metric.name for metric in measure.metrics)
+            absent = "".join(f',{label}=""' for label in labels.absent)
+            pods = f'{labels.namespace}!="",{labels.pod}!=""{absent}'
+            shown = f'group({{__name__=~"{names}",{pods}}})'
+            branches.append(marked(shown, EXPORTER_LABEL, name))
+    return " or ".join(branches)
+
+
+EXPORTERS = _exporters_text()
 """The query for which exporters beside dcgm-exporter show pods."""
-
-
-def _gpu_states(label: str, matched: str) -> Iterator[str]:
-    names = "|".join(sorted(profiles.UTILIZATION_METRICS))
-    gpu = f'__name__=~"{names}",{label}=~{matched}'
-    no_pod = ",".join([gpu, *(f'{name}=""' for name in profiles.POD_LABELS if name != "pod")])
-    unmapped = (
-        f'({{{no_pod},pod=""}} or ({{{no_pod},pod!=""}} and on (job, instance, namespace, pod) up))'
-    )
-    mapped = f"({{{gpu}}} unless {unmapped})"
-    # NaN differs from 0: only a number can show that a GPU is idle.
-    busy = f"{unmapped} != 0 unless on ({label}, GPU_I_ID) {mapped}"
-    yield marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy")
-    yield marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")

@@ -1,7 +1,6 @@
 """What several triggers ask of a source, and how a text about many names is sent in parts. Pure."""
 
-import abc
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,8 +18,6 @@ class SnapshotQuery:
     """How far back the samples must reach."""
     window_seconds: float
     """The longest window of the triggers; idleness and absence need one that samples cover."""
-    found: frozenset[str] = frozenset()
-    """The exporters beside dcgm-exporter that the source has found, for the profile `auto`."""
     query: OwnQuery | None = None
     """Custom PromQL, in place of the metrics of the profile and the signal."""
 
@@ -55,25 +52,19 @@ _one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)
 """Triggers that ask the same share one object: each call finds it in a dictionary."""
 
 
-@dataclass(frozen=True, slots=True)
-class SplittableQuery(abc.ABC):
-    """A query about names; the answer is the sum of the answers about parts of them."""
+def texts_about(
+    names: frozenset[str], write: Callable[[Collection[str]], str], longest_bytes: float
+) -> Iterator[str]:
+    """Yield one text about all names, as `write` makes it, or several about parts of them.
 
-    names: frozenset[str]
-    """Of namespaces, or of GPUs."""
-
-    @property
-    @abc.abstractmethod
-    def text(self) -> str:
-        """The text in the server's language."""
-
-    def texts(self, longest_bytes: float) -> Iterator[str]:
-        """Yield one text for all names, or several for parts of them; one name is never split."""
-        text = self.text
-        if len(self.names) > 1 and len(text.encode()) > longest_bytes:
-            ordered = sorted(self.names)
-            middle = len(ordered) // 2
-            for part in (ordered[:middle], ordered[middle:]):
-                yield from replace(self, names=frozenset(part)).texts(longest_bytes)
-        else:
-            yield text
+    The names are namespaces or GPUs; the answer is the sum of the answers about the parts. One name
+    is never split.
+    """
+    text = write(names)
+    if len(names) <= 1 or len(text.encode()) <= longest_bytes:
+        yield text
+        return
+    ordered = sorted(names)
+    middle = len(ordered) // 2
+    for part in (ordered[:middle], ordered[middle:]):
+        yield from texts_about(frozenset(part), write, longest_bytes)

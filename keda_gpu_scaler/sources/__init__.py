@@ -14,7 +14,7 @@ from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+    from keda_gpu_scaler.sources.influxdb import InfluxdbSource
     from keda_gpu_scaler.sources.scrape.source import ScrapeSource
 
 __all__ = ["opened"]
@@ -48,7 +48,7 @@ async def opened(
         message = f"source {name} is of type {settings.type}: only prometheus can be asked about "
         raise errors.SettingsError(f"{message}the past")
     elif isinstance(settings, InfluxdbSettings):
-        from keda_gpu_scaler.sources.influxdb import source as influxdb  # noqa: PLC0415 - for this kind only
+        from keda_gpu_scaler.sources import influxdb  # noqa: PLC0415 - for this kind only
 
         source = influxdb.InfluxdbSource(name, settings, observe)
     else:

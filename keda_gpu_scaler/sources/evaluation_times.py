@@ -1,4 +1,4 @@
-"""The instants of a snapshot, and the server's clock. Pure.
+"""The instants of a snapshot, the server's clock, and how late its samples arrive. Pure.
 
 Instants are multiples of a step, the same for all triggers and on every server. They are counted in
 whole milliseconds, so that they equal the times in a server's answers to the last digit. The
@@ -8,6 +8,7 @@ server's clock is known from its answers.
 import math
 import operator
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from keda_gpu_scaler import errors
@@ -63,14 +64,11 @@ def between(first: float, last: float, rows: Iterable[Row]) -> list[Row]:
 
 
 def milliseconds(seconds: float) -> int:
-    """Return a time in whole milliseconds, as servers count it."""
     return round(seconds * 1000)
 
 
 SYNCHRONIZED_SECONDS = 300.0
 """Clocks drift by milliseconds in this time."""
-
-
 FARTHEST_SECONDS = 365 * 86_400.0
 """Far above what the clocks of a working server and of this machine differ by."""
 
@@ -79,14 +77,12 @@ class ServerClock:
     """The server's time; this machine's time until the server was asked for its own."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Start with this machine's time; `clock` gives seconds that never go back."""
         self._clock = clock
         self._offset = self._here = time.time() - clock()
         self._set_at = float("-inf")
 
     @property
     def is_synchronized(self) -> bool:
-        """Whether the server was asked recently."""
         return self._clock() - self._set_at < SYNCHRONIZED_SECONDS
 
     def set(self, seconds: float) -> None:
@@ -100,5 +96,46 @@ class ServerClock:
         self._offset, self._set_at = seconds - self._clock(), self._clock()
 
     def now(self) -> float:
-        """Return the server's time."""
         return self._clock() + self._offset
+
+
+LEAST_SECONDS = 60.0
+"""Younger samples are fresh at any scrape interval."""
+MOST_SECONDS = 300.0
+"""Prometheus shows no sample for longer."""
+WATCHED_SECONDS = 120.0
+"""How long an age has to stay the same, which allows for half of it: samples come in batches."""
+
+
+class Lag:
+    """How late the samples of one source arrive, where all of them are late; mostly 0.
+
+    Remote write and its relatives can be minutes behind. Then the newest sample is always old, and
+    moves on as fast as time does. While nothing is scraped it is old as well, and stands still: its
+    age grows. So only an age that stays the same is taken for a lag.
+    """
+
+    def __init__(self, step_seconds: float) -> None:
+        """Begin without lag; it is counted in whole steps, so that it seldom changes."""
+        self.seconds = 0.0
+        self._step_seconds = step_seconds
+        self._ages = deque[tuple[float, float]]()
+        """The ages of the newest sample, each with its time before it."""
+
+    def observe(self, at: float, age_seconds: float) -> None:
+        """Note the age of the newest sample of all targets; 0 if it is fresh.
+
+        `at` is on the server's clock; an earlier time than before is ignored.
+        """
+        if self._ages and at <= self._ages[-1][0]:
+            return
+        self._ages.append((at, age_seconds))
+        while len(self._ages) > 1 and self._ages[1][0] <= at - WATCHED_SECONDS:
+            self._ages.popleft()
+        ages = [age for _, age in self._ages]
+        least, spread = min(ages), max(ages) - min(ages)
+        is_watched = at - self._ages[0][0] >= WATCHED_SECONDS
+        is_constant = is_watched and spread <= WATCHED_SECONDS / 2 and least <= MOST_SECONDS
+        if is_constant or least < self.seconds:
+            steps = math.ceil(least / self._step_seconds) if least > LEAST_SECONDS else 0
+            self.seconds = steps * self._step_seconds

@@ -11,14 +11,16 @@ begin another; the gaps are filled here.
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import (
     Observation,
     Points,
@@ -31,13 +33,12 @@ from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
 _BOARD_LABELS = frozenset(profiles.BOARD_LABELS)
+TARGET_LABELS = frozenset(Target._fields)
+"""A row about the scrapes of a target has no other labels."""
 
 
-class _Key(NamedTuple):
-    namespace: str
-    pod: str
-    gpu: str
-    target: Target
+_Key = tuple[str, str, str, Target]
+"""Namespace, pod, GPU and target."""
 
 
 class _Reading(NamedTuple):
@@ -102,7 +103,7 @@ def _recognize(
         gpu = board or f"{target.instance}#{texts.get(labels.number, '')}"
         if not measure.per_board and part not in labels.whole:
             gpu = f"{gpu}/{part}"
-        key = _Key(texts[labels.namespace], texts[labels.pod], gpu, target)
+        key = texts[labels.namespace], texts[labels.pod], gpu, target
         return _Reading(key, source, metric, Points.of(row.points))
     return None
 
@@ -215,19 +216,19 @@ def fill_gaps(
     for target, scrapes in good_scrapes.items():
         instants = sorted(scrapes)
         good[target] = tuple(at for at in instants if at > instants[-1] - TURNS_SECONDS)
-    gaps = {
-        index: missed
-        for index, gpu in enumerate(filled)
-        if (missed := _gaps(gpu, good.get(gpu.target, ())))
-    }
+    gaps = {index: _gaps(gpu, good.get(gpu.target, ())) for index, gpu in enumerate(filled)}
+    gaps = {index: runs for index, runs in gaps.items() if runs}
     if not gaps:
         return tuple(filled)
     holders: dict[tuple[Target, str], list[frozenset[float]]] = defaultdict(list)
     for gpu in filled:
         holders[gpu.target, gpu.gpu].append(frozenset(gpu.present))
-    for index, missed in gaps.items():
+    for index, runs in gaps.items():
         gpu = filled[index]
-        if _takes_turns(gpu, missed, holders[gpu.target, gpu.gpu]):
+        # It came back twice, or once after a gap that another pod filled.
+        present, missed = frozenset(gpu.present), set[float]().union(*runs)
+        others = (other for other in holders[gpu.target, gpu.gpu] if not present & other)
+        if len(runs) >= GAPS or any(missed & other for other in others):
             since = {at for at in good[gpu.target] if at > gpu.present[0]}
             filled[index] = replace(gpu, present=tuple(sorted({*gpu.present, *since})))
     return tuple(filled)
@@ -248,15 +249,6 @@ def _gaps(series: Series, good: tuple[float, ...]) -> list[set[float]]:
     return gaps
 
 
-def _takes_turns(
-    series: Series, gaps: list[set[float]], holders: Iterable[frozenset[float]]
-) -> bool:
-    """Tell whether the series came back twice, or once after a gap that another pod filled."""
-    present, missed = frozenset(series.present), set[float]().union(*gaps)
-    others = (other for other in holders if not present & other)
-    return len(gaps) >= GAPS or any(missed & other for other in others)
-
-
 def read_observation(
     rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float
 ) -> Observation:
@@ -266,9 +258,12 @@ def read_observation(
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     inside = evaluation_times.between(times[0], times[-1], rows)
-    targets = [row for row in inside if profiles.pod_of(row.labels) is None]
     series, refused = read_series(inside, snapshot_query.profile, snapshot_query.signal)
-    good_scrapes = {target_of(row): scrape_times(row.points) for row in targets}
+    good_scrapes = {
+        target_of(row): scrape_times(row.points)
+        for row in inside
+        if row.labels.keys() <= TARGET_LABELS
+    }
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),
@@ -278,7 +273,6 @@ def read_observation(
 
 
 def target_of(row: Row) -> Target:
-    """Return the target that a row comes from."""
     return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
 
 
@@ -308,3 +302,61 @@ def sample_ages(rows: list[Row]) -> dict[tuple[str, str], float]:
             age = known_age(row.points[0][1])
             ages[pod] = min(age, ages.get(pod, age))
     return ages
+
+
+_LARGEST = 2.0**53
+_POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
+
+
+def oldest_ages(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, float]:
+    """Return the ages of pods: each is as old as the oldest sample behind its numbers.
+
+    A row of a custom query that names no pod is about all `pods`, which the query shows.
+    """
+    ages: dict[PodKey | None, float] = {}
+    for row in rows:
+        pod, age = profiles.pod_of(row.labels), known_age(row.points[-1][1])
+        ages[pod] = max(age, ages.get(pod, age))
+    age_of_all = ages.pop(None, 0.0)
+    shown = dict.fromkeys(pods, age_of_all) if age_of_all else {}
+    return shown | {pod: max(age, age_of_all) for pod, age in ages.items() if pod is not None}
+
+
+def read_elements(
+    rows: Iterable[Row], namespaces: Collection[str]
+) -> tuple[tuple[Series, ...], int, int]:
+    """Return the elements of a custom query as series, and two counts of what is left out.
+
+    They are the numbers that were refused, and the elements that name no pod of `namespaces`. An
+    element names its pod by the pod labels of any known exporter.
+    """
+    elements: list[Series] = []
+    refused = unmatched_elements = 0
+    for row in rows:
+        pod = profiles.pod_of(row.labels)
+        if pod is None or pod[0] not in namespaces:
+            unmatched_elements += 1
+            continue
+        # A pod's elements are told apart by their board, if they name one, and all other labels.
+        labels = row.labels
+        board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
+        others = [f"{name}={text}" for name, text in labels.items() if name not in _POD_LABELS]
+        # NaN and infinities are not between 0 and the largest number.
+        believed = [
+            (time, value)
+            for time, value in row.points
+            if 0 <= value < _LARGEST and value not in dcgm.BLANKS
+        ]
+        refused += len(row.points) - len(believed)
+        element = Series(
+            *pod,
+            f"{board}/{','.join(sorted(others))}",
+            target_of(row),
+            present=tuple(time for time, _ in row.points),
+            times=tuple(time for time, _ in believed),
+            values=tuple(value for _, value in believed),
+            averaged=False,
+            shown_by=("the query of the trigger",),
+        )
+        elements.append(element)
+    return tuple(elements), refused, unmatched_elements

@@ -41,12 +41,10 @@ class DemandSpec:
 
     @property
     def name(self) -> str:
-        """A short name in place of the text, for logs."""
         return name_of(self.text)
 
 
 def name_of(text: str) -> str:
-    """Return the short name of an expression."""
     return f"demand-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 

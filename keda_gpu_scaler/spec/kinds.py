@@ -62,7 +62,6 @@ def parse(text: str) -> Kind:
 
 
 def of_target(group: str, kind: str) -> Kind | None:
-    """Return the kind for an object's API group and kind; None: no rule is known."""
     return KINDS_BY_ALIAS.get(f"{kind}.{group}".lower())
 
 

@@ -39,7 +39,6 @@ class PodNames:
     """The prefix of each form, and what follows it."""
 
     def match(self, pod: str) -> bool:
-        """Tell whether `pod` is one of the names."""
         for prefix, rest in self._forms:
             if pod.startswith(prefix) and rest.fullmatch(pod, len(prefix)) is not None:
                 return True
@@ -55,7 +54,6 @@ class Form:
 
     @property
     def regex(self) -> str:
-        """The form as RE2 text."""
         return _joined(self.atoms) + self.rest
 
     @property
@@ -65,18 +63,15 @@ class Form:
 
     @property
     def after_prefix(self) -> str:
-        """What follows the prefix, as RE2 text: nothing of the owner's name is in it."""
         return _joined(self.atoms[len(self.prefix) :]) + self.rest
 
 
 def shared_prefix(texts: Iterable[str]) -> str:
-    """Return the longest prefix of all the texts."""
     columns = takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False))
     return "".join(column[0] for column in columns)
 
 
 def union(forms: Iterator[Form]) -> PodNames:
-    """Return the names that have any of these forms."""
     distinct = list(dict.fromkeys(forms))
     regex = "|".join(form.regex for form in distinct)
     prefix = shared_prefix([form.prefix for form in distinct])
@@ -91,12 +86,10 @@ def _compiled(regex: str) -> re.Pattern[str]:
 
 
 def of_deployment(name: str) -> Iterator[Form]:
-    """Yield the one form of a Deployment's or a Rollout's pods."""
     yield _hashed(tuple(name))
 
 
 def of_set(name: str) -> Iterator[Form]:
-    """Yield the one form of a DaemonSet's or a bare ReplicaSet's pods."""
     yield _generated((*name, "-"))
 
 
@@ -114,7 +107,6 @@ def of_leader_worker_set(name: str) -> Iterator[Form]:
 
 
 def of_job(name: str) -> Iterator[Form]:
-    """Yield the forms of a Job's pods, with and without a completion index."""
     yield from _job(tuple(name))
 
 

@@ -33,7 +33,6 @@ class OwnQuery:
 
     @property
     def name(self) -> str:
-        """A short name in place of the text, for metrics and logs."""
         return f"query-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
 
     @property
@@ -49,7 +48,6 @@ class ScaledObject(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Return the form `kubectl` users write: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
 
@@ -73,7 +71,6 @@ class Signal(StrEnum):
     """The number that a user's own query gives."""
 
     def __new__(cls, value: str, unit: str = "%") -> Self:
-        """Return the signal of this name."""
         signal = str.__new__(cls, value)
         signal._value_ = value
         signal.unit = unit
@@ -81,7 +78,6 @@ class Signal(StrEnum):
 
     @property
     def is_percentage(self) -> bool:
-        """Whether a single GPU's value runs from 0 to 100."""
         return self.unit == "%"
 
     @property
@@ -162,7 +158,6 @@ class TriggerSpec:
         object.__setattr__(self, "_hash", hash(tuple(compared)))
 
     def __hash__(self) -> int:
-        """Return the hash of everything that is compared."""
         return self._hash
 
     @property

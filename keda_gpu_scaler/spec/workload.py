@@ -82,7 +82,6 @@ class ScaleTarget(PodSelector):
     namespace: str
 
     def __str__(self) -> str:
-        """Return its name for logs and errors."""
         return "the scale target"
 
 
@@ -117,7 +116,6 @@ class Selected(PodSelector):
     name: str
 
     def __str__(self) -> str:
-        """Return kubectl's notation: resource/name."""
         return f"{self.resource}/{self.name}"
 
     @property
@@ -164,7 +162,6 @@ def is_name(text: str) -> bool:
 
 
 def is_namespace(text: str) -> bool:
-    """Tell whether `text` can be the name of a namespace (a DNS-1123 label)."""
     return len(text) <= _LABEL_LIMIT and _IS_LABEL.fullmatch(text) is not None
 
 
@@ -196,21 +193,17 @@ class Workload(PodSelector):
             )
 
     def __str__(self) -> str:
-        """Return kubectl's notation: kind/name."""
         return f"{self.kind}/{self.name}"
 
     @property
     def prefix(self) -> str:
-        """The prefix of all its pods' names."""
         return _names(self.kind, self.name).prefix
 
     @property
     def regex(self) -> str:
-        """RE2 text that matches the whole name of each of its pods."""
         return _names(self.kind, self.name).regex
 
     def matches(self, pod: str) -> bool:
-        """Tell whether a pod of this name belongs to the workload."""
         return _names(self.kind, self.name).match(pod)
 
     @property
@@ -266,21 +259,17 @@ class PodPattern(PodSelector):
             raise ValueError(f"an RE2 pattern such as bert-.*; RE2 says: {why}") from error
 
     def __str__(self) -> str:
-        """Return the pattern."""
         return self.pattern
 
     @property
     def prefix(self) -> str:
-        """The prefix of every matching name; empty when RE2 cannot tell."""
         return _prefix(self.pattern)
 
     @property
     def regex(self) -> str:
-        """The pattern as it was written: Prometheus anchors it, and so does `matches`."""
         return self.pattern
 
     def matches(self, pod: str) -> bool:
-        """Tell whether the pattern matches the whole name, in time linear in its length."""
         return _compiled(self.pattern).fullmatch(pod) is not None
 
     def owns(self, _above: frozenset[Owner]) -> bool | None:

@@ -18,7 +18,6 @@ class Namespaces:
     every: bool = False
 
     def __contains__(self, namespace: object) -> bool:
-        """Tell whether a namespace is one of them."""
         return self.every or namespace in self.names
 
     def __str__(self) -> str:
@@ -48,5 +47,4 @@ class Access:
     """The sources that are queried in InfluxQL; they understand no PromQL."""
 
     def source_names(self, namespace: str) -> frozenset[str]:
-        """Return the sources that the ScaledObjects of a namespace may use."""
         return frozenset(name for name, users in self.sources.items() if namespace in users)

@@ -114,7 +114,6 @@ FROM_ENV = "FromEnv"
 
 
 def is_of_keda(key: str) -> bool:
-    """Tell whether KEDA reads a key of the metadata itself; it means nothing here."""
     return key.removesuffix(FROM_ENV) in KEDA_KEYS
 
 

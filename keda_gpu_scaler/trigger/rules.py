@@ -1,10 +1,11 @@
-"""The rules of a trigger that involve more than one key, or the ScaledObject itself. Pure.
+"""From the strings of a trigger's metadata to a TriggerSpec, or to every mistake in them at once.
 
-They include the rules for what else wakes a workload: another workload's GPUs, and a demand. A rule
-applies only if each key that it compares is valid by itself, so that one mistake is reported once.
+Pure: no clock, I/O or logging. No other package reads metadata. A rule for more than one key, or
+for the ScaledObject itself, applies only if each key that it compares is valid by itself, so that
+one mistake is reported once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import influxql, presets, profiles, promql
@@ -13,11 +14,19 @@ from keda_gpu_scaler.query.promql import placeholders
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
-from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OwnQuery, Signal
+from keda_gpu_scaler.spec.spec import (
+    Aggregation,
+    GpuAggregation,
+    OnUnknown,
+    OwnQuery,
+    ScaledObject,
+    Signal,
+    TriggerSpec,
+)
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.access import Access
-from keda_gpu_scaler.trigger.reader import Reader
+from keda_gpu_scaler.trigger.values import Reader
 
 EVERY_POD = "every pod of the query"
 """The workload's name where a query comes without workload and podPattern."""
@@ -35,9 +44,59 @@ _NO_WORKLOAD = (
 )
 
 _SOME_SOURCES = "; sources are process settings, and some are for some namespaces only"
+_ADDED_UP = frozenset({Signal.MEMORY_USED, Signal.POWER})
+"""The signals that are summed over the GPUs of one pod; all others are averaged."""
 
 
-class Measured(NamedTuple):
+def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Access) -> TriggerSpec:
+    """Return what a trigger asks for, from all of its metadata as KEDA forwards it.
+
+    Raises:
+        errors.SpecError: the trigger is wrong; the message lists every mistake.
+    """
+    reader = Reader(scaled_object, metadata)
+    # A wrong value is replaced by a stand-in, so that all mistakes are reported together.
+    measured = _measured(reader, access)
+    signal, source = _signal(reader), _source(reader, access)
+    query = _query(reader, access, measured, source)
+    profile = _profile(reader, signal)
+    usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
+    gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
+    threshold = _threshold(reader, signal, gpu_aggregation)
+    activation = _activation_threshold(reader, signal)
+    aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
+    demand = _demand(reader, access, source, aggregation, measured)
+    spec = TriggerSpec(
+        pods=measured.pods,
+        workload=measured.name,
+        signal=signal,
+        profile=profile if query is None else query.name,
+        threshold=threshold,
+        aggregation=aggregation,
+        gpu_aggregation=gpu_aggregation,
+        window_seconds=reader.read("window", values.window, None),
+        activation_threshold=activation,
+        activation_window_seconds=reader.read("activationWindow", values.window, 0.0),
+        start_timeout_seconds=reader.read("startTimeout", values.timeout, 0.0),
+        warmup_seconds=reader.read("warmup", values.warmup, 0.0),
+        on_unknown=reader.read("onUnknown", values.choice(OnUnknown), OnUnknown.HOLD),
+        max_age_seconds=reader.read("maxAge", values.window, 0.0),
+        source=source,
+        query=query,
+        only_shown=measured.name == EVERY_POD,
+        metric_name=reader.read("metricName", values.metric_name, f"gpu-{signal}"),
+        neighbour=_neighbour(reader, measured.pods),
+        demand=demand,
+        warnings=tuple(_warnings(signal, gpu_aggregation, threshold, activation, demand)),
+        given=reader.given,
+    )
+    if spec.metric_name.lower() == METRIC_NAME:  # KEDA compares them without regard to case
+        reader.refuse("metricName", "expected another name: this one is that of the demand")
+    reader.raise_mistakes()
+    return spec
+
+
+class _Measured(NamedTuple):
     """The pods that a trigger measures."""
 
     pods: PodSelector
@@ -47,8 +106,7 @@ class Measured(NamedTuple):
     """What PromQL of the user's may have filled in."""
 
 
-def measured(reader: Reader, access: Access) -> Measured:
-    """Return which pods are measured."""
+def _measured(reader: Reader, access: Access) -> _Measured:
     namespace = reader.read("namespace", values.namespace, reader.namespace)
     if namespace != reader.namespace and namespace not in access.others:
         reader.refuse(
@@ -73,19 +131,18 @@ def measured(reader: Reader, access: Access) -> Measured:
             workload=None if owner is None else owner.name,
             pod_pattern=pods.regex if names_them else None,
         )
-    return Measured(pods, name, placeholders)
+    return _Measured(pods, name, placeholders)
 
 
-def query(reader: Reader, access: Access, measured: Measured, source: str) -> OwnQuery | None:
-    """Return the custom PromQL as it is sent, if there is any."""
+def _query(reader: Reader, access: Access, measured: _Measured, source: str) -> OwnQuery | None:
     if not reader.has("query"):
         return None
-    refuse_other_languages(reader, access, "query", source)
+    _refuse_other_languages(reader, access, "query", source)
     policy, namespace, filled = access.own_promql, measured.pods.namespace, measured.placeholders
     return reader.read("query", lambda text: promql.own(text, policy, namespace, filled), None)
 
 
-def signal(reader: Reader) -> Signal:
+def _signal(reader: Reader) -> Signal:
     """Return what is measured; with the user's own query a number, unless `signal` is given."""
     if reader.has("query") and not reader.has("signal"):
         return Signal.NUMBER
@@ -95,7 +152,7 @@ def signal(reader: Reader) -> Signal:
     return given
 
 
-def source(reader: Reader, access: Access) -> str:
+def _source(reader: Reader, access: Access) -> str:
     """Return the name of the source to ask; empty if the trigger names none that it may use."""
     names = access.source_names(reader.namespace)
     if names:
@@ -104,8 +161,7 @@ def source(reader: Reader, access: Access) -> str:
     return ""
 
 
-def refuse_other_languages(reader: Reader, access: Access, key: str, source: str) -> None:
-    """Refuse a PromQL key if the source understands no PromQL."""
+def _refuse_other_languages(reader: Reader, access: Access, key: str, source: str) -> None:
     if source in access.direct_sources:
         reader.refuse(
             key, f"expected a source that understands PromQL: {source} asks exporters directly"
@@ -114,8 +170,7 @@ def refuse_other_languages(reader: Reader, access: Access, key: str, source: str
         reader.refuse(key, f"expected a source that understands PromQL: {source} is an InfluxDB")
 
 
-def profile(reader: Reader, signal: Signal) -> str:
-    """Return the name of a profile that shows this signal of a pod."""
+def _profile(reader: Reader, signal: Signal) -> str:
     if reader.has("query"):
         if reader.has("profile"):
             reader.refuse("profile", "expected none: query says what is read")
@@ -129,7 +184,7 @@ def profile(reader: Reader, signal: Signal) -> str:
     return name
 
 
-def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -> float:
+def _threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -> float:
     """Return the target per replica; the load must be able to exceed it by what the HPA ignores."""
     number = reader.read("threshold", values.target, 0.0)
     if not reader.has("threshold"):
@@ -144,7 +199,7 @@ def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -
     return number
 
 
-def activation_threshold(reader: Reader, signal: Signal) -> float:
+def _activation_threshold(reader: Reader, signal: Signal) -> float:
     """Return the level above which a GPU counts as busy; some signals have no usual one."""
     needs_one = signal in NO_USUAL_LEVEL and reader.is_sound("signal")
     if needs_one and not reader.has("activationThreshold"):
@@ -158,7 +213,7 @@ def activation_threshold(reader: Reader, signal: Signal) -> float:
     return reader.read("activationThreshold", values.level, IDLE_PERCENT)
 
 
-def warnings(
+def _warnings(
     signal: Signal,
     gpu_aggregation: GpuAggregation,
     target: float,
@@ -184,7 +239,6 @@ def warnings(
 
 
 def _is_bounded(signal: Signal, gpu_aggregation: GpuAggregation) -> bool:
-    """Tell whether a replica's load is at most 100."""
     return signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM
 
 
@@ -192,7 +246,7 @@ _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
 _OF_PRESET = ("demandRouter", "demandModel")
 
 
-def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
+def _neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
     """Return the pods of activationWorkload: their GPUs keep this workload active as well.
 
     They are in the namespace of `pods`, the measured ones.
@@ -214,8 +268,8 @@ def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
     return neighbour_pods
 
 
-def demand(
-    reader: Reader, access: Access, source: str, aggregation: Aggregation, measured: Measured
+def _demand(
+    reader: Reader, access: Access, source: str, aggregation: Aggregation, measured: _Measured
 ) -> DemandSpec | None:
     """Return what the trigger says of the demand; its other keys need a demandQuery or a preset."""
     preset = None
@@ -251,22 +305,11 @@ def demand(
     )
 
 
-def metric_name(reader: Reader, usual: str) -> str:
-    """Return the name of the load's metric, which must differ from that of the demand.
-
-    KEDA compares the names of a trigger's metrics without regard to case.
-    """
-    name = reader.read("metricName", values.metric_name, usual)
-    if name.lower() == METRIC_NAME:
-        reader.refuse("metricName", "expected another name: this one is that of the demand")
-    return name
-
-
-def _query_text(reader: Reader, access: Access, source: str, measured: Measured) -> str:
+def _query_text(reader: Reader, access: Access, source: str, measured: _Measured) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
     policy, namespace, filled = access.own_promql, reader.namespace, measured.placeholders
     if source not in access.influxql_sources:
-        refuse_other_languages(reader, access, "demandQuery", source)
+        _refuse_other_languages(reader, access, "demandQuery", source)
         return reader.read(
             "demandQuery", lambda text: promql.number(text, policy, namespace, filled), ""
         )
@@ -291,7 +334,7 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
     if reader.has("demandQuery"):
         reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
     else:
-        refuse_other_languages(reader, access, "demandPreset", source)
+        _refuse_other_languages(reader, access, "demandPreset", source)
     name = reader.read("demandPreset", values.one_of(presets.NAMES), "")
     preset = presets.PRESETS.get(name)
     if preset is None:

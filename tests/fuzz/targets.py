@@ -20,8 +20,8 @@ from keda_gpu_scaler.query.promql.tokens import tokens
 from keda_gpu_scaler.query.promql.tree import Selector
 from keda_gpu_scaler.settings import load
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.influxdb import api as influxdb
-from keda_gpu_scaler.sources.prometheus import api as prometheus
+from keda_gpu_scaler.sources import influxdb
+from keda_gpu_scaler.sources.prometheus import client as prometheus
 from keda_gpu_scaler.sources.scrape import exposition
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport.client import Answer
@@ -80,23 +80,23 @@ def own_influxql(data: bytes) -> None:
 def prometheus_json(data: bytes) -> None:
     """Read an answer of Prometheus in each of the ways in which one is read."""
     answer = Answer(200, "application/json", data, _DATE)
-    for read in (prometheus.matrix, prometheus.vector):
+    for read in (prometheus.parse_matrix, prometheus.parse_vector):
         with contextlib.suppress(errors.SourceError):
             _check_times(read(answer))
     with contextlib.suppress(errors.SourceError):
-        assert math.isfinite(prometheus.clock(answer).seconds)
+        assert math.isfinite(prometheus.parse_clock(answer).seconds)
     with contextlib.suppress(errors.SourceError):
-        _check_number(prometheus.number(answer))
+        _check_number(prometheus.parse_number(answer))
 
 
 def influxdb_json(data: bytes) -> None:
     """Read an answer of InfluxDB."""
     answer = Answer(200, "application/json", data, _DATE)
     with contextlib.suppress(errors.SourceError):
-        for series in influxdb.series(answer):
+        for series in influxdb.parse_fields(answer):
             assert all(math.isfinite(time) for time, _ in series.points)
     with contextlib.suppress(errors.SourceError):
-        _check_number(influxdb.number(answer))
+        _check_number(influxdb.parse_number(answer))
 
 
 def exposition_text(data: bytes) -> None:

@@ -44,7 +44,7 @@ def test_what_influxql_cannot_say_is_not_said(given: str) -> None:
 
 
 def test_a_question_about_points_names_metrics_namespaces_and_times() -> None:
-    asked = influxql.PointsQuery(frozenset({"ml", "lab"}), Schema(), frozenset(METRICS), SPAN).text
+    asked = influxql.points_text(Schema(), METRICS, SPAN, {"ml", "lab"})
 
     assert asked == (
         'SELECT "gauge" FROM "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE" '
@@ -77,7 +77,7 @@ def test_a_gpu_is_known_by_its_uuid_alone(tag: str, *, is_unique: bool) -> None:
 
 def test_a_question_about_the_last_hour_asks_for_one_point_each_step() -> None:
     schema = Schema("prometheus", METRIC, "ns", "Pod", "gpu")
-    asked = influxql.PointsQuery(frozenset({"ml"}), schema, frozenset(METRICS), SPAN, 120_000).text
+    asked = influxql.points_text(schema, METRICS, SPAN._replace(each_ms=120_000), {"ml"})
 
     assert asked == (
         'SELECT last("DCGM_FI_DEV_GPU_UTIL") AS "DCGM_FI_DEV_GPU_UTIL", '
@@ -88,9 +88,9 @@ def test_a_question_about_the_last_hour_asks_for_one_point_each_step() -> None:
 
 
 def test_a_question_about_gpus_asks_nothing_of_pods() -> None:
-    asked = influxql.PointsQuery(
-        frozenset({"GPU-1"}), Schema(field="value"), frozenset(METRICS[:1]), SPAN, names_gpus=True
-    ).text
+    asked = influxql.points_text(
+        Schema(field="value"), METRICS[:1], SPAN, {"GPU-1"}, names_gpus=True
+    )
 
     assert asked == (
         'SELECT "value" FROM "DCGM_FI_DEV_GPU_UTIL" WHERE time > 1700000000000ms '

@@ -192,6 +192,6 @@ def test_utilization_is_known_of_every_exporter() -> None:
     names = {
         name
         for profile in profiles.NAMES
-        for _, name in profiles.metric_names(profile, Signal.UTILIZATION)
+        for name in profiles.metric_names(profile, Signal.UTILIZATION)
     }
     assert names <= profiles.UTILIZATION_METRICS <= profiles.KNOWN_METRICS

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives, quoted
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.promql_texts import ages_text, reported_gpus_text, snapshot_text
@@ -38,7 +37,6 @@ HOSTILE = (
     "é☃\U0001f600",
 )
 SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
-EVERYTHING = frozenset(profiles.DETECTED)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(HOSTILE)
 sets = st.frozensets(texts, min_size=1, max_size=5)
 
@@ -49,7 +47,7 @@ def snapshot_query(
     profile: str = "auto",
     span: float = 300,
 ) -> SnapshotQuery:
-    return SnapshotQuery(signal, profile, frozenset(namespaces or {"ml"}), span, 120, EVERYTHING)
+    return SnapshotQuery(signal, profile, frozenset(namespaces or {"ml"}), span, 120)
 
 
 def selectors(text: str) -> Iterator[Any]:
@@ -211,10 +209,8 @@ def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
 
 
 def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
-    wanted = SnapshotQuery(
-        Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"})
-    )
-    for text in (snapshot_text(wanted, [], 15), ages_text(wanted)):
+    wanted = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+    for text in (snapshot_text(wanted, [], 15, {"hami"}), ages_text(wanted, {"hami"})):
         assert "hami_container_device_utilization_ratio" in text
         assert "DCGM_FI_DEV_GPU_UTIL" in text
         assert "Device_utilization_desc_of_container" not in text
@@ -229,7 +225,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
     assert names == {
         name
         for exporter in profiles.DETECTED
-        for _, name in profiles.metric_names(exporter, Signal.UTILIZATION)
+        for name in profiles.metric_names(exporter, Signal.UTILIZATION)
     }
     for one in found:
         present = [

@@ -1,11 +1,12 @@
 """Claims about what is asked of a source, and about texts on many names: sent in parts."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery, merged
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, texts_about
 from keda_gpu_scaler.snapshot import observation
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -22,25 +23,17 @@ def test_a_mig_instance_is_on_the_board_of_its_uuid() -> None:
     assert observation.uuid_of("GPU-1/7") == observation.uuid_of("GPU-1") == "GPU-1"
 
 
-@dataclass(frozen=True, slots=True)
-class Listed(SplittableQuery):
-    """Its names, each padded to a width."""
-
-    width: int = 0
-
-    @property
-    def text(self) -> str:
-        """The names."""
-        return ",".join(name.ljust(self.width) for name in sorted(self.names))
+def listed(width: int, names: Iterable[str]) -> str:
+    return ",".join(name.ljust(width) for name in sorted(names))
 
 
-def parts(names: str, longest_bytes: float, width: int = 0) -> list[str]:
-    return list(Listed(frozenset(names), width).texts(longest_bytes))
+def parts(names: Iterable[str], longest_bytes: float, width: int = 0) -> list[str]:
+    return list(texts_about(frozenset(names), partial(listed, width), longest_bytes))
 
 
 @given(st.sets(st.from_regex("[a-z]{1,9}", fullmatch=True), min_size=1, max_size=50))
 def test_a_text_that_is_too_long_is_asked_in_parts(names: set[str]) -> None:
-    found = list(Listed(frozenset(names), 999).texts(16_000))
+    found = parts(names, 16_000, 999)
 
     assert [name.strip() for part in found for name in part.split(",")] == sorted(names)
     assert all(len(part) <= 16_000 for part in found)
@@ -54,7 +47,7 @@ def test_a_text_is_halved_until_it_is_no_longer_than_it_may_be() -> None:
 
 
 def test_a_server_that_takes_any_text_gets_one() -> None:
-    assert parts("abc", float("inf"), 99_999) == [Listed(frozenset("abc"), 99_999).text]
+    assert parts("abc", float("inf"), 99_999) == [listed(99_999, "abc")]
 
 
 def test_a_text_about_one_name_cannot_be_parted() -> None:

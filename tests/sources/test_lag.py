@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.sources.lag import LEAST_SECONDS, MOST_SECONDS, WATCHED_SECONDS, Lag
+from keda_gpu_scaler.sources.evaluation_times import (
+    LEAST_SECONDS,
+    MOST_SECONDS,
+    WATCHED_SECONDS,
+    Lag,
+)
 
 STEP = 15.0
 

@@ -49,6 +49,10 @@ async def proxy(server: HttpServer) -> AsyncIterator[ForwardProxy]:
         yield running
 
 
+def whole(answer: client.Answer) -> client.Answer:
+    return answer
+
+
 @asynccontextmanager
 async def source(url: str, **given: object) -> AsyncIterator[PrometheusClient]:
     settings = PrometheusSettings.model_validate({"url": url, "timeout": "20s", **given})
@@ -65,7 +69,7 @@ async def test_queries_go_through_the_proxy_of_http_which_alone_gets_its_user(
 ) -> None:
     environ.setenv("HTTP_PROXY", proxy.url.replace("//", "//Aladdin:open%20sesame@"))
     async with source(f"http://{HOST}:9090", bearer_token=TOKEN) as asking:
-        answer = await asking.ask("up", None)
+        answer = await asking.ask("test", "up", None, whole)
 
     assert answer.status == client.OK
     assert proxy.requests == [f"POST http://{HOST}:9090/api/v1/query HTTP/1.1"]
@@ -88,7 +92,7 @@ async def test_queries_over_tls_go_through_a_tunnel_of_the_proxy_of_https(
     ):
         environ.setenv("HTTPS_PROXY", proxy.url)
         async with source(f"https://{HOST}", ca_file=tmp_path / "ca.pem") as asking:
-            answer = await asking.ask("up", None)
+            answer = await asking.ask("test", "up", None, whole)
 
     assert answer.status == client.OK
     assert proxy.requests == [f"CONNECT {HOST}:443 HTTP/1.1"]
@@ -101,7 +105,7 @@ async def test_a_proxy_that_refuses_a_tunnel_is_the_reason(
     environ.setenv("HTTPS_PROXY", proxy.url)
     async with source("https://elsewhere.invalid") as asking:
         with pytest.raises(errors.SourceUnreachableError, match="403 Forbidden"):
-            await asking.ask("up", None)
+            await asking.ask("test", "up", None, whole)
 
 
 async def test_exporters_are_scraped_through_the_proxy_unless_they_are_spared(

@@ -5,29 +5,18 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.sources.query_client import QueryClient, countable
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Answer, Client
+from keda_gpu_scaler.transport.client import Client
 from tests.support.clocks import Clock
-
-ANSWER = Answer(200, "application/json", b"{}")
-
-
-async def request() -> Answer:
-    """Answer every query with the same."""
-    return ANSWER
-
-
-def fails(_: Answer) -> Answer:
-    """Be a fault of ours."""
-    raise KeyError("a fault")
 
 
 async def test_a_query_is_one_fact_unless_a_fault_of_ours_ends_it() -> None:
     seen: list[facts.Fact] = []
     client = QueryClient("default", Client(timeout_seconds=1), seen.append, Clock())
-    assert await client.fetch("snapshot", request(), lambda answer: answer) is ANSWER
-    with pytest.raises(KeyError):
-        await client.fetch("snapshot", request(), fails)
-    await client.close()
+    with client.reported("snapshot"):
+        pass
+    with pytest.raises(KeyError), client.reported("snapshot"):
+        raise KeyError("a fault")
+    await client.http.close()
     assert seen == [facts.Queried("default", "snapshot", 0.0, None)]
 
 

@@ -23,6 +23,7 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.client import Answer
 from tests.cli import test_serve as serve
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer, Request
@@ -77,6 +78,10 @@ def settings(server: HttpServer, **given: str) -> PrometheusSettings:
     )
 
 
+def whole(answer: Answer) -> Answer:
+    return answer
+
+
 def connected(chosen: PrometheusSettings) -> PrometheusClient:
     http = query_client.create_client(chosen)
     return PrometheusClient("default", chosen, http, facts.ignore, time.monotonic)
@@ -88,9 +93,9 @@ async def asked(server: HttpServer, namespace: str | None = None, **given: str) 
     client = connected(chosen)
     asking = client if namespace is None else client.within(namespace)
     try:
-        await asking.ask('DCGM_FI_DEV_GPU_UTIL{pod=~"a b|ü+%"}', 1700000000.5)
+        await asking.ask("test", 'DCGM_FI_DEV_GPU_UTIL{pod=~"a b|ü+%"}', 1700000000.5, whole)
     finally:
-        await client.close()
+        await client.http.close()
         await web.generators_closed()
     return server.requests[-1]
 
@@ -164,13 +169,13 @@ async def test_the_web_identity_of_a_pod_is_exchanged_when_its_keys_end_soon_and
     tokens.reply = web.says(issued(1, timedelta(minutes=5)), content_type="text/xml")
     client = connected(settings(server))
     try:
-        await client.ask("up", None)
+        await client.ask("test", "up", None, whole)
         (tmp_path / "token").write_text("rotated")
         tokens.reply = web.says(issued(2, timedelta(hours=1)), content_type="text/xml")
         for _ in range(3):
-            await client.ask("up", None)
+            await client.ask("test", "up", None, whole)
     finally:
-        await client.close()
+        await client.http.close()
         await web.generators_closed()
 
     assert all(is_signed(one, ISSUED) for one in server.requests)

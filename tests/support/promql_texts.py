@@ -1,29 +1,37 @@
 """The scaler's own queries as PromQL, for tests that look at the text."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from keda_gpu_scaler.query.kube_state_metrics import KubeStatePromql
-from keda_gpu_scaler.query.promql_texts import GpusPromql, ages_promql, snapshot_promql
+from keda_gpu_scaler.query import kube_state_metrics, profiles, promql_texts
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 
 
-def snapshot_text(snapshot_query: SnapshotQuery, jobs: Iterable[str], step_seconds: float) -> str:
+def snapshot_text(
+    wanted: SnapshotQuery,
+    jobs: Iterable[str],
+    step_seconds: float,
+    found: Collection[str] = profiles.DETECTED,
+) -> str:
     """Return the text of a snapshot query."""
-    return snapshot_promql(snapshot_query, jobs, step_seconds).text
+    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
+    return promql_texts.snapshot_text(
+        metric_sources, frozenset(jobs), wanted.span_seconds, step_seconds, wanted.namespaces
+    )
 
 
-def ages_text(snapshot_query: SnapshotQuery) -> str:
+def ages_text(wanted: SnapshotQuery, found: Collection[str] = profiles.DETECTED) -> str:
     """Return the text of the query for ages."""
-    return ages_promql(snapshot_query).text
+    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
+    return promql_texts.ages_text(metric_sources, wanted.namespaces)
 
 
-def reported_gpus_text(uuids: Iterable[str]) -> str:
-    """Return the text of the query about GPUs."""
-    return GpusPromql(frozenset(uuids)).text
+reported_gpus_text = promql_texts.gpus_text
 
 
 def kube_state_text(
     namespaces: Iterable[str], jobs: Iterable[str], new_namespaces: Iterable[str] = ()
 ) -> str:
     """Return the text of the query about pods."""
-    return KubeStatePromql(frozenset(namespaces), frozenset(jobs), frozenset(new_namespaces)).text
+    return kube_state_metrics.kube_state_text(
+        frozenset(jobs), frozenset(new_namespaces), (), frozenset(namespaces)
+    )

@@ -7,7 +7,7 @@ import pytest
 import re2
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.query import profiles, promql
+from keda_gpu_scaler.query import profiles, promql, promql_texts
 from keda_gpu_scaler.query.presets import NAMES, PRESETS
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
@@ -297,7 +297,7 @@ FILLED = 'load{namespace="{namespace}",pod=~"{podPattern}",service="{workload}"}
 
 
 LLAMA = Workload(Kind.STATEFUL_SET, "ml", "llama-3.1")
-BY_HAND = f'load{{namespace="ml",pod=~{promql.quoted(LLAMA.regex)},service="llama-3.1"}}'
+BY_HAND = f'load{{namespace="ml",pod=~{promql_texts.quoted(LLAMA.regex)},service="llama-3.1"}}'
 
 
 @pytest.mark.parametrize(

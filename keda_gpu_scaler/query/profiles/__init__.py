@@ -3,10 +3,10 @@
 Pure data, and the functions that read it. The documentation's table is compared with this one.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from keda_gpu_scaler.query.profiles import clouds, dcgm, vendors
-from keda_gpu_scaler.query.profiles.model import LabelConvention, MetricSource, Profile
+from keda_gpu_scaler.query.profiles.model import MetricSource, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
 PROFILES: Mapping[str, Profile] = {
@@ -83,14 +83,12 @@ def metric_sources(
 
 
 def signals(profile: str) -> tuple[Signal, ...]:
-    """Return the signals that a profile can show."""
     return _SHOWN if profile == AUTO else PROFILES[profile].signals
 
 
-def metric_names(profile: str, signal: Signal) -> frozenset[tuple[str, str]]:
-    """Return the metrics that a signal is read from, as label and name: `__name__` and the name."""
+def metric_names(profile: str, signal: Signal) -> frozenset[str]:
     return frozenset(
-        ("__name__", metric.name)
+        metric.name
         for metric_source in metric_sources(profile, signal)
         for metric in metric_source.measure.metrics
     )
@@ -104,16 +102,13 @@ def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
     return None
 
 
-def _every_scheme() -> Iterator[LabelConvention]:
-    yield from dcgm.AUTO_SCHEMES
-    for profile in PROFILES.values():
-        yield from profile.conventions
-
-
+_EVERY = (
+    *dcgm.AUTO_SCHEMES,
+    *(convention for profile in PROFILES.values() for convention in profile.conventions),
+)
 _SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)
 _LABELS_BY_POD_LABELS = {
-    (convention.labels.namespace, convention.labels.pod): convention.labels
-    for convention in _every_scheme()
+    (convention.labels.namespace, convention.labels.pod): convention.labels for convention in _EVERY
 }
 _CONVENTIONS = sorted(_LABELS_BY_POD_LABELS.values(), key=lambda labels: labels.may_name_exporter)
 """Each pair of pod labels once, and last those where `pod` may be the exporter's own."""
@@ -125,22 +120,22 @@ BOARD_LABELS = ("UUID", "uuid", "gpu_uuid")
 """The labels that identify a GPU in series of exporters that also show GPUs without a pod."""
 UTILIZATION_METRICS = frozenset(
     metric.name
-    for convention in _every_scheme()
+    for convention in _EVERY
     if Signal.UTILIZATION in convention.measures
     for metric in convention.measures[Signal.UTILIZATION].metrics
 )
 """The metrics that tell a busy GPU from an idle one, for any measured signal."""
 KNOWN_METRICS = frozenset(
     metric.name
-    for convention in _every_scheme()
+    for convention in _EVERY
     for measure in convention.measures.values()
     for metric in measure.metrics
 )
 KNOWN_LABELS = frozenset(BOARD_LABELS).union(
-    *(convention.labels.names for convention in _every_scheme()),
+    *(convention.labels.names for convention in _EVERY),
     *(
         (label for label, _ in metric.where)
-        for convention in _every_scheme()
+        for convention in _EVERY
         for measure in convention.measures.values()
         for metric in measure.metrics
     ),

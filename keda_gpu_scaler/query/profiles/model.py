@@ -77,7 +77,6 @@ class Labels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of these label names."""
         return self.namespace, self.pod, *self.gpu, self.slice, self.number, *self.absent
 
     def fit(self, row: Mapping[str, str]) -> bool:
@@ -112,7 +111,6 @@ class Profile:
 
     @property
     def signals(self) -> tuple[Signal, ...]:
-        """The signals it shows, in the order in which they are documented."""
         shown = {signal for convention in self.conventions for signal in convention.measures}
         return tuple(signal for signal in Signal if signal in shown)
 
@@ -146,17 +144,14 @@ PLAIN = Labels(
 
 
 def in_mebibytes(name: str, part: Part = Part.VALUE) -> Metric:
-    """Return a metric of memory that the exporter shows in MiB."""
     return Metric(name, limit=_MEMORY_LIMIT_MIB, part=part)
 
 
 def in_bytes(name: str, part: Part = Part.VALUE) -> Metric:
-    """Return a metric of memory that the exporter shows in bytes."""
     return Metric(name, limit=_MEMORY_LIMIT_MIB * MIB, factor=1 / MIB, part=part)
 
 
 def percent(name: str, limit: float = 100) -> Measure:
-    """Return a signal that the exporter shows in percent."""
     return Measure((Metric(name, limit=limit),))
 
 

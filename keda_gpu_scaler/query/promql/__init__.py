@@ -7,12 +7,10 @@ server cannot read it in another way.
     parsing       tokens → tree, by way of the parser, which sees neither strings nor unfit numbers
     tree          what a tree consists of, the time its selectors reach back, and its text
     placeholders  what is filled into the strings of a user's text, such as the workload's name
-    reading       a user's text → tree, or what is wrong with it and where
-    policy        what the operator allows, and the matchers that every selector gets
+    policy        what is wrong with a user's text, what the operator allows, the added matchers
 """
 
 from keda_gpu_scaler.query.promql.placeholders import Values
 from keda_gpu_scaler.query.promql.policy import Policy, number, own
-from keda_gpu_scaler.query.promql.tokens import quoted
 
-__all__ = ["Policy", "Values", "number", "own", "quoted"]
+__all__ = ["Policy", "Values", "number", "own"]

@@ -61,7 +61,6 @@ def tree_of(found: Sequence[Token]) -> Node:
 
 
 def _without_literals(found: Sequence[Token]) -> tuple[str, list[_Literal]]:
-    """Return a text for the parser, and its literals in their order."""
     pieces: list[str] = []
     hidden: list[_Literal] = []
     end = 0

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
+from functools import partial
 
-from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, quoted, tokens, unquoted
+from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens, unquoted
+from keda_gpu_scaler.query.promql_texts import quoted
 
 WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"
 NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
@@ -58,7 +60,6 @@ class _Place(Enum):
 
 
 def are_in(text: str) -> bool:
-    """Tell whether a text of any language names one of the placeholders."""
     return _EXACT.search(text) is not None
 
 
@@ -80,7 +81,10 @@ def filled(text: str, values: Values) -> str:
             meant = unquoted(token.text)
         except ValueError:
             continue  # likewise
-        inside = _Filling(token.start, place, values).filled(meant)
+        try:
+            inside = place.value.sub(partial(_value, place, values), meant)
+        except ValueError as error:
+            raise MisplacedError(token.start, str(error)) from error
         if inside != meant:
             pieces += [text[end : token.start], quoted(inside)]
             end = token.end
@@ -100,7 +104,6 @@ def _check_quoted(found: Sequence[Token]) -> None:
 
 
 def _literals(found: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
-    """Yield each literal with what it is read as."""
     calls: list[tuple[str, int]] = [("", 0)]
     before, is_call = "", False
     for token in found:
@@ -124,54 +127,35 @@ def _place(before: str, argument: tuple[str, int]) -> _Place:
     return _Place.REPLACEMENT if argument == ("label_replace", 2) else _Place.TEXT
 
 
-def _nearest(name: str) -> str:
-    """Return the placeholder that a name is like; empty where there is none."""
-    bare = re.sub("[ _-]", "", name[:40].lower())
-    nearest = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
-    return f"{{{_BY_LOWER_CASE[nearest[0]]}}}" if nearest else ""
-
-
-class _Filling:
-    """Fills in the placeholders of one literal."""
-
-    def __init__(self, position: int, place: _Place, values: Values) -> None:
-        self._position, self._place, self._values = position, place, values
-
-    def filled(self, meant: str) -> str:
-        return self._place.value.sub(self._value, meant)
-
-    def _value(self, match: re.Match[str]) -> str:
-        name = match[1]
-        if name is None:
+def _value(place: _Place, values: Values, match: re.Match[str]) -> str:
+    """Return what stands in place of a match; ValueError if it cannot be filled in."""
+    name = match[1]
+    if name is None:
+        return match[0]
+    if name not in NAMES or match[0] != f"{{{name}}}":
+        bare = re.sub("[ _-]", "", name[:40].lower())
+        nearest = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
+        if not nearest:
             return match[0]
-        if name not in NAMES or match[0] != f"{{{name}}}":
-            nearest = _nearest(name)
-            if not nearest:
-                return match[0]
-            raise self._refusal(
-                f"no placeholder; did you mean {nearest}? (for a brace itself, =~ and [{{] in it)"
-            )
-        if name == POD_PATTERN:
-            return self._pattern(match)
-        value = self._values.namespace if name == NAMESPACE else self._values.workload
-        if value is None:
-            raise self._refusal(f"nothing to fill in for {{{name}}}: the trigger has no workload")
-        if self._place is not _Place.PATTERN:
-            return value
-        itself = value.replace(".", "[.]")
-        after = match.string[match.end() : match.end() + 1]
-        return f"(?:{itself})" if after in _QUANTIFIERS else itself
-
-    def _pattern(self, match: re.Match[str]) -> str:
-        pattern = self._values.pod_pattern
+        raise ValueError(
+            f"no placeholder; did you mean {{{_BY_LOWER_CASE[nearest[0]]}}}? (for a brace itself, "
+            "=~ and [{] in it)"
+        )
+    if name == POD_PATTERN:
+        pattern = values.pod_pattern
         if pattern is None:
-            raise self._refusal(
+            raise ValueError(
                 f"nothing to fill in for {{{POD_PATTERN}}}: the trigger has neither workload nor "
                 "podPattern"
             )
-        if self._place is not _Place.PATTERN:
-            raise self._refusal(f"{{{POD_PATTERN}}} is a pattern, and goes behind =~ or !~")
+        if place is not _Place.PATTERN:
+            raise ValueError(f"{{{POD_PATTERN}}} is a pattern, and goes behind =~ or !~")
         return pattern if match[0] == match.string else f"(?:{pattern})"
-
-    def _refusal(self, words: str) -> MisplacedError:
-        return MisplacedError(self._position, words)
+    value = values.namespace if name == NAMESPACE else values.workload
+    if value is None:
+        raise ValueError(f"nothing to fill in for {{{name}}}: the trigger has no workload")
+    if place is not _Place.PATTERN:
+        return value
+    itself = value.replace(".", "[.]")
+    after = match.string[match.end() : match.end() + 1]
+    return f"(?:{itself})" if after in _QUANTIFIERS else itself

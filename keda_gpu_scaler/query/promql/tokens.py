@@ -1,6 +1,6 @@
 """The tokens of a query, as Prometheus' lexer finds them, and what its strings say. Pure.
 
-Every string gets into a query by `quoted`. Numbers are judged before the parser sees them: it
+Numbers are judged before the parser sees them: it
 panics at a duration that is below 0, infinite or above 2^64 seconds, and at a time before 1970, and
 takes a part of a duration above 2^32 for 0.
 """
@@ -9,6 +9,8 @@ import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from keda_gpu_scaler.query.promql_texts import quoted
 
 _TOKEN = re.compile(
     r"""
@@ -39,7 +41,6 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind its last character."""
         return self.start + len(self.text)
 
 
@@ -66,7 +67,6 @@ def tokens(text: str) -> list[Token]:
 
 
 def unmatched(query_tokens: Sequence[Token]) -> int | None:
-    """Return the position of a bracket that lacks its other half; None: there is none."""
     open_brackets: list[Token] = []
     for token in query_tokens:
         if token.text in _CLOSING:
@@ -89,12 +89,6 @@ _ESCAPE = re.compile(
 _BACKSLASH = rb"\\"
 _LETTERS = dict(zip(b"abfnrtv'\"", b"\a\b\f\n\r\t\v'\"", strict=True))
 _WRONG = "an escape that is not Prometheus', or a text that is not UTF-8"
-
-
-def quoted(text: str) -> str:
-    """Return `text` as a PromQL string literal."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def label(name: str) -> str:

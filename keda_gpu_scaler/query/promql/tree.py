@@ -11,12 +11,12 @@ from enum import Enum, auto
 from typing import NamedTuple, TypeAlias
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql.tokens import label, quoted
+from keda_gpu_scaler.query.promql.tokens import label
+from keda_gpu_scaler.query.promql_texts import quoted
 
 _DROPPING = frozenset(
     {"topk", "bottomk", "limitk", "limit_ratio", "and", "or", "unless", "count_values"}
 )
-_RELABELLING = frozenset({"label_replace", "label_join"})
 _EVIDENCE = frozenset({"job", "instance", *profiles.BOARD_LABELS})
 """The labels that tell whether a pod that is not shown any more has ended."""
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
@@ -40,7 +40,6 @@ class Matcher(NamedTuple):
     value: str
 
     def __str__(self) -> str:
-        """Return it as PromQL."""
         return f"{label(self.label)}{self.sign}{quoted(self.value)}"
 
 
@@ -153,7 +152,6 @@ Node: TypeAlias = (
 
 
 def children(node: Node) -> Sequence[Node]:
-    """Return the nodes right below a node, in the order in which they are written."""
     match node:
         case Aggregation():
             return [node.operand] if node.parameter is None else [node.parameter, node.operand]
@@ -179,7 +177,6 @@ def nodes(root: Node) -> Iterator[tuple[Node, int]]:
 
 
 def kind(node: Node) -> Kind:  # noqa: PLR0911 - one for each kind of node
-    """Return what an expression gives."""
     match node:
         case Negative():
             return kind(node.operand)
@@ -238,20 +235,14 @@ def _may_drop(node: Node) -> bool:
             return node.name in _DROPPING
         case Operation():
             return node.sign in _DROPPING or (node.sign in _COMPARISONS and not node.is_bool)
+        case Call("label_replace" | "label_join", [_, written, *_]):  # it may forge evidence
+            return not isinstance(written, Text) or written.value in _EVIDENCE
         case Call():
-            return node.name.startswith("absent") or _may_forge_evidence(node)
+            return node.name.startswith("absent")
         case Selector() | Subquery():
             return node.shift != _UNSHIFTED
         case _:
             return False
-
-
-def _may_forge_evidence(call: Call) -> bool:
-    """Tell whether a call may write a label that is used as evidence."""
-    if call.name not in _RELABELLING:
-        return False
-    target = call.arguments[1]
-    return not isinstance(target, Text) or target.value in _EVIDENCE
 
 
 More = Callable[[Sequence[Matcher]], Sequence[Matcher]]
@@ -259,7 +250,6 @@ More = Callable[[Sequence[Matcher]], Sequence[Matcher]]
 
 
 def nothing(matchers: Sequence[Matcher]) -> Sequence[Matcher]:
-    """Add no matcher."""
     del matchers
     return ()
 
@@ -290,20 +280,15 @@ def text_of(node: Node, more: More = nothing) -> str:  # noqa: PLR0911 - one for
             parameter = "" if node.parameter is None else f"{text_of(node.parameter, more)}, "
             return f"{node.name}{grouping}({parameter}{text_of(node.operand, more)})"
         case _:
-            return f"({text_of(node.left, more)}) {_between(node)} ({text_of(node.right, more)})"
+            comparison = ["bool"] if node.is_bool else []
+            fills = [f"{word} ({_number(value)})" for word, value in node.fills]
+            between = " ".join([node.sign, *comparison, *map(_labels, node.lists), *fills])
+            return f"({text_of(node.left, more)}) {between} ({text_of(node.right, more)})"
 
 
 def _selector(node: Selector, more: More) -> str:
-    """Return a selector in braces, without `offset` and `@`."""
     alternatives = ([*given, *more(given)] for given in node.alternatives)
     return f"{{{' or '.join(','.join(map(str, matchers)) for matchers in alternatives)}}}"
-
-
-def _between(node: Operation) -> str:
-    """Return what stands between two operands."""
-    comparison = ["bool"] if node.is_bool else []
-    fills = [f"{word} ({_number(value)})" for word, value in node.fills]
-    return " ".join([node.sign, *comparison, *map(_labels, node.lists), *fills])
 
 
 def _labels(given: Labels) -> str:
@@ -311,7 +296,6 @@ def _labels(given: Labels) -> str:
 
 
 def _shift(given: Shift) -> str:
-    """Return `@` and `offset`; an offset of 0 is left out."""
     at = f"{given.at:.3f}" if isinstance(given.at, float) else given.at
     moved = f" offset {_duration(given.offset)}" if given.offset else ""
     return moved if at is None else f" @ {at}{moved}"

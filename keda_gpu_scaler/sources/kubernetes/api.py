@@ -142,17 +142,16 @@ class Api:
 
     async def page(self, resource: Resource, following: str = "") -> Page:
         """Return a part of the list of all objects: the first one, or the one at `following`."""
-        most, few = PAGE_OBJECTS
-        try:
-            return await self._page(resource, following, most)
-        except _TooLargeError:
-            return await self._page(resource, following, few)
-
-    async def _page(self, resource: Resource, following: str, count: int) -> Page:
-        query = {"limit": str(count)} | ({"continue": following} if following else {})
         accept = _METADATA.format("List") if resource.metadata_only else _JSON
-        async with self._answer(f"list {resource}", resource.path(), query, accept) as answer:
-            return json.decode(await _body(answer), type=Page)
+        query = {"continue": following} if following else {}
+        most, few = PAGE_OBJECTS
+        action, path = f"list {resource}", resource.path()
+        try:
+            async with self._answer(action, path, query | {"limit": str(most)}, accept) as answer:
+                return json.decode(await _body(answer), type=Page)
+        except _TooLargeError:
+            async with self._answer(action, path, query | {"limit": str(few)}, accept) as answer:
+                return json.decode(await _body(answer), type=Page)
 
     async def watch(self, resource: Resource, version: str) -> AsyncGenerator[Change]:
         """Yield the changes after a version, until the API server ends the watch."""
@@ -165,11 +164,19 @@ class Api:
         accept = _METADATA.format("") if resource.metadata_only else _JSON
         action, path = f"watch {resource}", resource.path()
         async with self._answer(action, path, query, accept, seconds=None) as answer:
-            async for line in _lines(answer):
-                yield _parse_change(json.decode(line, type=_Line))
+            async for text in _lines(answer):
+                line = json.decode(text, type=_Line)
+                if line.type == "ERROR":
+                    status = json.decode(line.object, type=_Status)
+                    raise _refusal(status.code, status.message)
+                if line.type == "BOOKMARK":
+                    yield Change(json.decode(line.object, type=_Bookmark).metadata.version)
+                    continue
+                item = json.decode(line.object, type=Item)
+                is_deleted = line.type == "DELETED"
+                yield Change(item.metadata.resource_version, item, is_deleted=is_deleted)
 
     async def selector(self, scale: Scale) -> str:
-        """Return the label selector of a scale target as text; empty: it has none."""
         action = f"get {scale.resource}/scale ({scale})"
         async with self._answer(action, scale.path) as answer:
             return json.decode(await _body(answer), type=_Scale).status.selector or ""
@@ -180,7 +187,6 @@ class Api:
             return await _body(answer)
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._client.aclose()
 
     @contextlib.asynccontextmanager
@@ -203,7 +209,10 @@ class Api:
                 self._client.stream("GET", path, params=query, headers=headers) as answer,
             ):
                 if answer.is_error:
-                    raise _refusal(answer.status_code, _parse_message(await _body(answer)))
+                    message, body = _NO_REASON, await _body(answer)
+                    with contextlib.suppress(*_MALFORMED):  # of a proxy in front of it
+                        message = json.decode(body, type=_Status).message
+                    raise _refusal(answer.status_code, message)
                 yield answer
         except errors.SourceError as error:
             raise type(error)(f"cannot {action}: {error}") from error
@@ -240,24 +249,6 @@ async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
             raise errors.SourceMalformedError(f"a line of more than {LINE_BYTES} bytes")
     if rest:
         yield rest
-
-
-def _parse_change(line: _Line) -> Change:
-    if line.type == "ERROR":
-        status = json.decode(line.object, type=_Status)
-        raise _refusal(status.code, status.message)
-    if line.type == "BOOKMARK":
-        return Change(json.decode(line.object, type=_Bookmark).metadata.version)
-    item = json.decode(line.object, type=Item)
-    return Change(item.metadata.resource_version, item, is_deleted=line.type == "DELETED")
-
-
-def _parse_message(body: bytearray) -> str:
-    """Return the API server's own words; a proxy in front of it writes something else."""
-    try:
-        return json.decode(body, type=_Status).message
-    except _MALFORMED:
-        return _NO_REASON
 
 
 def _refusal(code: int, message: str) -> errors.SourceRefusedError:

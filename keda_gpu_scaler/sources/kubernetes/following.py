@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -73,13 +73,11 @@ class Following:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to list and to watch."""
         reflectors: list[Reflector[Any]] = [self._pods, *self._controllers.values(), self._targets]
         for reflector in reflectors:
             self._tasks.append(asyncio.create_task(reflector.run(), name="kubernetes-watch"))
 
     async def close(self) -> None:
-        """End every watch."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -98,7 +96,14 @@ class Following:
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
         self._selections.renew(namespaces)
-        pods = dict(self._statements(namespaces))
+        pods: dict[PodKey, PodStatement] = {}
+        for namespace in namespaces:
+            for name, pod in self._pods.listing.of(namespace).items():
+                pods[namespace, name] = self._statement(namespace, pod)
+        for (namespace, name), pod in self._pods.listing.gone():
+            if namespace in namespaces:
+                statement = self._statement(namespace, pod)
+                pods[namespace, name] = replace(statement, ended=True)
         return Evidence(
             pods=pods,
             selected=self._selections.trusted(namespaces, pods),
@@ -123,26 +128,13 @@ class Following:
                 known = await self._targets.wait_for(scaled_object)
                 if isinstance(known, Scale):
                     await self._selections.learn(known)
-        pods: PodSelector | str
         if known is None:
-            pods = self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
-        elif isinstance(known, Scale):
-            pods = self._selections.pods(known)
-        else:
-            pods = known
+            known = self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
+        pods = self._selections.pods(known) if isinstance(known, Scale) else known
         if isinstance(pods, str):
             message = f"it is not known which pods {scaled_object} scales: {pods}"
             raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
         return pods
-
-    def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, PodStatement]]:
-        """Yield a statement about each existing pod, and each pod deleted recently."""
-        for namespace in namespaces:
-            for name, pod in self._pods.listing.of(namespace).items():
-                yield (namespace, name), self._statement(namespace, pod)
-        for (namespace, name), pod in self._pods.listing.gone():
-            if namespace in namespaces:
-                yield (namespace, name), replace(self._statement(namespace, pod), ended=True)
 
     def _statement(self, namespace: str, pod: Pod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""

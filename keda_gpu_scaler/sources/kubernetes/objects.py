@@ -4,7 +4,7 @@ Nothing else of an object is read: most of a pod is what its controllers note ab
 those of the API server; they have to agree with the clocks of the samples within seconds.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -117,7 +117,6 @@ class Item(Struct):
 
     @property
     def key(self) -> PodKey:
-        """The namespace and the name."""
         return self.metadata.namespace, self.metadata.name
 
     @property
@@ -180,12 +179,10 @@ class Scale(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its URL path."""
         return f"{self.resource.path(f'namespaces/{self.namespace}')}/{self.name}/scale"
 
     @property
     def pods(self) -> Selected:
-        """The pods that the object selects."""
         return Selected(self.namespace, str(self.resource), self.name)
 
 
@@ -213,11 +210,8 @@ def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
     """
     metadata, status, labels = item.metadata, item.status, item.metadata.labels or {}
     # A pod not yet on a node has no condition, and is not Ready.
-    readiness = _Condition("Ready", "False")
-    for condition in status.conditions or ():
-        if condition.type == "Ready":
-            readiness = condition
-            break
+    conditions = [*(status.conditions or ()), _Condition("Ready", "False")]
+    readiness = next(condition for condition in conditions if condition.type == "Ready")
     ready, since = readiness.status == "True", readiness.last_transition_time
     created, started = metadata.creation_timestamp, status.start_time
     statement = PodStatement(
@@ -266,23 +260,16 @@ def _asks_gpu(spec: _Spec, claims_without_gpus: Collection[str]) -> bool:
         names = claim.name, claim.resource_claim_name, claim.resource_claim_template_name
         if not any(name in claims_without_gpus for name in names):
             return True
-    return any(
-        _is_gpu(resource, claims_without_gpus) and str(amount) != "0"
-        for resource, amount in _amounts(spec)
-    )
-
-
-def _is_gpu(resource: str, claims_without_gpus: Collection[str]) -> bool:
-    if resource.startswith(DEVICE_CLASS):
-        return resource.removeprefix(DEVICE_CLASS) not in claims_without_gpus
-    return resource.startswith(GPU_RESOURCES)
-
-
-def _amounts(spec: _Spec) -> Iterator[tuple[str, str | float]]:
     for container in [*(spec.containers or ()), *(spec.init_containers or ())]:
         resources = container.resources or _Resources()
-        yield from (resources.requests or {}).items()
-        yield from (resources.limits or {}).items()
+        amounts = [*(resources.requests or {}).items(), *(resources.limits or {}).items()]
+        for resource, amount in amounts:
+            is_gpu = resource.startswith(GPU_RESOURCES)
+            if resource.startswith(DEVICE_CLASS):
+                is_gpu = resource.removeprefix(DEVICE_CLASS) not in claims_without_gpus
+            if is_gpu and str(amount) != "0":
+                return True
+    return False
 
 
 def _count(text: str) -> int | None:

@@ -33,14 +33,13 @@ T = TypeVar("T")
 
 
 class Listing(Generic[T]):
-    """The known objects of one resource."""
+    """The known objects of one resource, by namespace and name."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._existing = defaultdict[str, dict[str, T]](dict)
         self._gone: TTLCache[PodKey, T] = TTLCache(GONE_LIMIT, GONE_SECONDS, clock)
 
     def replace(self, listed: Mapping[PodKey, T]) -> None:
-        """Replace all known objects by these."""
         before, self._existing = self._existing, defaultdict(dict)
         for key, known in listed.items():
             self.put(key, known)
@@ -50,7 +49,6 @@ class Listing(Generic[T]):
                     self._gone[namespace, name] = known
 
     def put(self, key: PodKey, known: T) -> None:
-        """Add or update an object."""
         namespace, name = key
         self._existing[namespace][name] = known
 
@@ -63,9 +61,7 @@ class Listing(Generic[T]):
         self._gone[key] = known
 
     def get(self, key: PodKey) -> T | None:
-        """Return an object, if it exists."""
-        namespace, name = key
-        return self.of(namespace).get(name)
+        return self.of(key[0]).get(key[1])
 
     def last(self, key: PodKey) -> T | None:
         """Return an object, or its last state if it was deleted recently."""
@@ -73,11 +69,9 @@ class Listing(Generic[T]):
         return self._gone.get(key) if existing is None else existing
 
     def of(self, namespace: str) -> Mapping[str, T]:
-        """Return the objects of one namespace by name."""
         return self._existing.get(namespace, {})
 
     def gone(self) -> Iterator[tuple[PodKey, T]]:
-        """Yield the objects deleted recently, unless a new one has the same name."""
         for key in self._gone:
             known = self._gone.get(key)
             if known is not None and self.get(key) is None:
@@ -117,7 +111,6 @@ class Reflector(Generic[T]):
         return self._clock() - self._heard_at
 
     async def wait_for_first_list(self) -> None:
-        """Wait until the first list succeeded or failed."""
         while not self._was_tried:
             await self._changed.wait()
 
@@ -129,7 +122,6 @@ class Reflector(Generic[T]):
         return self.listing.get(key)
 
     async def run(self) -> None:
-        """Follow the resource until this is cancelled."""
         failures = 0
         while True:
             try:

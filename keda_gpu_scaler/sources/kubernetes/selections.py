@@ -3,21 +3,100 @@
 A selector is read from the scale subresource, as the HPA reads it, and as often. It can change, so
 a selector that could not be read for a while is not trusted, and neither is its selection. Nor is
 one that is made for the HPA alone: it selects one pod of each replica, to count them.
+
+The text is that of `status.selector` in a scale subresource: `app=bert,tier in (a,b),!canary`. The
+grammar is that of k8s.io/apimachinery, `pkg/labels/selector.go`, without `<` and `>`, which no
+selector of pods has.
 """
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement
-from keda_gpu_scaler.sources.kubernetes import labels
 from keda_gpu_scaler.sources.kubernetes.api import Api
 from keda_gpu_scaler.sources.kubernetes.objects import Scale
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 from keda_gpu_scaler.telemetry import facts
+
+Labels = Mapping[str, str]
+
+_PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_KEY = f"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_PART}"
+_SPACE = " \t\r\n"
+_VALUE = f"[{_SPACE}]*+(?:{_PART})?+[{_SPACE}]*+"
+_REQUIREMENT = re.compile(
+    rf"""
+    [ \t\r\n]*+
+    (?: ![ \t\r\n]*+(?P<absent>{_KEY})
+      | (?P<key>{_KEY})
+        (?: [ \t\r\n]*(?P<sign>==?|!=)[ \t\r\n]*(?P<value>(?:{_PART})?)
+          | [ \t\r\n]+(?P<word>in|notin)[ \t\r\n]*
+            [(](?![ \t\r\n]*+[)])(?P<values>{_VALUE}(?:,{_VALUE})*+)[)]
+        )?
+    )
+    [ \t\r\n]*
+    (?P<end>,|\Z)
+    """,
+    re.VERBOSE,
+)
+_LONGEST = 2000
+"""Every pod is compared with a selector; usual ones have tens of characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on the label of one key: its value is among `values`, or it is not."""
+
+    key: str
+    is_in: bool
+    """False: a label with one of the values is not allowed, and it may be absent."""
+    values: frozenset[str] | None
+    """None: every value."""
+
+    def allows(self, labels: Labels) -> bool:
+        value = labels.get(self.key)
+        return self.is_in is (value is not None and (self.values is None or value in self.values))
+
+
+Selector = tuple[Requirement, ...]
+"""At least one condition; all of them have to be met."""
+
+
+def selects(selector: Selector, labels: Labels) -> bool:
+    return all(requirement.allows(labels) for requirement in selector)
+
+
+def parse_selector(text: str) -> Selector:
+    """Return the selector in a text.
+
+    Raises:
+        ValueError: the text is no selector, or it is empty. An empty selector selects every pod in
+            Kubernetes, but a scale target without a selector yet shows the same.
+    """
+    if not text.strip(_SPACE):
+        raise ValueError("it is empty, which would be every pod of the namespace")
+    if len(text) > _LONGEST:
+        raise ValueError(f"it is longer than {_LONGEST} characters")
+    requirements, position, more = list[Requirement](), 0, True
+    while more:
+        match = _REQUIREMENT.match(text, position)
+        if match is None:
+            raise ValueError(f"it is no label selector from {text[position : position + 100]!r} on")
+        key, is_in, values = match["absent"] or match["key"], not match["absent"], None
+        if match["sign"]:
+            is_in, values = match["sign"] != "!=", frozenset({match["value"]})
+        elif match["word"]:
+            is_in = match["word"] == "in"
+            values = frozenset(value.strip(_SPACE) for value in match["values"].split(","))
+        requirements.append(Requirement(key, is_in=is_in, values=values))
+        position, more = match.end(), match["end"] == ","
+    return tuple(requirements)
+
 
 READ_SECONDS = 15.0
 """The HPA controller reads the selector of every target at the same interval."""
@@ -34,7 +113,7 @@ class _Known:
     """The selector of one scale target, and how reading it went."""
 
     used_at: float = float("-inf")
-    selector: labels.Selector | None = None
+    selector: Selector | None = None
     """The last selector that could be read."""
     trusted_at: float = float("-inf")
     """When the last successful read began; -inf: its selector is none that can be trusted."""
@@ -72,7 +151,6 @@ class Selections:
                 await asyncio.wait({known.reading})
 
     def pods(self, scale: Scale) -> Selected | str:
-        """Return the pods that a target selects, or why its selector was never known."""
         known = self._known.get(scale)
         if known is None:
             return f"{LIMIT} other selectors are read already"
@@ -87,14 +165,12 @@ class Selections:
             if scale.namespace in namespaces:
                 self._read_again(scale, known)
 
-    def selecting(self, namespace: str, pod: labels.Labels) -> frozenset[Owner]:
+    def selecting(self, namespace: str, pod: Labels) -> frozenset[Owner]:
         """Return the scale targets that select a pod with these labels, by their last selectors."""
         return frozenset(
             scale.pods.selected_by
             for scale, known in self._known.items()
-            if scale.namespace == namespace
-            and known.selector
-            and labels.selects(known.selector, pod)
+            if scale.namespace == namespace and known.selector and selects(known.selector, pod)
         )
 
     def trusted(
@@ -139,7 +215,6 @@ class Selections:
         }
 
     async def close(self) -> None:
-        """Cancel the reads in progress."""
         tasks = [known.reading for known in self._known.values() if known.reading is not None]
         for task in tasks:
             task.cancel()
@@ -149,7 +224,6 @@ class Selections:
         return self._clock() - known.trusted_at <= BELIEVED_SECONDS
 
     def _forget(self) -> None:
-        """Drop the selectors that no call asks about any more."""
         since = self._clock() - FORGET_SECONDS
         for scale, known in list(self._known.items()):
             if known.reading is None and known.used_at < since:
@@ -166,7 +240,7 @@ class Selections:
         try:
             async with self._turns:
                 text = await self._api.selector(scale)
-            known.selector = labels.parse(text)
+            known.selector = parse_selector(text)
             known.trusted_at, known.trouble = known.tried_at, None
         except errors.SourceError as error:
             known.trouble = str(error)

@@ -5,22 +5,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
-from keda_gpu_scaler.query.kube_state_metrics import (
-    COUNTS,
-    IS_CONTROLLER,
-    JOBS,
-    LINKS,
-    PAST_SECONDS,
-    PODS,
-    SETTLED_SECONDS,
-    STAT,
-    WANTED,
-    KubeStatePromql,
-)
+from keda_gpu_scaler.query import kube_state_metrics as texts
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_vector
 from keda_gpu_scaler.sources.series import scrape_times, target_of
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
@@ -31,15 +21,15 @@ _ROW_ALONE = ("lately", "once", "gpu", "requests")
 
 
 def read_evidence(rows: Iterable[Row]) -> Evidence:
-    """Return the evidence in the rows of a `KubeStatePromql`.
+    """Return the evidence in the rows of `kube_state_text`.
 
     What a number would say is not known where it cannot be that number, such as NaN for a time.
     """
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_stat[row.labels.get(STAT, "")].append(row)
+        by_stat[row.labels.get(texts.STAT, "")].append(row)
     scrapes = {target_of(row): scrape_times(row.points) for row in by_stat["scraped"]}
-    links = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
+    links = {_named(row): _owner(row.labels) for row in by_stat["owner"]}
     numbers = {
         stat: {
             _key(row): _value(row)
@@ -54,16 +44,16 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
             key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
             for key, owner in _controllers(by_stat["pod"]).items()
         },
-        without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"] if _value(row) == 0),
+        without_pods=frozenset(_named(row) for row in by_stat["empty"] if _value(row) == 0),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
         wanted={
-            _named(row, WANTED): round(_value(row))
+            _named(row): round(_value(row))
             for row in by_stat["wanted"]
             if 0 <= _value(row) <= MOST_REPLICAS
         },
         scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
-            target_of(row): SETTLED_SECONDS / _value(row)
+            target_of(row): texts.SETTLED_SECONDS / _value(row)
             for row in by_stat["settled"]
             if 1 <= _value(row) < math.inf
         },
@@ -110,7 +100,7 @@ def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
     """Return each pod with the owner that controls it; other owners have rows as well."""
     controllers: dict[PodKey, Owner] = {}
     for row in rows:
-        controls = row.labels.get(IS_CONTROLLER) == "true"
+        controls = row.labels.get(texts.IS_CONTROLLER) == "true"
         if controls or _key(row) not in controllers:
             controllers[_key(row)] = _owner(row.labels) if controls else NO_OWNER
     return controllers
@@ -120,11 +110,10 @@ def _owner(labels: Mapping[str, str]) -> Owner:
     return Owner(labels.get("owner_kind", ""), labels.get("owner_name", ""))
 
 
-def _named(row: Row, kinds_by_label: Mapping[str, tuple[str, str]]) -> tuple[str, Owner]:
-    """Return the namespace and the object of a row about an owner."""
-    label = next((label for label in kinds_by_label if row.labels.get(label)), "")
-    kind, _ = kinds_by_label.get(label, ("", ""))
-    return row.labels.get("namespace", ""), Owner(kind, row.labels.get(label, ""))
+def _named(row: Row) -> tuple[str, Owner]:
+    label = next((label for label in texts.KINDS if row.labels.get(label)), "")
+    owner = Owner(texts.KINDS.get(label, ""), row.labels.get(label, ""))
+    return row.labels.get("namespace", ""), owner
 
 
 def _value(row: Row) -> float:
@@ -166,11 +155,11 @@ class KubeStateMetrics:
         if not self._jobs:
             return None
         new = names = frozenset(namespaces)
-        if 0 <= at - self._covered_at <= PAST_SECONDS:
+        if 0 <= at - self._covered_at <= texts.PAST_SECONDS:
             new -= self._covered  # the past of the others is queried
-        promql = KubeStatePromql(names, self._jobs, new, self._claims_without_gpus)
-        with self._client.turn():
-            rows = await self._client.vector("evidence", promql, at)
+        write = partial(texts.kube_state_text, self._jobs, new, self._claims_without_gpus)
+        with self._client.http.turn():
+            rows = await self._client.rows("evidence", names, write, at, parse_vector)
             evidence = await asyncio.to_thread(read_evidence, rows)
             del rows
         self._covered, self._covered_at = evidence.covered, at
@@ -188,7 +177,7 @@ class KubeStateMetrics:
         """
         if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
             return
-        rows = await self._client.vector("jobs", JOBS, at)
+        rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
         self._jobs |= {row.labels.get("job", "") for row in rows}
-        self._lists_pods |= any(row.labels.get("__name__") == PODS for row in rows)
+        self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
         self._looked_at = self._clock()

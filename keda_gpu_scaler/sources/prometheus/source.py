@@ -7,38 +7,25 @@ of new namespaces, and the GPUs of pods that just vanished.
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
-from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql_texts import (
-    ALIVE_LABEL,
-    EXPORTER_LABEL,
-    EXPORTERS,
-    NEWEST_AGE,
-    ON_TIME_LABEL,
-    STATE_LABEL,
-    GpusPromql,
-    SnapshotPromql,
-    ages_promql,
-    snapshot_promql,
-)
+from keda_gpu_scaler.query import profiles, promql_texts
+from keda_gpu_scaler.query.profiles.model import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
-from keda_gpu_scaler.sources import evaluation_times
-from keda_gpu_scaler.sources.evaluation_times import ServerClock
-from keda_gpu_scaler.sources.lag import Lag
-from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.sources import evaluation_times, series
+from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
-from keda_gpu_scaler.sources.prometheus.own_queries import OwnQueries
 from keda_gpu_scaler.sources.query_client import create_client
-from keda_gpu_scaler.sources.series import read_observation, sample_ages
+from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
 
 GPUS_PER_QUERY = 500
@@ -49,56 +36,11 @@ UNANSWERED_SECONDS = 300.0
 """A server that does not say how late it is, is asked again after this time."""
 DETECTED_SECONDS = 120.0
 """New exporters come with node pools; it can take this long until a new one is found."""
-
-
-class ExporterDiscovery:
-    """The exporters found in one source beside dcgm-exporter, whose series are always queried.
-
-    To query every known exporter would take many times longer texts. One that was found once is
-    always queried: an empty answer costs next to nothing.
-    """
-
-    def __init__(
-        self,
-        source: str,
-        client: PrometheusClient,
-        observe: facts.Observer,
-        clock: Callable[[], float],
-    ) -> None:
-        self._source, self._client, self._observe, self._clock = source, client, observe, clock
-        self._found: frozenset[str] = frozenset()
-        self._asked_at = float("-inf")
-        self._asking = asyncio.Lock()
-
-    def found(self) -> frozenset[str]:
-        """Return the exporters that were found beside dcgm-exporter."""
-        return self._found
-
-    def widened(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
-        """Return the query with the exporters that `auto` stands for."""
-        return (
-            replace(snapshot_query, found=self._found)
-            if snapshot_query.profile == profiles.AUTO
-            else snapshot_query
-        )
-
-    async def refresh(self, snapshot_query: SnapshotQuery, at: float) -> None:
-        """Look for exporters, unless that was done recently or `snapshot_query` needs none.
-
-        If the server refuses that query, the known exporters stay in use.
-        """
-        async with self._asking:
-            is_due = self._clock() - self._asked_at >= DETECTED_SECONDS
-            if not is_due or snapshot_query.profile != profiles.AUTO:
-                return
-            self._asked_at = self._clock()
-            with contextlib.suppress(errors.SourceError):
-                rows = await self._client.vector("exporters", EXPORTERS, at)
-                shown = {row.labels.get(EXPORTER_LABEL, "") for row in rows}
-                new = shown.intersection(profiles.DETECTED) - self._found
-                if new:
-                    self._found |= new
-                    self._observe(facts.ExportersFound(self._source, tuple(sorted(new))))
+OWN_BYTES = 2**20
+"""The limit of an answer to a user's own query: 1,500 GPUs with the usual window. There
+can be hundreds of such queries, and each is about one workload."""
+OWN_JOBS = 20
+"""The health of at most so many scrape jobs is queried; with more jobs it stays unknown."""
 
 
 class PrometheusSource:
@@ -126,41 +68,44 @@ class PrometheusSource:
         self._client = client or PrometheusClient(
             name, settings, create_client(settings), observe, clock
         )
-        self._jobs: frozenset[str] = frozenset()
         self.kube_state_metrics = KubeStateMetrics(self._client, clock, claims_without_gpus)
-        self._own = OwnQueries(self._client, settings.collection_seconds)
         self._server_clock, self._lag = ServerClock(clock), Lag(self.step_seconds)
         self._is_late, self._lag_due_at = False, float("-inf")
-        self._discovery = ExporterDiscovery(name, self._client, observe, clock)
+        self._jobs: frozenset[str] = frozenset()
+        """The scrape jobs of the exporters."""
+        self._exporters: frozenset[str] = frozenset()
+        """Those found beside dcgm-exporter, whose series are always queried.
+
+        To query every known one would take many times longer texts. One that was found once is
+        always queried: an empty answer costs next to nothing.
+        """
+        self._exporters_asked_at = float("-inf")
+        self._exporters_asking = asyncio.Lock()
 
     def ports(self, *stronger: EvidenceProvider) -> Source:
         """Return what can be asked of it; kube-state-metrics comes after `stronger` evidence."""
+
+        def of_namespace(namespace: str) -> Source:
+            return PrometheusSource(
+                self._name,
+                self._settings,
+                self._observe,
+                self._clock,
+                self._client.within(namespace),
+                claims_without_gpus=self._claims_without_gpus,
+                at=self._at,
+            ).ports(*stronger)
+
         return Source(
             self,
             (*stronger, self.kube_state_metrics),
             self,
-            self._discovery.found,
-            functools.partial(self._ports_of_namespace, stronger)
-            if self._settings.is_per_namespace
-            else None,
+            lambda: self._exporters,
+            of_namespace if self._settings.is_per_namespace else None,
         )
-
-    def _ports_of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
-        """Return the source for queries about this namespace; it shares the connections."""
-        source = PrometheusSource(
-            self._name,
-            self._settings,
-            self._observe,
-            self._clock,
-            self._client.within(namespace),
-            claims_without_gpus=self._claims_without_gpus,
-            at=self._at,
-        )
-        return source.ports(*stronger)
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self._client.close()
+        await self._client.http.close()
 
     async def synchronize(self) -> None:
         """Learn the server's clock, unless it was asked recently, and whether its lag has changed.
@@ -175,14 +120,13 @@ class PrometheusSource:
         if self._is_late and now >= self._lag_due_at:
             self._lag_due_at = now + UNANSWERED_SECONDS
             with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
-                age = await self._client.number("lag", NEWEST_AGE, now)
+                age = await self._client.number("lag", promql_texts.NEWEST_AGE, now)
                 self._lag_due_at = now + self.step_seconds
                 if age is not None:
                     self._note_age(now, age)
 
     @property
     def lag_seconds(self) -> float:
-        """How far its clock is behind the server's, because all samples arrive so late."""
         return self._lag.seconds
 
     def now(self) -> float:
@@ -193,7 +137,6 @@ class PrometheusSource:
         return self._server_clock.now() if self._at is None else self._at
 
     def instant(self) -> float:
-        """The newest multiple of the step that is two seconds past."""
         return evaluation_times.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -202,37 +145,39 @@ class PrometheusSource:
         They overlap with the time that `history` covers, so that both give one continuous record.
         Queries about one namespace do not show the health of exporters: absence is then unknown.
         """
-        reach = max(snapshot_query.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
-        wide = replace(
-            snapshot_query, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds)
-        )
-        if snapshot_query.query is not None:
-            async with self._client.own_turn(snapshot_query.namespaces):
-                return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
-        with self._client.turn():
-            observation = await self._fetch_observation("snapshot", wide, at, self.step_seconds)
-            ages = ages_promql(self._discovery.widened(snapshot_query))
-            rows = await self._client.vector("age", ages, at)
-        is_alive = any(ALIVE_LABEL in row.labels for row in rows)
-        is_on_time = any(ON_TIME_LABEL in row.labels for row in rows)
+        step, namespaces = self.step_seconds, snapshot_query.namespaces
+        reach = max(snapshot_query.span_seconds, 2 * HISTORY_STEP_SECONDS)
+        wide = replace(snapshot_query, span_seconds=evaluation_times.whole_steps(reach, step))
+        if (own := snapshot_query.query) is not None:
+            async with self._client.own_turn(namespaces):
+                observation = await self._fetch_elements("own", own, wide, at, step)
+                text = promql_texts.element_ages_text(own, step)
+                rows = await self._client.ask("own-age", text, at, parse_vector, OWN_BYTES)
+            pods = {(element.namespace, element.pod) for element in observation.series}
+            return replace(observation, sample_ages=series.oldest_ages(rows, pods))
+        with self._client.http.turn():
+            observation = await self._fetch_observation("snapshot", wide, at, step)
+            write = partial(promql_texts.ages_text, self._metric_sources(snapshot_query))
+            rows = await self._client.rows("age", namespaces, write, at, parse_vector)
+        is_alive = any(promql_texts.ALIVE_LABEL in row.labels for row in rows)
+        is_on_time = any(promql_texts.ON_TIME_LABEL in row.labels for row in rows)
         self._is_late = bool(self._lag.seconds) or (self._client.shows_targets and not is_on_time)
         if not self._is_late:
             self._note_age(at, 0.0)
         return replace(
             observation,
-            sample_ages=sample_ages(rows),
+            sample_ages=series.sample_ages(rows),
             absence_known=is_alive and self._client.shows_targets,
         )
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the pods that reported in the hour before `at`, at a coarse step."""
         hour = replace(snapshot_query, span_seconds=evaluation_times.HISTORY_SECONDS)
-        step = evaluation_times.HISTORY_STEP_SECONDS
+        step = HISTORY_STEP_SECONDS
         before = evaluation_times.floored(at - self.step_seconds, step)
         if (own := snapshot_query.query) is not None:
             async with self._client.own_turn(snapshot_query.namespaces):
-                return await self._own.fetch_elements("own-history", own, hour, before, step)
-        with self._client.turn():
+                return await self._fetch_elements("own-history", own, hour, before, step)
+        with self._client.http.turn():
             return await self._fetch_observation("history", hour, before, step)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -240,11 +185,12 @@ class PrometheusSource:
         by_state: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            with self._client.turn():
-                rows = await self._client.vector("gpus", GpusPromql(frozenset(batch)), at)
+            with self._client.http.turn():
+                names, write = frozenset(batch), promql_texts.gpus_text
+                rows = await self._client.rows("gpus", names, write, at, parse_vector)
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
-                by_state.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
+                by_state.setdefault(row.labels.get(promql_texts.STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(by_state["reported"]), frozenset(by_state["busy"]))
 
     async def number(self, text: str) -> float | None:
@@ -259,19 +205,76 @@ class PrometheusSource:
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
     ) -> Observation:
         """Return the observation; query again if there is a new exporter or a new scrape job."""
+        span = snapshot_query.span_seconds
         for _ in range(QUERIES_OF_A_STEP):
-            promql = self._promql(snapshot_query, step)
-            rows = await self._client.matrix(kind, promql, at)
-            await self._discovery.refresh(snapshot_query, at)
+            metric_sources, jobs = self._metric_sources(snapshot_query), self._jobs
+            write = partial(promql_texts.snapshot_text, metric_sources, jobs, span, step)
+            rows = await self._client.rows(kind, snapshot_query.namespaces, write, at, parse_matrix)
+            if snapshot_query.profile == profiles.AUTO:
+                await self._look_for_exporters(at)
             self._jobs |= {row.labels["job"] for row in rows if row.labels.get("job")}
-            if self._promql(snapshot_query, step) == promql:
+            if (self._metric_sources(snapshot_query), self._jobs) == (metric_sources, jobs):
                 break
-        observation = await asyncio.to_thread(read_observation, rows, snapshot_query, at, step)
+        observation = await asyncio.to_thread(
+            series.read_observation, rows, snapshot_query, at, step
+        )
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    def _promql(self, snapshot_query: SnapshotQuery, step: float) -> SnapshotPromql:
-        """Return the query for the exporters and the scrape jobs that are known now."""
-        return snapshot_promql(self._discovery.widened(snapshot_query), self._jobs, step)
+    def _metric_sources(self, snapshot_query: SnapshotQuery) -> list[MetricSource]:
+        return profiles.metric_sources(
+            snapshot_query.profile, snapshot_query.signal, self._exporters
+        )
+
+    async def _look_for_exporters(self, at: float) -> None:
+        """Look for exporters, unless that was done recently.
+
+        If the server refuses that query, the known exporters stay in use.
+        """
+        async with self._exporters_asking:
+            if self._clock() - self._exporters_asked_at < DETECTED_SECONDS:
+                return
+            self._exporters_asked_at = self._clock()
+            with contextlib.suppress(errors.SourceError):
+                rows = await self._client.ask("exporters", promql_texts.EXPORTERS, at, parse_vector)
+                shown = {row.labels.get(promql_texts.EXPORTER_LABEL, "") for row in rows}
+                new = shown.intersection(profiles.DETECTED) - self._exporters
+                if new:
+                    self._exporters |= new
+                    self._observe(facts.ExportersFound(self._name, tuple(sorted(new))))
+
+    async def _fetch_elements(
+        self, kind: str, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step: float
+    ) -> Observation:
+        """Return the elements of a custom query up to `at`.
+
+        If the query itself leaves elements out, absence proves nothing, so their targets are not
+        queried: only the cluster can show that a pod has ended.
+        """
+        span = snapshot_query.span_seconds
+        times = evaluation_times.within(at, span, step)
+        text = promql_texts.elements_text(own, span, step)
+        answer = await self._client.ask(kind, text, at, parse_matrix, OWN_BYTES)
+        rows = evaluation_times.between(times[0], times[-1], answer)
+        good_scrapes: dict[Target, dict[float, float]] = {}
+        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
+        if own.is_complete and 0 < len(jobs) <= OWN_JOBS:
+            text = promql_texts.element_targets_text(jobs, span, step)
+            targets = await self._client.ask("own-targets", text, at, parse_matrix, OWN_BYTES)
+            good_scrapes = {
+                series.target_of(row): series.scrape_times(row.points) for row in targets
+            }
+        elements, refused, unmatched_elements = await asyncio.to_thread(
+            series.read_elements, rows, snapshot_query.namespaces
+        )
+        return Observation(
+            instants=times,
+            series=series.fill_gaps(elements, good_scrapes),
+            good_scrapes=good_scrapes,
+            refused_samples=refused,
+            unmatched_elements=unmatched_elements,
+            is_selective=not own.is_complete,
+            collection_seconds=self._settings.collection_seconds + own.lookback_seconds,
+        )
 
     def _note_age(self, at: float, age_seconds: float) -> None:
         """Note the age of the newest sample, and state a lag that has changed."""

@@ -36,7 +36,6 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
-        """Return the labels of a series, which has a `__name__`."""
         kept = frozenset(pair for pair in pairs if pair[0] in _READ)
         labels = dict(kept)
         board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
@@ -103,24 +102,17 @@ def parse(text: bytes | bytearray, now: float, before: tuple[Labels, ...] = ()) 
         parsed_lines += 1
         if parsed_lines > MOST_LINES:
             raise errors.SourceMalformedError(f"more than {MOST_LINES} lines of GPU metrics")
-        for labels, value in _gpu_samples(line, now):
-            series.append(known.get(labels, labels))
-            values.append(value)
+        if len(line) > LONGEST_LINE_BYTES:
+            raise errors.SourceMalformedError(f"a line of more than {LONGEST_LINE_BYTES} bytes")
+        try:
+            for family in text_string_to_metric_families(line.decode("utf-8")):
+                for sample in family.samples if family.name in profiles.KNOWN_METRICS else ():
+                    labels = Labels.of({**sample.labels, "__name__": family.name}.items())
+                    series.append(known.get(labels, labels))
+                    values.append(_current(sample, now))
+        except (ValueError, KeyError, IndexError, OverflowError) as error:
+            raise errors.SourceMalformedError("not Prometheus' exposition text") from error
     return Samples(before if before == tuple(series) else tuple(series), values)
-
-
-def _gpu_samples(line: bytes, now: float) -> list[tuple[Labels, float]]:
-    if len(line) > LONGEST_LINE_BYTES:
-        raise errors.SourceMalformedError(f"a line of more than {LONGEST_LINE_BYTES} bytes")
-    try:
-        return [
-            (Labels.of({**sample.labels, "__name__": family.name}.items()), _current(sample, now))
-            for family in text_string_to_metric_families(line.decode("utf-8"))
-            if family.name in profiles.KNOWN_METRICS
-            for sample in family.samples
-        ]
-    except (ValueError, KeyError, IndexError, OverflowError) as error:
-        raise errors.SourceMalformedError("not Prometheus' exposition text") from error
 
 
 def _current(sample: ParsedSample, now: float) -> float:

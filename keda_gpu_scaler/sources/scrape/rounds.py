@@ -70,8 +70,14 @@ class History:
             for target, scrape in scrapes.items()
             if scrape is None and (target in self.silent_since or target not in before)
         }
+        points = 0
+        for target, scrape in scrapes.items():
+            if scrape is not None:
+                series, known = scrape.samples.series, self.newest_series(target)
+                new_series = 0 if series is known else len(set(series).difference(known))
+                points += len(series) + NEW_SERIES_POINTS * new_series
         rounds = [round_ for round_ in self.rounds if round_.at >= at - self.keep_seconds]
-        rounds.append(_Round(at, scrapes, self._points(scrapes)))
+        rounds.append(_Round(at, scrapes, points))
         points = sum(round_.points for round_ in rounds)
         while points > self.most_points and len(rounds) > 1:
             points -= rounds.pop(0).points
@@ -83,7 +89,6 @@ class History:
         return scrape.samples.series if scrape else ()
 
     def observation(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the samples of the query up to `at`."""
         since = at - snapshot_query.span_seconds
         rounds = [round_ for round_ in self.rounds if since < round_.at <= at]
         scrapes: dict[Target, list[tuple[float, Scrape]]] = defaultdict(list)
@@ -110,18 +115,7 @@ class History:
             sampled_since=self.sampled_since,
         )
 
-    def _points(self, scrapes: Scrapes) -> int:
-        """Return the memory that scrapes take beside those of the newest round."""
-        points = 0
-        for target, scrape in scrapes.items():
-            if scrape is not None:
-                series, known = scrape.samples.series, self.newest_series(target)
-                new_series = 0 if series is known else len(set(series).difference(known))
-                points += len(series) + NEW_SERIES_POINTS * new_series
-        return points
-
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
-        """Return which of these GPUs the newest round shows, and which are busy without a pod."""
         wanted = frozenset(uuids)
         reported: set[str] = set()
         mapped: set[tuple[str, str]] = set()
@@ -155,9 +149,8 @@ class History:
 def _rows(
     scrapes: Mapping[Target, list[tuple[float, Scrape]]], snapshot_query: SnapshotQuery
 ) -> Iterator[Row]:
-    """Yield the points of the metrics and the namespaces of a query."""
-    pairs = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
-    names, namespaces = frozenset(name for _, name in pairs), snapshot_query.namespaces
+    names = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+    namespaces = snapshot_query.namespaces
     for target, good in scrapes.items():
         points_by_series: dict[Labels, list[Points]] = defaultdict(list)
         for _, run in groupby(good, key=lambda timed: id(timed[1].samples.series)):

@@ -88,11 +88,9 @@ class ScrapeSource:
         return Source(self, evidence_providers)
 
     def start(self) -> None:
-        """Begin to scrape."""
         self._rounds = asyncio.create_task(self._run(), name=f"scrape {self._name}")
 
     async def close(self) -> None:
-        """Stop scraping and close every connection."""
         if self._rounds is not None:
             self._rounds.cancel()
             await asyncio.wait({self._rounds})
@@ -110,7 +108,6 @@ class ScrapeSource:
 
     @property
     def lag_seconds(self) -> float:
-        """None: this process takes the samples itself."""
         return 0.0
 
     def now(self) -> float:
@@ -118,7 +115,6 @@ class ScrapeSource:
         return self._clock() + self._offset
 
     def instant(self) -> float:
-        """The instant of the newest round."""
         return self._history.rounds[-1].at if self._history.rounds else float("-inf")
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -213,7 +209,6 @@ class ScrapeSource:
         return Target(self._name, shown)
 
     def _report_failure(self, target: Target, began: float, words: str) -> str:
-        """Report that a target failed, and return the message."""
         trouble, seconds = f"{target.instance}: {words}", self._clock() - began
         self._observe(facts.Queried(self._name, "scrape", seconds, trouble, target.instance))
         return trouble

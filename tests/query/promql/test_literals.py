@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.promql.tokens import quoted, unquoted
+from keda_gpu_scaler.query.promql.tokens import unquoted
+from keda_gpu_scaler.query.promql_texts import quoted
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 

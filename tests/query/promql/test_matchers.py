@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query.kube_state_metrics import JOBS
-from keda_gpu_scaler.query.promql import policy, quoted
+from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql.tree import Matcher
-from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives, quoted
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.promql_texts import (

@@ -5,11 +5,12 @@ import re2
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.promql import Policy, number, own, quoted
+from keda_gpu_scaler.query.promql import Policy, number, own
 from keda_gpu_scaler.query.promql.placeholders import NAMES, Values, are_in, filled
-from keda_gpu_scaler.query.promql.reading import FILLED_CHARACTERS, NUMBER, expression
+from keda_gpu_scaler.query.promql.policy import FILLED_CHARACTERS, NUMBER, expression
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.query.promql.tree import Matcher, Selector, nodes
+from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import parse
 from tests.support.expressions import by_hand, vectors
 from tests.support.naming import names

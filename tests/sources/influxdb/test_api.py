@@ -5,8 +5,8 @@ import json
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.sources.influxdb import api
-from keda_gpu_scaler.sources.influxdb.api import Series
+from keda_gpu_scaler.sources import influxdb
+from keda_gpu_scaler.sources.influxdb import Field
 from keda_gpu_scaler.transport.client import Answer
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -29,8 +29,8 @@ def result(*tables: object, **more: object) -> Answer:
 
 
 def test_a_series_has_its_tags_and_times_in_seconds() -> None:
-    assert api.series(result(TABLE)) == [
-        Series(
+    assert influxdb.parse_fields(result(TABLE)) == [
+        Field(
             UTIL,
             {"UUID": "GPU-1", "namespace": "ml", "pod": "bert-0"},
             "gauge",
@@ -45,14 +45,14 @@ def test_every_field_is_a_series_and_one_without_a_value_is_none() -> None:
         "columns": ["time", "used", "free", "nothing"],
         "values": [[1000, 1, None, None], [2000, 2, 3, None]],
     }
-    assert api.series(result(table)) == [
-        Series("prometheus", {}, "used", [(1.0, 1.0), (2.0, 2.0)]),
-        Series("prometheus", {}, "free", [(2.0, 3.0)]),
+    assert influxdb.parse_fields(result(table)) == [
+        Field("prometheus", {}, "used", [(1.0, 1.0), (2.0, 2.0)]),
+        Field("prometheus", {}, "free", [(2.0, 3.0)]),
     ]
 
 
 def test_nothing_found_is_no_series() -> None:
-    assert api.series(result()) == []
+    assert influxdb.parse_fields(result()) == []
 
 
 def numbers(*values: list[float | None]) -> dict[str, object]:
@@ -70,7 +70,7 @@ def numbers(*values: list[float | None]) -> dict[str, object]:
     ],
 )
 def test_a_number_is_the_newest_value(tables: list[object], expected: float | None) -> None:
-    assert api.number(result(*tables)) == expected
+    assert influxdb.parse_number(result(*tables)) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_a_number_is_the_newest_value(tables: list[object], expected: float | No
 )
 def test_what_is_not_one_number_is_none(tables: list[object], words: str) -> None:
     with pytest.raises(errors.SourceMalformedError, match=words):
-        api.number(result(*tables))
+        influxdb.parse_number(result(*tables))
 
 
 def test_the_clock_is_the_date_of_the_answer_and_without_one_there_is_none() -> None:
     dated = answer({"results": [{}]}, date="Tue, 14 Nov 2023 22:13:20 GMT")
-    assert api.clock(dated) == 1_700_000_000
+    assert influxdb.parse_clock(dated) == 1_700_000_000
     for date in ("", "yesterday"):
         with pytest.raises(errors.SourceMalformedError, match="without its date"):
-            api.clock(answer({"results": [{}]}, date=date))
+            influxdb.parse_clock(answer({"results": [{}]}, date=date))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_clock_is_the_date_of_the_answer_and_without_one_there_is_none() -> 
     ids=["status", "no reason", "database", "with series", "a proxy"],
 )
 def test_a_refusal_is_in_the_words_of_the_server(given: Answer, words: str) -> None:
-    for read in (api.series, api.number, api.clock):
+    for read in (influxdb.parse_fields, influxdb.parse_number, influxdb.parse_clock):
         with pytest.raises(errors.SourceRefusedError, match=words):
             read(given)
 
@@ -154,4 +154,4 @@ WRONG_TABLES: dict[str, object] = {
 )
 def test_what_is_no_whole_answer_is_none(given: Answer, words: str) -> None:
     with pytest.raises(errors.SourceMalformedError, match=words):
-        api.series(given)
+        influxdb.parse_fields(given)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.sources.kubernetes import labels
-from keda_gpu_scaler.sources.kubernetes.labels import Requirement
+from keda_gpu_scaler.sources.kubernetes import selections
+from keda_gpu_scaler.sources.kubernetes.selections import Requirement
 
 BERT = {"app": "bert", "tier": "gpu", "empty": "", "generation": "7", "example.com/team": "a"}
 
@@ -40,13 +40,15 @@ SELECTS = {
 
 
 def test_what_a_selector_selects() -> None:
-    assert {text: labels.selects(labels.parse(text), BERT) for text in SELECTS} == SELECTS
+    assert {
+        text: selections.selects(selections.parse_selector(text), BERT) for text in SELECTS
+    } == SELECTS
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
 def test_an_empty_selector_is_refused_and_never_everything(text: str) -> None:
     with pytest.raises(ValueError, match="it is empty, which would be every pod of the namespace"):
-        labels.parse(text)
+        selections.parse_selector(text)
 
 
 WRONG = [
@@ -77,7 +79,7 @@ WRONG = [
 def test_what_is_no_selector_is_refused(subtests: pytest.Subtests) -> None:
     for text in WRONG:
         with subtests.test(text), pytest.raises(ValueError, match=r"it |is no "):
-            labels.parse(text)
+            selections.parse_selector(text)
 
 
 PARTS = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,10}[A-Za-z0-9])?", fullmatch=True)
@@ -102,26 +104,26 @@ def _written(one: Requirement) -> str:
 @given(st.lists(REQUIREMENTS, min_size=1, max_size=5))
 def test_what_is_written_is_read(requirements: list[Requirement]) -> None:
     text = ",".join(map(_written, requirements))
-    assert labels.parse(text) == tuple(requirements)
+    assert selections.parse_selector(text) == tuple(requirements)
 
 
 @given(st.text("ab=!<>(), \t/in.-0", max_size=30))
 def test_any_text_is_a_selector_that_can_be_asked_or_no_selector(text: str) -> None:
     try:
-        selector = labels.parse(text)
+        selector = selections.parse_selector(text)
     except ValueError:
         return
     assert selector
-    assert labels.selects(selector, {"a": "b"}) in {True, False}
+    assert selections.selects(selector, {"a": "b"}) in {True, False}
 
 
 def test_a_long_text_is_read_in_time_linear_in_its_length() -> None:
     spaces = " " * 60
     text = f"app in ({','.join([spaces] * 30)}"
     with pytest.raises(ValueError, match="no label selector"):
-        labels.parse(text)
+        selections.parse_selector(text)
 
 
 def test_a_text_that_nobody_writes_is_refused() -> None:
     with pytest.raises(ValueError, match="longer than 2000 characters"):
-        labels.parse(",".join(f"!a{number}" for number in range(1000)))
+        selections.parse_selector(",".join(f"!a{number}" for number in range(1000)))

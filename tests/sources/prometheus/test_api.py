@@ -13,18 +13,18 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus import api
-from keda_gpu_scaler.sources.prometheus.api import Clock
+from keda_gpu_scaler.sources.prometheus import client
+from keda_gpu_scaler.sources.prometheus.client import Clock
 from keda_gpu_scaler.transport.client import Answer
 from tests.support import http_replies as web
 
 LABELS = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "exported_pod": "bert-0"}
 ROW = {"metric": LABELS, "values": [[1_700_000_000, "90"]]}
 READERS: dict[str, tuple[Callable[[Answer], object], str]] = {
-    "matrix": (api.matrix, "matrix"),
-    "vector": (api.vector, "vector"),
-    "clock": (api.clock, "scalar or vector"),
-    "number": (api.number, "scalar or vector"),
+    "matrix": (client.parse_matrix, "matrix"),
+    "vector": (client.parse_vector, "vector"),
+    "clock": (client.parse_clock, "scalar or vector"),
+    "number": (client.parse_number, "scalar or vector"),
 }
 """Each with the types of result that it reads."""
 
@@ -52,32 +52,38 @@ def test_a_matrix_becomes_rows_of_the_series_that_have_points() -> None:
     shown = {"metric": LABELS, "values": [[1700000000, "87"], [1700000015.5, "1e1"]]}
     odd = {"metric": {}, "values": [[0, "+Inf"], [1, "-Inf"]]}
     without = {"metric": LABELS, "values": []}
-    assert api.matrix(result("matrix", [shown, odd, without])) == [
+    assert client.parse_matrix(result("matrix", [shown, odd, without])) == [
         Row(LABELS, [(1700000000.0, 87.0), (1700000015.5, 10.0)]),
         Row({}, [(0.0, math.inf), (1.0, -math.inf)]),
     ]
-    assert api.matrix(result("matrix", [])) == []
+    assert client.parse_matrix(result("matrix", [])) == []
 
 
 def test_a_vector_becomes_rows_of_one_point() -> None:
     element = {"metric": LABELS, "value": [1700000000.123, "0.5"]}
-    assert api.vector(result("vector", [element])) == [Row(LABELS, [(1700000000.123, 0.5)])]
-    ((_, [(_, value)]),) = api.vector(result("vector", [{"metric": {}, "value": [0, "NaN"]}]))
+    assert client.parse_vector(result("vector", [element])) == [
+        Row(LABELS, [(1700000000.123, 0.5)])
+    ]
+    ((_, [(_, value)]),) = client.parse_vector(
+        result("vector", [{"metric": {}, "value": [0, "NaN"]}])
+    )
     assert math.isnan(value)
 
 
 def test_a_clock_is_a_scalar_or_where_it_is_victoria_metrics_a_vector() -> None:
     scalar = result("scalar", [1700000000.2, "1700000000.1"])
-    assert api.clock(scalar) == Clock(1700000000.1, takes_long_queries=True)
+    assert client.parse_clock(scalar) == Clock(1700000000.1, takes_long_queries=True)
     vector = result("vector", [{"metric": {}, "value": [1700000030, "1700000000.1"]}])
-    assert api.clock(vector) == Clock(1700000000.1, takes_long_queries=False)
+    assert client.parse_clock(vector) == Clock(1700000000.1, takes_long_queries=False)
 
 
 @pytest.mark.parametrize("text", ["0", "-0", "5e-324", "9007199254740991", "1e3"])
 def test_one_number_is_a_scalar_or_the_only_element(text: str) -> None:
-    assert api.number(result("scalar", [0, text])) == float(text)
-    assert api.number(result("vector", [{"metric": LABELS, "value": [0, text]}])) == float(text)
-    assert api.number(result("vector", [])) is None
+    assert client.parse_number(result("scalar", [0, text])) == float(text)
+    assert client.parse_number(result("vector", [{"metric": LABELS, "value": [0, text]}])) == float(
+        text
+    )
+    assert client.parse_number(result("vector", [])) is None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +96,7 @@ def test_one_number_is_a_scalar_or_the_only_element(text: str) -> None:
     ],
 )
 def test_a_remark_makes_no_answer_incomplete(more: dict[str, object]) -> None:
-    assert len(api.matrix(partial(**more))) == 1
+    assert len(client.parse_matrix(partial(**more))) == 1
 
 
 # What every reader refuses, in the server's words
@@ -188,7 +194,7 @@ def test_what_is_no_whole_answer_is_none(name: str) -> None:
 )
 def test_a_question_that_is_repeated_is_no_part_of_the_reason(words: str, told: str) -> None:
     with pytest.raises(errors.SourceRefusedError) as raised:
-        api.number(refused(422, "422", words))
+        client.parse_number(refused(422, "422", words))
     assert str(raised.value) == f"HTTP 422, 422: {told}"
 
 
@@ -253,13 +259,13 @@ def test_a_number_that_cannot_be_counted_with_is_never_another_one(text: str) ->
         result("vector", [{"metric": {}, "value": [0, text]}]),
     ):
         with pytest.raises(errors.SourceMalformedError, match=r"instead of a number from 0 to bel"):
-            api.number(given)
+            client.parse_number(given)
     if not math.isfinite(float(text)):
         with pytest.raises(errors.SourceMalformedError, match="instead of one number of seconds"):
-            api.clock(result("scalar", [0, text]))
+            client.parse_clock(result("scalar", [0, text]))
 
 
 def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
     expected = r"2 elements instead of one number; sum\(\.\.\.\)"
     with pytest.raises(errors.SourceMalformedError, match=expected):
-        api.number(result("vector", [GOOD, GOOD]))
+        client.parse_number(result("vector", [GOOD, GOOD]))

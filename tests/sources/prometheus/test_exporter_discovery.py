@@ -1,19 +1,21 @@
 """Which exporters are looked for: asked rarely, remembered, and never delaying an answer."""
 
 import asyncio
+import math
+from collections.abc import Collection
+from typing import Any
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import EXPORTERS
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, SplittableQuery
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
-from keda_gpu_scaler.sources.prometheus.source import (
-    DETECTED_SECONDS,
-    ExporterDiscovery,
-)
+from keda_gpu_scaler.sources.prometheus.source import DETECTED_SECONDS, PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.client import Client
 
 
 class Server(PrometheusClient):
@@ -24,23 +26,34 @@ class Server(PrometheusClient):
         self.now, self.asked = 5000.0, 0
         self.error: errors.SourceError | None = None
         self.stated: list[facts.Fact] = []
-        self.detection = ExporterDiscovery("default", self, self.stated.append, lambda: self.now)
+        self.http = Client(timeout_seconds=1)
+        self._longest_bytes = math.inf
+        settings = PrometheusSettings.model_validate({"url": "http://prometheus"})
+        self.source = PrometheusSource(
+            "default", settings, self.stated.append, lambda: self.now, client=self
+        )
 
-    async def vector(
-        self, kind: str, promql: SplittableQuery | str, _at: float, _limit_bytes: int | None = None
-    ) -> list[Row]:
-        """Answer the question."""
-        assert (kind, promql) == ("exporters", EXPORTERS)
+    async def ask(self, kind: str, text: str, *_: object) -> Any:  # noqa: ANN401
+        """Answer the question about exporters, and all others with nothing."""
+        if kind != "exporters":
+            return []
+        assert text == EXPORTERS
         self.asked += 1
         await asyncio.sleep(0)
         if self.error is not None:
             raise self.error
         return [Row({"exporter": name}, [(self.now, 1.0)]) for name in self.found]
 
-    async def seen(self, profile: str = "auto") -> frozenset[str]:
-        """Return the exporters to look for, after asking the server if that is due."""
-        await self.detection.refresh(snapshot_query(profile), self.now)
-        return self.detection.widened(snapshot_query(profile)).found
+    def known(self) -> Collection[str]:
+        """Return the exporters that are looked for beside dcgm-exporter."""
+        exporters = self.source.ports().exporters
+        assert exporters is not None
+        return exporters()
+
+    async def seen(self, profile: str = "auto") -> Collection[str]:
+        """Return the exporters to look for, after a snapshot."""
+        await self.source.fetch(snapshot_query(profile), self.now)
+        return self.known()
 
 
 def snapshot_query(profile: str = "auto") -> SnapshotQuery:
@@ -49,7 +62,7 @@ def snapshot_query(profile: str = "auto") -> SnapshotQuery:
 
 async def test_what_is_found_is_looked_for_stated_once_and_stays() -> None:
     server = Server("hami", "another", "dcgm", "")
-    assert server.detection.widened(snapshot_query()) == snapshot_query()
+    assert not server.known()
     assert await server.seen() == {"hami"}
     server.found, server.now = ("amd",), server.now + DETECTED_SECONDS
     assert await server.seen() == {"hami", "amd"}

@@ -1,16 +1,17 @@
 """Claims about finding kube-state-metrics in a server."""
 
-import contextlib
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
-from keda_gpu_scaler.query.snapshot_query import SplittableQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
+from keda_gpu_scaler.transport.client import Client
 from tests.support.clocks import Clock
 from tests.support.promql_texts import kube_state_text
 
@@ -25,15 +26,15 @@ class Server(PrometheusClient):
     fails: bool = False
     """It does not answer the question about pods."""
 
-    def turn(self) -> contextlib.AbstractContextManager[None]:
+    def __post_init__(self) -> None:
         """Let everything be read at once."""
-        return contextlib.nullcontext()
+        self.http = Client(timeout_seconds=1)
+        self._longest_bytes = math.inf
 
-    async def vector(
-        self, kind: str, promql: SplittableQuery | str, at: float, _limit_bytes: int | None = None
-    ) -> list[Row]:
+    async def ask(self, kind: str, text: str, at: float | None, *_: object) -> Any:  # noqa: ANN401
         """Answer."""
-        self.requests.append((kind, promql if isinstance(promql, str) else promql.text))
+        assert at is not None
+        self.requests.append((kind, text))
         if kind == "jobs":
             return [Row({"job": job, "__name__": self.shows}, [(at, 1.0)]) for job in self.jobs]
         if self.fails:

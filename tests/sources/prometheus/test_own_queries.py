@@ -14,7 +14,7 @@ from keda_gpu_scaler.query.promql_texts import (
     elements_text,
 )
 from keda_gpu_scaler.snapshot.observation import Row, Target
-from keda_gpu_scaler.sources.prometheus import own_queries
+from keda_gpu_scaler.sources import series
 from keda_gpu_scaler.spec.spec import OwnQuery
 
 POD = {"namespace": "ml", "pod": "bert-0"}
@@ -49,14 +49,14 @@ def test_ages_are_those_of_the_samples_and_not_of_the_result() -> None:
 def test_a_pod_is_as_old_as_the_oldest_of_what_its_number_is_made_of() -> None:
     other = {"exported_namespace": "ml", "exported_pod": "bert-1", "namespace": "gpu", "pod": "x"}
     rows = [row(POD, 90), row(POD, 300), row(POD, 120), row(other, 70)]
-    assert own_queries.oldest_age(rows, []) == {("ml", "bert-0"): 300, ("ml", "bert-1"): 70}
+    assert series.oldest_ages(rows, []) == {("ml", "bert-0"): 300, ("ml", "bert-1"): 70}
 
 
 def test_what_names_no_pod_is_as_old_for_everybody() -> None:
     rows = [row(POD, 90), row({"origin": "1"}, 200)]
     shown = [("ml", "bert-0"), ("ml", "bert-1")]
-    assert own_queries.oldest_age(rows, shown) == {("ml", "bert-0"): 200, ("ml", "bert-1"): 200}
-    assert own_queries.oldest_age([], shown) == {}
+    assert series.oldest_ages(rows, shown) == {("ml", "bert-0"): 200, ("ml", "bert-1"): 200}
+    assert series.oldest_ages([], shown) == {}
 
 
 def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry_and_not_by_the_exporter() -> (
@@ -64,7 +64,7 @@ def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry_and_not_by_t
 ):
     def names(*labels: dict[str, str]) -> list[str]:
         rows = [row(POD | more, 20) for more in labels]
-        return [gpu.gpu for gpu in own_queries.element_series(rows, {"ml"})[0]]
+        return [gpu.gpu for gpu in series.read_elements(rows, {"ml"})[0]]
 
     assert len(set(names({"engine": "0"}, {"engine": "1"}))) == 2
     # By its board it can be looked for.
@@ -86,13 +86,13 @@ def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry_and_not_by_t
 def test_an_element_that_names_no_pod_of_the_namespace_counts_for_nobody(
     labels: dict[str, str],
 ) -> None:
-    assert own_queries.element_series([row(labels, 90)], {"ml"}) == ((), 0, 1)
+    assert series.read_elements([row(labels, 90)], {"ml"}) == ((), 0, 1)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2.0**53, 2147483635.0])
 def test_a_number_that_is_none_is_refused_and_still_shows_the_pod(value: float) -> None:
     labels = POD | {"job": "vllm", "instance": "10.0.0.1:8000"}
-    ((gpu,), refused, unmatched) = own_queries.element_series([row(labels, 20, value)], {"ml"})
+    ((gpu,), refused, unmatched) = series.read_elements([row(labels, 20, value)], {"ml"})
     assert (gpu.namespace, gpu.pod, gpu.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
     assert (gpu.present, gpu.times, gpu.values) == ((15.0, 30.0), (15.0,), (20.0,))
     assert (refused, unmatched, gpu.averaged) == (1, 0, False)

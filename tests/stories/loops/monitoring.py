@@ -11,8 +11,12 @@ from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
-from keda_gpu_scaler.sources.evaluation_times import HISTORY_SECONDS, HISTORY_STEP_SECONDS
-from keda_gpu_scaler.sources.lag import LEAST_SECONDS, Lag
+from keda_gpu_scaler.sources.evaluation_times import (
+    HISTORY_SECONDS,
+    HISTORY_STEP_SECONDS,
+    LEAST_SECONDS,
+    Lag,
+)
 from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import COLLECT, SimPod
 

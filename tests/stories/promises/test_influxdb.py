@@ -14,7 +14,7 @@ from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+from keda_gpu_scaler.sources.influxdb import InfluxdbSource
 from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
 from tests.support import triggers
 from tests.support.influxdb import DATABASE, InfluxdbServer, on_influxdb

@@ -1,1 +1,0 @@
-"""An InfluxDB 1.x as a source."""
