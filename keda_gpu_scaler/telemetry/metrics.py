@@ -4,9 +4,9 @@ Names follow Prometheus' conventions: base units, `_total` for counters. Labels 
 and methods are few, triggers end when no call asks for them.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -40,9 +40,9 @@ class Telemetry(facts.Subscriber, Collector):
         prometheus_client.ProcessCollector(registry=registry)
         for collector in (self, self._triggers, self._sources):
             registry.register(collector)
-        new_counter = partial(prometheus_client.Counter, registry=registry)
-        new_gauge = partial(prometheus_client.Gauge, registry=registry)
-        new_histogram = partial(prometheus_client.Histogram, registry=registry)
+        new_counter = functools.partial(prometheus_client.Counter, registry=registry)
+        new_gauge = functools.partial(prometheus_client.Gauge, registry=registry)
+        new_histogram = functools.partial(prometheus_client.Histogram, registry=registry)
         new_gauge(
             "keda_gpu_scaler_build_info", "1, for the version that runs.", ["version"]
         ).labels(__version__).set(1)
@@ -51,15 +51,18 @@ class Telemetry(facts.Subscriber, Collector):
             "Tasks of the event loop: one or two for each open call and stream, and one for each "
             "query under way.",
         ).set_function(tasks)
-        self._rpcs = new_counter(
+        rpcs = new_counter(
             "keda_gpu_scaler_rpcs_total", "Calls from KEDA that ended.", ["method", "code"]
         )
-        self._rpc_seconds = new_histogram(
+        rpc_seconds = new_histogram(
             "keda_gpu_scaler_rpc_duration_seconds",
             "How long calls took.",
             ["method"],
             buckets=_RPC_BUCKETS,
         )
+        # To find the one of some labels takes prometheus_client longer than to count.
+        self._rpcs = functools.cache(rpcs.labels)
+        self._rpc_seconds = functools.cache(rpc_seconds.labels)
         self._queries = new_counter(
             "keda_gpu_scaler_source_queries_total",
             "Requests to a source, by whether it answered: ok, or error, also where its answer "
@@ -136,8 +139,8 @@ class Telemetry(facts.Subscriber, Collector):
         self._sources.evaluated(fact)
 
     def _called(self, fact: facts.Called) -> None:
-        self._rpcs.labels(fact.method, fact.code).inc()
-        self._rpc_seconds.labels(fact.method).observe(fact.seconds)
+        self._rpcs(fact.method, fact.code).inc()
+        self._rpc_seconds(fact.method).observe(fact.seconds)
 
     def _queried(self, fact: facts.Queried) -> None:
         outcome = "ok" if fact.error is None else "error"

@@ -5,13 +5,14 @@ share their series, which show the one decided last. The age of a snapshot keeps
 source is down and KEDA keeps asking: alert on that.
 """
 
+import math
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from cachetools import TTLCache
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -35,25 +36,35 @@ class Recent(Generic[K, V]):
     """The newest value of each key that was put within `FORGET_SECONDS`; any thread may read."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        self._values: TTLCache[K, V] = TTLCache(limit, FORGET_SECONDS, clock)
+        self._limit, self._clock = limit, clock
+        # Each with its time, and the one that was put longest ago first: cachetools' TTLCache needs
+        # two and a half times as long, which is some percent of a poll.
+        self._values: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._lock = threading.Lock()
 
     def put(self, key: K, value: V) -> None:
         """Hold a value from now on; at the limit, the one that was put longest ago ends."""
+        now = self._clock()
         with self._lock:
-            self._values[key] = value
+            self._values[key] = now, value
+            self._values.move_to_end(key)
+            oldest, (put_at, _) = next(iter(self._values.items()))
+            if len(self._values) > self._limit or put_at <= now - FORGET_SECONDS:
+                del self._values[oldest]
 
     def renewed(self, key: K, new: Callable[[], V]) -> V:
         """Return the value of a key, or a new one; it is held as if it was put now."""
-        with self._lock:
-            value = self._values.get(key) or new()
-            self._values[key] = value
-            return value
+        put_at, value = self._values.get(key) or (-math.inf, None)
+        if value is None or put_at <= self._clock() - FORGET_SECONDS:
+            value = new()
+        self.put(key, value)
+        return value
 
     def items(self) -> list[tuple[K, V]]:
         """Return the keys that are held, with their values."""
-        with self._lock, self._values.timer:  # the time stands still, so no key ends meanwhile
-            return list(self._values.items())
+        since = self._clock() - FORGET_SECONDS
+        with self._lock:
+            return [(key, value) for key, (put_at, value) in self._values.items() if put_at > since]
 
 
 def _gauge(
@@ -114,11 +125,11 @@ class Sources(Collector):
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Take the snapshot's age from the fact: only the source has its own clock."""
-        source, age = fact.source or fact.spec.source, fact.snapshot_age_seconds
-        key = source, str(fact.spec.shared_signal), fact.spec.profile
+        age = fact.snapshot_age_seconds
+        key = fact.source, str(fact.spec.shared_signal), fact.spec.profile
         snapshot = self._snapshots.renewed(key, _Snapshot)
         snapshot.at = None if age is None else self._clock() - age
-        self._sources.renewed(source, _Source)
+        self._sources.renewed(fact.source, _Source)
 
     def source_changed(self, fact: facts.SourceChanged) -> None:
         """Show whether the source answers."""
