@@ -179,8 +179,8 @@ async def _explain_file(options: Options, file: str) -> None:
         specs = [given.spec for given in triggers]
         async with local.open_evaluator(
             specs, settings, slow_seconds=options.timeout, at=at
-        ) as evaluations:
-            records = await asyncio.gather(*(evaluations.record(*given) for given in triggers))
+        ) as evaluator:
+            records = await asyncio.gather(*(evaluator.record(*given) for given in triggers))
     except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
         raise arguments.failure(error, status=2) from error
     for unknown in local.unknown_here(triggers, settings, is_past=is_past):

@@ -74,11 +74,11 @@ class Observing:
         folder: Path,
         *,
         access: Access,
-        evaluations: Evaluator,
+        evaluator: Evaluator,
         observe: facts.Observer,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._folder, self._access, self._evaluations = folder, access, evaluations
+        self._folder, self._access, self._evaluator = folder, access, evaluator
         self._observe, self._sleep = observe, sleep
         self._contents: Contents | None = None
         self._triggers: tuple[Observed, ...] = ()
@@ -92,7 +92,7 @@ class Observing:
         """Read and evaluate at each step of the source, until this is cancelled."""
         while True:
             await self.round()
-            await self._sleep(min(self._evaluations.step_seconds, LONGEST_PAUSE_SECONDS))
+            await self._sleep(min(self._evaluator.step_seconds, LONGEST_PAUSE_SECONDS))
 
     async def _reread(self) -> None:
         present = await asyncio.to_thread(contents, self._folder)
@@ -109,6 +109,6 @@ class Observing:
     async def _evaluate(self, observed: Observed) -> None:
         scaled_object, spec = observed
         if spec.demand is not None and spec.demand.threshold is not None:
-            await self._evaluations.demand(scaled_object, spec, None)  # the HPA would ask for it
+            await self._evaluator.demand(scaled_object, spec, None)  # the HPA would ask for it
         # The next round comes only a step later.
-        await self._evaluations.evaluate(scaled_object, spec, None, wait_for_fresh=True)
+        await self._evaluator.evaluate(scaled_object, spec, None, wait_for_fresh=True)
