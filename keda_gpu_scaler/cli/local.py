@@ -77,16 +77,15 @@ def given(
         files.FileError: something is wrong with one that is wanted, or there is none; one line
             each.
     """
-    content = files.chosen(texts, terms, wanted)
-    refused = list(content.refused)
-    triggers: list[Given] = []
-    for entry in [entry for manifest in content.objects for entry in manifest.ours]:
-        spec, findings = check.parse(entry, access)
+    triggers, refused = files.triggers(texts, terms, wanted)
+    accepted: list[Given] = []
+    for trigger in triggers:
+        spec, findings = check.parse(trigger, access)
         refused += findings
         if spec is not None:
-            triggers.append(Given(entry.of.scaled_object, spec))
-    files.require(content, triggers, refused)
-    return triggers
+            accepted.append(Given(trigger.of.scaled_object, spec))
+    files.refuse(refused)
+    return accepted
 
 
 def unknown_here(

@@ -10,14 +10,15 @@ import re
 import ssl
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keda_gpu_scaler import check as core
+from keda_gpu_scaler import check
 from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.cli import arguments, check, files
+from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import Pair, file_option, option
 from keda_gpu_scaler.spec.spec import ScaledObject
 
@@ -164,14 +165,14 @@ def _reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.S
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     """Return the triggers of a file, as KEDA would send them."""
     try:
-        texts = {file: check.read(file)}
-        chosen = files.chosen(texts, Terms("default"), None if wanted is None else str(wanted))
-        ours = [trigger for manifest in chosen.objects for trigger in manifest.ours]
-        unknown = [finding for trigger in ours for finding in core.from_env(trigger)]
-        files.require(chosen, ours, [*chosen.refused, *unknown])
+        texts = {file: files.read(file)}
+        triggers, refused = files.triggers(
+            texts, Terms("default"), None if wanted is None else str(wanted)
+        )
+        files.refuse([*refused, *chain.from_iterable(map(check.from_env, triggers))])
     except ValueError as error:
         raise arguments.wrong("--file", error) from error
-    return [_reference(trigger.of.scaled_object, trigger.metadata) for trigger in ours]
+    return [_reference(trigger.of.scaled_object, trigger.metadata) for trigger in triggers]
 
 
 def _open_channel(
