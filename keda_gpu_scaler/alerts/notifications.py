@@ -76,7 +76,6 @@ class Notification:
 
 
 def read_labels(value: object) -> Mapping[str, str]:
-    """Return labels, or raise RequestError if they are not text."""
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise errors.RequestError("expected labels that are an object of texts")
     return value
@@ -187,7 +186,6 @@ def _name_in_brackets(alert: object) -> str:
 
 
 def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notification:
-    """Return what a message about one rule says."""
     state = payload["state"]
     if not isinstance(state, str) or state not in STATES:
         raise errors.RequestError(

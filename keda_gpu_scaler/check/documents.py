@@ -89,7 +89,6 @@ class Node:
             return None
 
     def has(self, *path: str) -> bool:
-        """Tell whether there is a value at a path."""
         return self.get(*path) is not None
 
     def place(self, *path: str) -> Position:

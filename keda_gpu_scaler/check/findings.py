@@ -20,7 +20,6 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The larger, the worse."""
         return -list(Severity).index(self)
 
 

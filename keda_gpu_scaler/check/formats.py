@@ -43,7 +43,6 @@ def as_json(report: Report) -> str:
 
 
 def as_sarif(report: Report) -> str:
-    """Return a log of SARIF 2.1.0 with one run."""
     driver = {
         "name": "keda-gpu-scaler",
         "version": __version__,

@@ -52,17 +52,14 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """Its kind, such as ScaledObject."""
         return self.node.text("kind")
 
     @property
     def is_of_keda(self) -> bool:
-        """Whether it belongs to KEDA's API group."""
         return self.node.text("apiVersion").startswith("keda.sh/")
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
         return self.node.text("metadata", "namespace") or self.terms.namespace
 
     @property
@@ -72,17 +69,14 @@ class Manifest:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
         return shown(f"{self.kind} {self.scaled_object}")
 
     @cached_property
     def triggers(self) -> "tuple[Trigger, ...]":
-        """All triggers of a ScaledObject or a ScaledJob."""
         return tuple(Trigger(self, node) for node in self.node.blocks("spec", "triggers"))
 
     @cached_property
     def ours(self) -> "tuple[Trigger, ...]":
-        """Those for this scaler."""
         return tuple(trigger for trigger in self.triggers if trigger.is_ours)
 
     @property
@@ -92,12 +86,10 @@ class Manifest:
 
     @property
     def minimum(self) -> int:
-        """The fewest replicas, KEDA's default included."""
         return self.node.integer("spec", "minReplicaCount") or 0
 
     @property
     def maximum(self) -> int:
-        """The most replicas, KEDA's default included."""
         written = self.node.integer("spec", "maxReplicaCount")
         return 100 if written is None else written
 

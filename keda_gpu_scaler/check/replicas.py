@@ -37,7 +37,6 @@ _QUERY_LIMIT = 20_000
 
 
 def no_maximum(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield a missing maxReplicaCount."""
     if manifest.ours and not manifest.node.has("spec", "maxReplicaCount"):
         why = "maxReplicaCount is not given, and KEDA's default is 100 replicas, each with its GPUs"
         yield Wrong(
@@ -46,7 +45,6 @@ def no_maximum(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each total that the HPA multiplies by the replicas."""
     for trigger in manifest.ours:
         aggregation = trigger.aggregation
         if aggregation in (None, Aggregation.AVERAGE) or trigger.average:
@@ -62,7 +60,6 @@ def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each average that the HPA divides by the replicas."""
     for trigger in manifest.ours:
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
             why = (
@@ -74,7 +71,6 @@ def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each prometheus trigger on an average of GPU metrics, which the HPA divides again."""
     if manifest.formula or manifest.maximum == 1:
         return
     for trigger in manifest.triggers:
@@ -109,7 +105,6 @@ def shows_gpus(query: str) -> bool:
 
 
 def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each threshold that full replicas do not exceed."""
     # One replica needs no reach, and with a formula KEDA compares that with its own target.
     if manifest.maximum == 1 or manifest.formula:
         return
@@ -135,7 +130,6 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield a pause before a scale-in that is shorter than the load is a mean of."""
     path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
     stabilization = manifest.node.integer(*path)
     windows = [trigger.spec.window_seconds for trigger in manifest.ours if trigger.spec is not None]
@@ -152,7 +146,6 @@ def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def other_workload(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each trigger that measures another workload than the ScaledObject scales."""
     scaled = manifest.node.block("spec", "scaleTargetRef")
     name = scaled.text("name")
     try:

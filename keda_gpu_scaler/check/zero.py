@@ -32,7 +32,6 @@ _IDLE = {
 
 
 def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield that a workload goes to zero and stays there."""
     if not _sleeps_for_good(manifest) or any(
         trigger.type == "external-push" for trigger in manifest.ours
     ):
@@ -51,7 +50,6 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield that a workload goes to zero and only an alert brings it back."""
     pushing = [trigger for trigger in manifest.ours if trigger.type == "external-push"]
     if pushing and _sleeps_for_good(manifest):
         why = (
@@ -76,7 +74,6 @@ def _wakes(trigger: Trigger) -> bool:
 
 
 def never_idle(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each activationThreshold that an idle GPU is above."""
     for trigger, spec in _sleeping(manifest):
         least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
         if spec.activation_threshold < least:
@@ -90,7 +87,6 @@ def never_idle(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def short_activation_window(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each activationWindow in which a burst of work can be missed."""
     polling = manifest.node.integer("spec", "pollingInterval") or _POLLING_SECONDS
     for trigger, spec in _sleeping(manifest):
         window, needed = spec.activation_window_seconds, polling + SCRAPE_SECONDS
@@ -105,7 +101,6 @@ def short_activation_window(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield a cooldownPeriod that ends before idleness can be seen."""
     cooldown = manifest.node.integer("spec", "cooldownPeriod")
     if cooldown is None:
         cooldown = _COOLDOWN_SECONDS
@@ -122,7 +117,6 @@ def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    """Yield the triggers for this scaler in a ScaledObject that goes to zero."""
     for trigger in manifest.ours if manifest.goes_to_zero else ():
         if trigger.spec is not None:
             yield trigger, trigger.spec

@@ -96,7 +96,6 @@ def _options(
 
 
 def main() -> None:
-    """Run the command in the arguments."""
     signal.signal(signal.SIGTERM, _leave)
     app()
 

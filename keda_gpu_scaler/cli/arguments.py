@@ -13,7 +13,6 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:  # noqa: A
 
 
 def file_option(text: str) -> Any:  # noqa: ANN401 - Typer's
-    """Return an option for a file that exists."""
     return option("FILE", text, exists=True, dir_okay=False)
 
 
@@ -25,7 +24,6 @@ class Pair(NamedTuple):
 
 
 def read_scaled_object(text: str) -> ScaledObject:
-    """Read NAMESPACE/NAME."""
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:
         raise typer.BadParameter(f"{text!r} is not NAMESPACE/NAME")
@@ -33,7 +31,6 @@ def read_scaled_object(text: str) -> ScaledObject:
 
 
 def read_pair(text: str) -> Pair:
-    """Read KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE")

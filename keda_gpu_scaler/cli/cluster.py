@@ -84,7 +84,6 @@ class _Place(NamedTuple):
     part: str = ""
 
     def __str__(self) -> str:
-        """Return it as in kubectl: scaledobjects.keda.sh ml/bert."""
         group = f".{self.group}" if self.group else ""
         return f"{self.resource}{group}{self.part} {self.namespace}/{self.name}"
 

@@ -43,7 +43,6 @@ def demo() -> None:
 
 
 async def _until_a_signal(show: Callable[[driver.Frame], None]) -> tuple[int, str]:
-    """Play the demo; return the exit status and the message to show."""
     task = asyncio.create_task(_play(show), name="demo")
     caught: list[int] = []
 

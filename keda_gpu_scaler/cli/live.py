@@ -74,7 +74,6 @@ class _Look(NamedTuple):
 
     @property
     def scaled_object(self) -> ScaledObject:
-        """What KEDA calls it."""
         return self.trigger.of.scaled_object
 
     async def seen(self, evaluator: Evaluator, record: Record) -> live.Seen:
@@ -119,7 +118,6 @@ class _Look(NamedTuple):
         return True if count.value is not None else (False if count.trouble == NOTHING else None)
 
     async def _ask(self, evaluator: Evaluator, text: str) -> Demand:
-        """Ask for one number, as for a demand."""
         demand = DemandSpec(
             text=text, activation_threshold=0.0, threshold=None, on_empty=OnEmpty.ERROR
         )

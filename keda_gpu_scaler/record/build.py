@@ -120,7 +120,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
 
 
 def record(answered: Answered) -> Record:
-    """Return the record of an answer."""
     spec, decision, view = answered.spec, answered.decision, answered.view
     pods, judged, listed = list[snapshot.Pod](), list[_JudgedPod](), list[Pod]()
     if view is not None:
@@ -174,7 +173,6 @@ class _JudgedPod(NamedTuple):
 
     @property
     def load(self) -> float | None:
-        """Its load; None: it does not count."""
         if self.reported is None or self.reported.reporting is not PodState.MEASURED:
             return None
         return round(self.reported.load, load.DECIMALS)

@@ -108,7 +108,6 @@ class Address(NamedTuple):
 
     @property
     def explicit(self) -> str:
-        """The address with a host in every case, as gRPC needs it."""
         return str(self._replace(host=self.host or "::"))
 
 

@@ -90,7 +90,6 @@ class Pod:
     """The pod has succeeded or failed."""
 
     def is_ready(self, now: float) -> bool:
-        """Tell whether the pod takes load."""
         return now >= self.ready_at and not self.terminating and not self.completed
 
 
@@ -106,7 +105,6 @@ class Gpu:
 
     @property
     def uuid(self) -> str:
-        """The GPU's UUID, in NVIDIA's form."""
         text = hashlib.sha256(f"{self.host}/{self.index}".encode()).hexdigest()
         return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
@@ -146,7 +144,6 @@ class Cluster:
 
     @property
     def workloads(self) -> set[Key]:
-        """All workloads with pods or load."""
         return {pod.workload for pod in self.pods.values()} | self.wanted.keys()
 
     def show(self, nodes: Mapping[str, int], pods: Iterable[Pod]) -> None:
@@ -217,7 +214,6 @@ class Cluster:
         return wanted.draining_percent if pod.terminating else wanted.loading_percent
 
     def gpus(self, now: float) -> Iterator[Gpu]:
-        """Yield the GPUs of all nodes."""
         percents = self.percents(now)
         for node, holders in self.nodes.items():
             for index, uid in enumerate(holders):
@@ -241,7 +237,6 @@ class MadeUp(Cluster):
         self.show({_NODE: 1}, [])
 
     def put(self, key: Key, wanted: Wanted, now: float) -> None:
-        """Change a workload to what is wanted, at once."""
         super().put(key, wanted, now)
         own = [pod for pod in self.pods.values() if pod.workload == key]
         others = [pod for pod in self.pods.values() if pod.workload != key]

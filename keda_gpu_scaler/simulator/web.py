@@ -25,7 +25,6 @@ def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer
 
 
 def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
-    """Return the ASGI application of one cluster, at the clock's time."""
     api = _Api(cluster, clock)
     routes = [
         Route("/metrics", api.metrics),
@@ -41,20 +40,16 @@ class _Api:
         self._cluster, self._clock = cluster, clock
 
     async def metrics(self, _request: Request) -> Response:
-        """Show all exporters and the router."""
         return _page(exposition.whole_page(self._cluster, self._clock()))
 
     async def router_metrics(self, _request: Request) -> Response:
-        """Show the router, without any exporter."""
         return _page(exposition.router_page(self._cluster))
 
     async def workloads(self, _request: Request) -> Response:
-        """List the workloads with their pods."""
         descriptions = [self._description(key) for key in sorted(self._cluster.workloads)]
         return JSONResponse({"workloads": descriptions})
 
     async def put(self, request: Request) -> Response:
-        """Create a workload, or change the given fields of one."""
         try:
             key = Key.checked(**request.path_params)
             wanted = self._cluster.changed(key, await request.body())

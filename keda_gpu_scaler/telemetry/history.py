@@ -123,7 +123,6 @@ class History(facts.Subscriber):
         self._refusals[fact.scaled_object] = (self._clock(), fact.reason)
 
     def _trigger_changed(self, fact: facts.TriggerChanged) -> None:
-        """Forget a refusal once the ScaledObject has a trigger that is right."""
         self._refusals.pop(fact.scaled_object, None)
 
     def refusal(self, scaled_object: ScaledObject) -> str | None:

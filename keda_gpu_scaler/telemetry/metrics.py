@@ -166,7 +166,6 @@ class Telemetry(facts.Subscriber, Collector):
         self._peers.labels("unreachable").set(fact.unreachable)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield how many lines of the log were lost, which is read at each request."""
         yield CounterMetricFamily(
             "keda_gpu_scaler_log_lines_dropped_total",
             "Lines of the log that were not written, because its reader hangs or is gone, or the "

@@ -73,7 +73,6 @@ def _gauge(
     labels: tuple[str, ...],
     samples: Iterable[tuple[tuple[str, ...], float | None]],
 ) -> GaugeMetricFamily:
-    """Return a gauge with all samples that have a value."""
     family = GaugeMetricFamily(name, meaning, labels=labels)
     for values, number in samples:
         if number is not None:
@@ -118,7 +117,6 @@ class Sources(Collector):
         self._snapshots: Recent[tuple[str, str, str], _Snapshot] = Recent(SNAPSHOTS, clock)
 
     def snapshot_taken(self, fact: facts.SnapshotTaken) -> None:
-        """Show the counts of this snapshot from now on."""
         snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)
         snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
         self._sources.renewed(fact.source, _Source).is_up = True
@@ -132,19 +130,15 @@ class Sources(Collector):
         self._sources.renewed(fact.source, _Source)
 
     def source_changed(self, fact: facts.SourceChanged) -> None:
-        """Show whether the source answers."""
         self._sources.renewed(fact.source, _Source).is_up = fact.works
 
     def lag_changed(self, fact: facts.LagChanged) -> None:
-        """Show how late the source's samples arrive."""
         self._sources.renewed(fact.source, _Source).lag_seconds = fact.seconds
 
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
-        """Show the evidence about pods."""
         self._sources.renewed(fact.source, _Source).evidence = fact.evidence_source
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield one family per metric."""
         now, snapshots = self._clock(), self._snapshots.items()
         sources = [((name,), source) for name, source in self._sources.items()]
         yield _gauge(
@@ -209,16 +203,13 @@ class Triggers(Collector):
         self._demands: Recent[_Key, Demand] = Recent(TRIGGERS, clock)
 
     def evaluated(self, fact: facts.Evaluated) -> None:
-        """Show this decision from now on."""
         decided = _Decided(fact.decision, fact.spec.threshold, fact.recommended, self._clock())
         self._decided.put((*fact.scaled_object, fact.spec.metric_name), decided)
 
     def demand_known(self, fact: facts.DemandKnown) -> None:
-        """Show this demand from now on."""
         self._demands.put((*fact.scaled_object, fact.spec.metric_name), fact.demand)
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield one family per metric."""
         now, triggers = self._clock(), self._decided.items()
         for name, meaning, read in _GAUGES:
             yield _gauge(

@@ -18,7 +18,6 @@ more waits, because each answer holds what there was to show when it began."""
 
 
 def metrics(registry: CollectorRegistry) -> list[Route]:
-    """Return the route of the metrics."""
     turns, writing = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
 
     async def page() -> AsyncIterator[bytes]:
@@ -73,8 +72,6 @@ def _escaped(text: str) -> str:
 
 
 def health(is_ready: Callable[[], bool]) -> list[Route]:
-    """Return the routes of health."""
-
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
 

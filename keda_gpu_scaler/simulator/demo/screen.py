@@ -51,7 +51,6 @@ def _active(answer: Answer) -> str:
 
 
 def line(frame: Frame) -> str:
-    """Return the frame as one line, for logs and pipes."""
     answer, ours, usual = frame.answer, frame.ours[-1], frame.usual[-1]
     return (
         f"{frame.seconds:5.1f} s  {frame.progress.phase.title:<12}  "
@@ -63,7 +62,6 @@ def line(frame: Frame) -> str:
 
 
 def screen(frame: Frame) -> RenderableType:
-    """Return the frame as one screen of 80 columns."""
     phase = frame.progress.phase
     title = (
         f"keda-gpu-scaler demo, {frame.seconds:.0f} s: {phase.title}, "
