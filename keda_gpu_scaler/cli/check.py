@@ -11,7 +11,7 @@ from rich.text import Text
 
 from keda_gpu_scaler import check as core
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.check import FINDINGS_LIMIT, Report, formats, rules
+from keda_gpu_scaler.check import FINDINGS_LIMIT, RULES, Report, formats
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
@@ -24,8 +24,8 @@ _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOT
 
 
 def _read_rule(name: str) -> str:
-    if name not in rules.RULES:
-        near = difflib.get_close_matches(name, rules.RULES, n=1)
+    if name not in RULES:
+        near = difflib.get_close_matches(name, RULES, n=1)
         advice = f": did you mean {near[0]!r}?" if near else ""
         raise typer.BadParameter(f"there is no rule {name!r}{advice}")
     return name

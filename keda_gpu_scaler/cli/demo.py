@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from keda_gpu_scaler import app, settings
-from keda_gpu_scaler.settings.names import PREFIX
+from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.simulator import cluster, web
 from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from keda_gpu_scaler.spec import durations

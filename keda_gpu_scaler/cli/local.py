@@ -17,7 +17,7 @@ from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
-from keda_gpu_scaler.settings.names import PREFIX
+from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts

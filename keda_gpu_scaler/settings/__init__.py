@@ -4,14 +4,12 @@
     tokens   tokens in files, read again whenever they are needed
     sources  the settings of each kind of source
     process  all settings together: `Settings`
-    names    the names of settings, as rows for the documentation, and the removed ones
-    loading  environment and file → `Settings`, or one message that names every mistake
+    loading  names of settings; environment and file → `Settings`, or every mistake in them
 
 A trigger never contains any of these settings, and nothing here opens a connection.
 """
 
-from keda_gpu_scaler.settings.loading import load
-from keda_gpu_scaler.settings.names import Row, describe
+from keda_gpu_scaler.settings.loading import Row, describe, load
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import (
     ApiSettings,

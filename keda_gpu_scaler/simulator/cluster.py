@@ -127,12 +127,9 @@ class Gpu:
 class Cluster:
     """The nodes and pods at the last list, and the load offered to workloads."""
 
-    changeable: AbstractSet[str] = {
-        "load",
-        "loading_percent",
-        "draining_percent",
-        "completed_percent",
-    }
+    changeable: AbstractSet[str] = frozenset(
+        {"load", "loading_percent", "draining_percent", "completed_percent"}
+    )
     """The fields of `Wanted` that a request may change: pods are those of the list."""
 
     def __init__(self) -> None:
@@ -148,7 +145,12 @@ class Cluster:
 
     def show(self, nodes: Mapping[str, int], pods: Iterable[Pod]) -> None:
         """Show nodes with so many GPUs, and those pods on them that the exporter names."""
-        self.pods = {pod.uid: pod for pod in pods if pod.node in nodes and self._is_named(pod)}
+        self.pods = {
+            pod.uid: pod
+            for pod in pods
+            if pod.node in nodes
+            and (not pod.completed or self.wanted_of(pod.workload).completed_percent is not None)
+        }
         holders_by_node: dict[str, list[str | None]] = {}
         for name, gpus in nodes.items():
             # A GPU of a pod that is gone is free again; a GPU itself never goes.
@@ -156,20 +158,15 @@ class Cluster:
             holders_by_node[name] = holders + [None] * (gpus - len(holders))
         self.nodes = holders_by_node
         placed = {uid for holders in self.nodes.values() for uid in holders}
-        for uid, pod in self.pods.items():
-            if uid not in placed:
-                self._place(pod)
-
-    def _is_named(self, pod: Pod) -> bool:
-        return not pod.completed or self.wanted_of(pod.workload).completed_percent is not None
-
-    def _place(self, pod: Pod) -> None:
-        """Give a pod the first free GPUs; add some to the node if too few are free."""
-        holders = self.nodes[pod.node]
-        free = [index for index, uid in enumerate(holders) if uid is None][: pod.gpus]
-        for index in free:
-            holders[index] = pod.uid
-        holders += [pod.uid] * (pod.gpus - len(free))
+        for pod in self.pods.values():
+            if pod.uid in placed:
+                continue
+            # It gets the first free GPUs, and new ones of the node if too few are free.
+            holders = self.nodes[pod.node]
+            free = [index for index, uid in enumerate(holders) if uid is None][: pod.gpus]
+            for index in free:
+                holders[index] = pod.uid
+            holders += [pod.uid] * (pod.gpus - len(free))
 
     def wanted_of(self, key: Key) -> Wanted:
         """Return what is wanted of a workload, whether or not it exists."""
@@ -201,17 +198,17 @@ class Cluster:
         ready_gpus: Counter[Key] = Counter()
         for pod in self.pods.values():
             ready_gpus[pod.workload] += pod.gpus if pod.is_ready(now) else 0
-        return {
-            uid: self._percent(pod, ready_gpus[pod.workload], now) for uid, pod in self.pods.items()
-        }
-
-    def _percent(self, pod: Pod, ready_gpus: int, now: float) -> float:
-        wanted = self.wanted_of(pod.workload)
-        if pod.is_ready(now):
-            return min(100, wanted.load / ready_gpus)
-        if pod.completed:
-            return wanted.completed_percent or 0
-        return wanted.draining_percent if pod.terminating else wanted.loading_percent
+        percents: dict[str, float] = {}
+        for uid, pod in self.pods.items():
+            wanted = self.wanted_of(pod.workload)
+            if pod.is_ready(now):
+                percents[uid] = min(100, wanted.load / ready_gpus[pod.workload])
+            elif pod.completed:
+                percents[uid] = wanted.completed_percent or 0
+            else:
+                is_draining = pod.terminating
+                percents[uid] = wanted.draining_percent if is_draining else wanted.loading_percent
+        return percents
 
     def gpus(self, now: float) -> Iterator[Gpu]:
         percents = self.percents(now)
@@ -241,20 +238,19 @@ class MadeUp(Cluster):
         own = [pod for pod in self.pods.values() if pod.workload == key]
         others = [pod for pod in self.pods.values() if pod.workload != key]
         kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
-        created = [self._new_pod(key, wanted, now) for _ in range(wanted.replicas - len(kept))]
-        self.show({_NODE: 1}, [*others, *kept, *created])
-
-    def _new_pod(self, key: Key, wanted: Wanted, now: float) -> Pod:
-        name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))
-        return Pod(
-            uid=name,
-            name=name,
-            workload=key,
-            node=_NODE,
-            gpus=wanted.gpus_per_pod,
-            container=key.name,
-            ready_at=now + wanted.startup_seconds,
-        )
+        for _ in range(wanted.replicas - len(kept)):
+            name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))
+            pod = Pod(
+                uid=name,
+                name=name,
+                workload=key,
+                node=_NODE,
+                gpus=wanted.gpus_per_pod,
+                container=key.name,
+                ready_at=now + wanted.startup_seconds,
+            )
+            kept.append(pod)
+        self.show({_NODE: 1}, [*others, *kept])
 
 
 def _pod_name(key: Key, gpus: int, serial: int) -> str:

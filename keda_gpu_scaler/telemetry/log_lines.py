@@ -1,8 +1,4 @@
-"""The facts that become log lines. The event is a dotted name, everything else is a key.
-
-Facts are stated in the middle of an answer. An observer that fails has lost a line, a number or a
-span; the answer and the other observers have nothing to do with it.
-"""
+"""The facts that become log lines, and what passes facts to all observers."""
 
 import logging
 import time
@@ -53,14 +49,16 @@ _CHANGES: Mapping[type[facts.Fact], tuple[str, str]] = {
 
 
 class Observers:
-    """Passes each fact to all observers, in their order, and never raises what one raises.
+    """Passes each fact to all observers, in their order.
 
-    Which of them want a kind of fact is found out once: a fact that nobody wants costs a look-up.
+    Facts are stated in the middle of an answer: an observer that fails has lost a line, a number or
+    a span, and the answer and the other observers have nothing to do with it.
     """
 
     def __init__(self, observers: Mapping[str, facts.Observer]) -> None:
         """Pass facts to these observers, which have names for the log."""
         self._observers = observers
+        # By the kind of fact: most are for one observer, and a poll states eight of them.
         self._handlers: dict[type[facts.Fact], list[tuple[str, facts.Observer]]] = {}
         self._reported: set[tuple[str, str]] = set()
 
@@ -130,10 +128,10 @@ class LogObserver(facts.Subscriber):
 
     def _is_repeated(self, key: Hashable) -> bool:
         """Tell whether this was written within `REPEAT_SECONDS`; it is written now if not."""
-        is_repeated = key in self._written
-        if not is_repeated:
-            self._written[key] = True
-        return is_repeated
+        if key in self._written:
+            return True
+        self._written[key] = True
+        return False
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         spec, now, before = fact.spec, fact.decision, fact.before
