@@ -5,7 +5,6 @@ Pure. It is built on request, from the inputs of the decision, by the same funct
 
     record    the values
     build     decision + snapshot → record
-    settings  what the trigger asks for, key by key, defaults included
     drain     record → the pods that should go first, as annotations for people to write
     why_not   record → what would give another number of replicas
 """
