@@ -28,7 +28,6 @@ Json = Mapping[str, Any]
 OBJECT_LABELS = ("scaled_object", "scaledObject", "scaledobject")
 """The label as in this scaler's own metrics, as in KEDA's, and as Kubernetes would write it."""
 NAME_CHARACTERS = 100
-"""The limit of an alert's name in reasons and logs."""
 SMALLER = "group_by in Alertmanager's route makes messages smaller"
 SENTENCES = 10
 """How many refused alerts are shown; a rule makes the same mistake in all of them."""

@@ -202,6 +202,5 @@ def parse(trigger: Trigger, access: Access) -> tuple[TriggerSpec | None, list[Fi
 
 
 def as_finding(rule_name: str, manifest: Manifest, wrong: Wrong) -> Finding:
-    """Return what a rule found wrong in an object, with the object."""
     rule = RULES[rule_name]
     return Finding(rule, manifest.file, wrong.position, manifest.subject, wrong.why, wrong.fix)

@@ -8,7 +8,6 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:  # noqa: ANN401 - Typer's
-    """Return an option with a value: how help shows the value, and what it is for."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 

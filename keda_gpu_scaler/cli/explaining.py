@@ -95,7 +95,6 @@ async def explain_file(options: Options, file: str) -> None:
 
 
 def _show(records: Sequence[Record], options: Options, behind: gates.Gates | None = None) -> None:
-    """Write the records, or what they say to another question."""
     answers = None
     if options.why_not is not None:
         answers = [why_not(record, options.why_not) for record in records]

@@ -31,7 +31,6 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
 PORT = 6000
-"""Where a scaler listens unless its settings say otherwise."""
 _TARGET = re.compile(
     r"((?P<scheme>http|grpc)(?P<tls>s?)://)?"
     r"(?P<host>[^\s:/?#@\[\]]+|\[[0-9A-Fa-f:.%]+\])(:(?P<port>[0-9]{1,5}))?/?",

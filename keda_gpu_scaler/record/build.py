@@ -68,7 +68,6 @@ _DEFAULT_WINDOW = (
 )
 HIDDEN = "from the environment, not shown"
 _DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
-"""What the text of a demand is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +93,10 @@ class Answered:
     neighbour: Decision | None = None
     """What was decided about the workload of activationWorkload; None: it was not asked."""
     alert: str | None = None
-    """The name of an alert that fires for it."""
     takes_alerts: bool = False
-    """The scaler receives alerts."""
     demand: Demand | None = None
     """The demand; None: it was not asked."""
     active_by: str | None = None
-    """The signal that said active, if one did."""
 
 
 def summary(  # noqa: PLR0913 - what a list shows, the last three by name
@@ -381,7 +377,6 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
 
 
 def _is_hidden(spec: TriggerSpec, key: str) -> bool:
-    """Tell whether a key's value comes from the environment of the target: it may be a secret."""
     return any(written == key + FROM_ENV for written, _ in spec.given)
 
 

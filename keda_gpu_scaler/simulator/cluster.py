@@ -28,7 +28,6 @@ _BASE_LENGTH = 58
 """A generated name has at most 63 characters, and 5 of them are random."""
 MODEL = "NVIDIA H100 80GB HBM3"
 MEMORY_MIB = 81559
-"""The framebuffer memory of a GPU."""
 _MEMORY_IN_USE = 0.6
 _WORKLOAD = re.compile(
     r"(?P<namespace>[^/=]+)/(?P<name>[^/=]+)"
@@ -87,7 +86,6 @@ class Pod:
     ready_at: float
     terminating: bool = False
     completed: bool = False
-    """The pod has succeeded or failed."""
 
     def is_ready(self, now: float) -> bool:
         return now >= self.ready_at and not self.terminating and not self.completed
@@ -133,7 +131,6 @@ class Cluster:
     """The fields of `Wanted` that a request may change: pods are those of the list."""
 
     def __init__(self) -> None:
-        """Start empty: nothing is shown until the first list."""
         self.nodes: dict[str, list[str | None]] = {}
         """The uid of the pod that holds each GPU, by the name of the node."""
         self.pods: dict[str, Pod] = {}
@@ -169,7 +166,6 @@ class Cluster:
             holders += [pod.uid] * (pod.gpus - len(free))
 
     def wanted_of(self, key: Key) -> Wanted:
-        """Return what is wanted of a workload, whether or not it exists."""
         return self.wanted.get(key, Wanted())
 
     def changed(self, key: Key, body: bytes) -> Wanted:

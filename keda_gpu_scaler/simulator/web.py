@@ -61,7 +61,6 @@ def _page(text: bytes) -> Response:
 
 
 def _description(cluster: Cluster, key: Key, now: float) -> dict[str, object]:
-    """Return what is wanted of a workload, as far as it can be changed, and its pods."""
     percents = cluster.percents(now)
     return {
         "namespace": key.namespace,

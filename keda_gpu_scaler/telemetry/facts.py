@@ -138,7 +138,6 @@ class ExportersFound(Fact, frozen=True):
 
     source: str
     found: tuple[str, ...]
-    """The names of their profiles."""
 
 
 class WatchChanged(Fact, frozen=True):
@@ -187,7 +186,6 @@ class AlertChanged(Fact, frozen=True):
 
     scaled_object: ScaledObject
     alert: str
-    """The name of the alert."""
     fires: bool
     reason: str
 
@@ -198,9 +196,7 @@ class Notified(Fact, frozen=True):
     sender: str
     """alertmanager, grafana, grafana-dashboard; unknown if the message was not read."""
     status: int
-    """The HTTP status of the answer."""
     text: str
-    """The text of the answer."""
     truncated: int = 0
     """Alerts that the sender left out."""
 
@@ -220,7 +216,6 @@ class ObserveRead(Fact, frozen=True):
     files: int
     triggers: int
     refused: int
-    """How much of them was refused."""
 
 
 class ObserveRefused(Fact, frozen=True):

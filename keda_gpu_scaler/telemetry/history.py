@@ -42,7 +42,6 @@ class Change:
     active: bool | None
     average: float | None
     replicas: int
-    """The replicas that should report."""
     recommended: int | None
     """The replicas that it asks for at those that there were; None: not known, or held."""
     reason: str

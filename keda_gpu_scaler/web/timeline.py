@@ -31,7 +31,6 @@ class Step(NamedTuple):
     y: float
     height: float
     value: float | None
-    """None: not known."""
 
 
 class Row(NamedTuple):

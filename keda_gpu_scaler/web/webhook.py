@@ -45,7 +45,6 @@ class Webhook:
     """Tells the other replicas, within a time limit, and never fails."""
     observe: facts.Observer
     body_seconds: float = authentication.BODY_SECONDS
-    """The longest time for the body of a request."""
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
     """Held while a body is in memory: what it says takes several times as much."""
 

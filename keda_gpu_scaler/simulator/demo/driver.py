@@ -135,7 +135,6 @@ class Scaled:
         self._set_replicas("KEDA", self.keda.poll(now, self.replicas, [active, load > 0]))
 
     def sync(self, now: float, load: float, metrics: Sequence[rules.Metric]) -> None:
-        """Let the HPA act on all metrics of the ScaledObject."""
         router = rules.Metric(value=load, target=scenario.ROUTER_TARGET)
         gpu = metrics or (rules.Metric(value=None, target=scenario.THRESHOLD),)
         scale = rules.Scale.steady(self.replicas)

@@ -41,7 +41,6 @@ def _percent(value: float | None) -> str:
 
 
 def _value(answer: Answer) -> str:
-    """Return the answer of GetMetrics; an empty one holds the replicas."""
     is_held = bool(answer.metrics) and answer.value is None
     return "hold" if is_held else _number(answer.value)
 
