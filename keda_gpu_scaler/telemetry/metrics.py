@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.series import Sources, Triggers
+from keda_gpu_scaler.telemetry.series import Series
 
 _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
@@ -35,11 +35,11 @@ class Telemetry(facts.Subscriber, Collector):
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._firing: dict[ScaledObject, int] = {}
-        self._triggers, self._sources = Triggers(clock), Sources(clock)
+        series = Series(clock)
         prometheus_client.PlatformCollector(registry)
         prometheus_client.ProcessCollector(registry=registry)
-        for collector in (self, self._triggers, self._sources):
-            registry.register(collector)
+        registry.register(self)
+        registry.register(series)
         new_counter = functools.partial(prometheus_client.Counter, registry=registry)
         new_gauge = functools.partial(prometheus_client.Gauge, registry=registry)
         new_histogram = functools.partial(prometheus_client.Histogram, registry=registry)
@@ -106,12 +106,12 @@ class Telemetry(facts.Subscriber, Collector):
         )
         super().__init__(
             {
-                facts.Evaluated: self._evaluated,
-                facts.DemandKnown: self._triggers.demand_known,
-                facts.SnapshotTaken: self._sources.snapshot_taken,
-                facts.SourceChanged: self._sources.source_changed,
-                facts.LagChanged: self._sources.lag_changed,
-                facts.EvidenceChanged: self._sources.evidence_changed,
+                facts.Evaluated: series.evaluated,
+                facts.DemandKnown: series.demand_known,
+                facts.SnapshotTaken: series.snapshot_taken,
+                facts.SourceChanged: series.source_changed,
+                facts.LagChanged: series.lag_changed,
+                facts.EvidenceChanged: series.evidence_changed,
                 facts.WatchChanged: self._watch_changed,
                 facts.Queried: self._queried,
                 facts.Called: self._called,
@@ -133,10 +133,6 @@ class Telemetry(facts.Subscriber, Collector):
                 return expiries()[kind]
 
             self._expiry.labels(server, kind).set_function(expires_at)
-
-    def _evaluated(self, fact: facts.Evaluated) -> None:
-        self._triggers.evaluated(fact)
-        self._sources.evaluated(fact)
 
     def _called(self, fact: facts.Called) -> None:
         self._rpcs(fact.method, fact.code).inc()

@@ -108,26 +108,30 @@ class _Snapshot:
     """The snapshot's evaluation time, on this process's clock."""
 
 
-class Sources(Collector):
-    """The state of each source and of its snapshots, while triggers ask for them."""
+class _Decided(NamedTuple):
+    """What is shown of a decision; a trigger with long texts does not stay for its sake."""
+
+    decision: Decision
+    threshold: float
+    recommended: int | None
+    at: float
+    """The time on this process's clock."""
+
+
+class Series(Collector):
+    """The state of each source and of its snapshots, and the last decision of each trigger."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._sources: Recent[str, _Source] = Recent(SNAPSHOTS, clock)
         self._snapshots: Recent[tuple[str, str, str], _Snapshot] = Recent(SNAPSHOTS, clock)
+        self._triggers: Recent[tuple[str, str, str], _Decided] = Recent(TRIGGERS, clock)
+        self._demands: Recent[tuple[str, str, str], Demand] = Recent(TRIGGERS, clock)
 
     def snapshot_taken(self, fact: facts.SnapshotTaken) -> None:
         snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)
         snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
         self._sources.renewed(fact.source, _Source).is_up = True
-
-    def evaluated(self, fact: facts.Evaluated) -> None:
-        """Take the snapshot's age from the fact: only the source has its own clock."""
-        age = fact.snapshot_age_seconds
-        key = fact.source, str(fact.spec.shared_signal), fact.spec.profile
-        snapshot = self._snapshots.renewed(key, _Snapshot)
-        snapshot.at = None if age is None else self._clock() - age
-        self._sources.renewed(fact.source, _Source)
 
     def source_changed(self, fact: facts.SourceChanged) -> None:
         self._sources.renewed(fact.source, _Source).is_up = fact.works
@@ -138,8 +142,21 @@ class Sources(Collector):
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         self._sources.renewed(fact.source, _Source).evidence = fact.evidence_source
 
+    def demand_known(self, fact: facts.DemandKnown) -> None:
+        self._demands.put((*fact.scaled_object, fact.spec.metric_name), fact.demand)
+
+    def evaluated(self, fact: facts.Evaluated) -> None:
+        now, spec, age = self._clock(), fact.spec, fact.snapshot_age_seconds
+        decided = _Decided(fact.decision, spec.threshold, fact.recommended, now)
+        self._triggers.put((*fact.scaled_object, spec.metric_name), decided)
+        snapshot_key = fact.source, str(spec.shared_signal), spec.profile
+        snapshot = self._snapshots.renewed(snapshot_key, _Snapshot)
+        # The age is the fact's: only the source has its own clock.
+        snapshot.at = None if age is None else now - age
+        self._sources.renewed(fact.source, _Source)
+
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        now, snapshots = self._clock(), self._snapshots.items()
+        now, snapshots, triggers = self._clock(), self._snapshots.items(), self._triggers.items()
         sources = [((name,), source) for name, source in self._sources.items()]
         yield _gauge(
             "keda_gpu_scaler_source_up",
@@ -179,38 +196,6 @@ class Sources(Collector):
             _SNAPSHOT,
             ((key, snapshot.refused_samples) for key, snapshot in snapshots),
         )
-
-
-_Key = tuple[str, str, str]
-
-
-class _Decided(NamedTuple):
-    """What is shown of a decision; a trigger with long texts does not stay for its sake."""
-
-    decision: Decision
-    threshold: float
-    recommended: int | None
-    at: float
-    """The time on this process's clock."""
-
-
-class Triggers(Collector):
-    """The last decision and demand of each trigger."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._decided: Recent[_Key, _Decided] = Recent(TRIGGERS, clock)
-        self._demands: Recent[_Key, Demand] = Recent(TRIGGERS, clock)
-
-    def evaluated(self, fact: facts.Evaluated) -> None:
-        decided = _Decided(fact.decision, fact.spec.threshold, fact.recommended, self._clock())
-        self._decided.put((*fact.scaled_object, fact.spec.metric_name), decided)
-
-    def demand_known(self, fact: facts.DemandKnown) -> None:
-        self._demands.put((*fact.scaled_object, fact.spec.metric_name), fact.demand)
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        now, triggers = self._clock(), self._decided.items()
         for name, meaning, read in _GAUGES:
             yield _gauge(
                 name, meaning, _TRIGGER, ((key, read(decided)) for key, decided in triggers)
