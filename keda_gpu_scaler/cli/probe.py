@@ -210,15 +210,11 @@ def _open_channel(
 
 
 class _Scaler:
-    """Calls one scaler as KEDA does, and says what it answers."""
+    """Calls one scaler as KEDA does, and says what it answers, all within one time limit."""
 
     def __init__(
         self, target: str, channel: grpc.Channel, timeout_seconds: float, *, tls: bool
     ) -> None:
-        """Take a channel, which stays open; the time is for all calls together and the connection.
-
-        What a closed connection means depends on TLS.
-        """
         self._target, self._tls = target, tls
         self._health = health_pb2_grpc.HealthStub(channel)
         self._scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
@@ -246,34 +242,30 @@ class _Scaler:
 
     def _ask_about(self, trigger: pb.ScaledObjectRef, before: str, *, values: bool) -> None:
         name = f"{before}GetMetricSpec"
-        answer = self._call(name, self._scaler.GetMetricSpec, trigger)
-        if answer is None:
+        specs = self._call(name, self._scaler.GetMetricSpec, trigger)
+        if specs is None:
             return
-        if not answer.metricSpecs:
+        if not specs.metricSpecs:
             self._fail(f"{name}: no metric, so that the HPA has nothing to scale on")
             return
-        for spec in answer.metricSpecs:
+        for spec in specs.metricSpecs:
             target = _float_first(spec.targetSizeFloat, spec.targetSize)
             typer.echo(f"{name}: {spec.metricName} with target {target:.12g}")
         if not values:
             return
-        for spec in answer.metricSpecs:
-            self._ask_value(trigger, spec.metricName, f"{before}GetMetrics: {spec.metricName}")
+        for spec in specs.metricSpecs:
+            name = f"{before}GetMetrics: {spec.metricName}"
+            request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=spec.metricName)
+            answer = self._call(name, self._scaler.GetMetrics, request)
+            if answer is not None and answer.metricValues:
+                value = answer.metricValues[0]
+                number = _float_first(value.metricValueFloat, value.metricValue)
+                typer.echo(f"{name} is {number:.12g}")
+            elif answer is not None:
+                typer.echo(f"{name} has no value, so the HPA holds the replicas")
         activity = self._call(f"{before}IsActive", self._scaler.IsActive, trigger)
         if activity is not None:
             typer.echo(f"{before}IsActive: {str(activity.result).lower()}")
-
-    def _ask_value(self, trigger: pb.ScaledObjectRef, metric: str, name: str) -> None:
-        request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=metric)
-        answer = self._call(name, self._scaler.GetMetrics, request)
-        if answer is None:
-            return
-        if answer.metricValues:
-            value = answer.metricValues[0]
-            number = _float_first(value.metricValueFloat, value.metricValue)
-            typer.echo(f"{name} is {number:.12g}")
-        else:
-            typer.echo(f"{name} has no value, so the HPA holds the replicas")
 
     def _call(self, name: str, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated code has no types
         """Return the answer to a call, which has no deadline that the scaler would see; None: none.
