@@ -79,15 +79,11 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
     *,
     observed: Path | None = None,
 ) -> None:
-    """Serve until `stop` is set, then drain.
+    """Serve until `stop` is set, which may be before everything has started; then drain.
 
-    Args:
-        settings: of the process.
-        stop: ends the process in order; it may be set before everything has started.
-        on_listening: is called with the ports once calls are answered.
-        lines_dropped: returns how many lines of the log were not written, for the metrics.
-        observed: a folder with ScaledObjects to ask about in the place of KEDA, which cannot call
-            this process; None: KEDA calls.
+    `on_listening` is called with the ports once calls are answered; `lines_dropped` returns how
+    many lines of the log were not written. `observed` is a folder with ScaledObjects to ask about
+    in the place of KEDA, which cannot call this process then.
 
     Raises:
         errors.SettingsError: a port or its certificate cannot be used, or there is no cluster to
@@ -212,10 +208,8 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     """Open what the settings name, and return what decides; both end with the stack.
 
     All sources are asked about `at`, in Unix seconds; None: the present. `slow_seconds` is how long
-    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks.
-
-    Raises:
-        errors.SettingsError: there is no cluster to query, or a source cannot be asked about `at`.
+    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks. SettingsError if
+    there is no cluster to query, or a source cannot be asked about `at`.
     """
     cluster = None
     if settings.kubernetes:

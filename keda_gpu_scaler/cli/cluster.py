@@ -39,10 +39,7 @@ async def fetch_gates(
 
     `records` is empty if the scaler did not answer. Without a kubeconfig the environment names the
     cluster, as for kubectl, or in a pod its service account; without a context it is the current
-    one.
-
-    Raises:
-        errors.SourceError: the cluster cannot be asked, or does not show the ScaledObject.
+    one. SourceError if the cluster cannot be asked, or does not show the ScaledObject.
     """
     try:
         if kubeconfig is None:

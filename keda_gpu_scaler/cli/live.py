@@ -32,22 +32,18 @@ from keda_gpu_scaler.spec.workload import PodPattern
 def ask(
     texts: Mapping[str, str], terms: Terms, settings: Settings, timeout_seconds: float
 ) -> list[Finding]:
-    """Return what is wrong with the triggers in some texts by what the source and cluster show.
-
-    Raises:
-        errors.SettingsError: there is no cluster to query.
-    """
+    """Return what is wrong with the triggers in some texts by what the source and cluster show."""
     findings: list[Finding] = []
     looks: list[_Look] = []
     manifests, _ = check.read(texts, terms)
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
-    for entry in [entry for manifest in scaled for entry in manifest.ours]:
-        spec, mistakes = entry.parse(settings.access)
+    for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
+        spec, mistakes = trigger.parse(settings.access)
         # What is wrong by itself is found without looking.
-        only_here = [mistake for mistake in mistakes if mistake not in entry.mistakes]
-        findings += check.refused(entry, only_here)
+        only_here = [mistake for mistake in mistakes if mistake not in trigger.mistakes]
+        findings += check.refused(trigger, only_here)
         if spec is not None:
-            looks.append(_Look(entry, spec))
+            looks.append(_Look(trigger, spec))
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
 
 

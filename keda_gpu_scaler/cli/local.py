@@ -34,13 +34,9 @@ class Given(NamedTuple):
 
 
 def source_settings(prometheus_url: str | None = None, *, is_past: bool = False) -> Settings:
-    """Return the settings of the sources, as `serve` reads them.
+    """Return the settings as `serve` reads them, with this URL for the source `default`.
 
-    `prometheus_url` takes the place of what the settings say of the URL of the source `default`.
     With `is_past` they are without the Kubernetes API, which has only the present.
-
-    Raises:
-        errors.SettingsError: something is wrong; the message names every wrong setting.
     """
     url = {} if prometheus_url is None else {f"{PREFIX}PROMETHEUS_URL": prometheus_url}
     chosen = settings.load({**os.environ, **url})
@@ -48,10 +44,7 @@ def source_settings(prometheus_url: str | None = None, *, is_past: bool = False)
 
 
 def instant(text: str, now: float) -> float:
-    """Return a time of RFC 3339 with an offset, in Unix seconds, or how long ago (2h), as seconds.
-
-    ValueError for other texts, and for a time that is not in the past.
-    """
+    """Read a time in the past: RFC 3339 with an offset, Unix seconds, or how long ago (2h)."""
     at = math.nan
     with contextlib.suppress(ValueError, OverflowError):
         if _UNIX_SECONDS.fullmatch(text):
@@ -73,9 +66,7 @@ def given(
 ) -> list[Given]:
     """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
-    Raises:
-        files.FileError: something is wrong with one that is wanted, or there is none; one line
-            each.
+    FileError if something is wrong with one of them, or there is none.
     """
     triggers, refused = files.triggers(texts, terms, wanted)
     accepted: list[Given] = []
@@ -121,11 +112,7 @@ async def open_evaluator(
     """Open the sources of some triggers, and no others, and yield what decides.
 
     A source that does not answer is no error: its trouble is in the record, with the answer of a
-    scaler that has just started. With `at`, in Unix seconds, it is decided by what the sources show
-    of that time.
-
-    Raises:
-        errors.SettingsError: there is no cluster to query, or a source has no past.
+    scaler that has just started. `at` is as in `app.start_evaluator`.
     """
     used = {name: chosen.sources[name] for name in sorted({spec.source for spec in specs})}
     async with contextlib.AsyncExitStack() as stack:

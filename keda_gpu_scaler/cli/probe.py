@@ -183,9 +183,8 @@ def _open_channel(
 ) -> grpc.Channel:
     """Return a channel; it connects at the first call, by the proxy of the environment.
 
-    Raises:
-        ValueError: a file does not hold a certificate or key as expected. gRPC would only say that
-            a handshaker could not be made.
+    ValueError if a file does not hold what it should: gRPC would only say that a handshaker could
+    not be made.
     """
     if ca_file is None:
         return grpc.insecure_channel(target)
