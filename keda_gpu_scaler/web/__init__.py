@@ -63,7 +63,7 @@ def create_app(  # noqa: PLR0913 - the composition root's values
     which has its own; None: every client that reaches the port may read. `allowed` returns the
     namespaces that another token shows, which shows nothing else.
     """
-    open_routes = [*_health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
+    open_routes = [*_health(is_ready), *webhook.routes(hook)]
     guarded: Sequence[BaseRoute] = _metrics(registry)
     if shown is not None:
         guarded = [*guarded, *triggers.routes(shown), *status.routes(shown)]
