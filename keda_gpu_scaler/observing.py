@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keda_gpu_scaler import check
+from keda_gpu_scaler.check import ParsedTrigger
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
@@ -31,13 +31,6 @@ _NOT_OURS = (
     "with gpu-scaler in its scalerAddress, or with the key workload or podPattern"
 )
 _NO_NAMESPACE = "metadata.namespace: not given; expected the namespace that it would be applied to"
-
-
-class Observed(NamedTuple):
-    """One trigger to observe."""
-
-    scaled_object: ScaledObject
-    spec: TriggerSpec
 
 
 class Refused(NamedTuple):
@@ -93,7 +86,7 @@ def _read(path: Path, room: int) -> bytes:
 class Reading(NamedTuple):
     """What is in some files."""
 
-    triggers: tuple[Observed, ...]
+    triggers: tuple[ParsedTrigger, ...]
     refused: tuple[Refused, ...]
 
 
@@ -101,7 +94,7 @@ def read(texts: Mapping[str, str], access: Access) -> Reading:
     """Return the triggers in the texts of some files; one that is wrong hides no other."""
     manifests, problems = check.read(texts, Terms(namespace=""), VALUES_LIMIT)
     refused = [_refused(problem) for problem in problems]
-    triggers: dict[Observed, None] = {}
+    triggers: list[ParsedTrigger] = []
     for manifest in manifests:
         if manifest.kind != "ScaledObject" or not manifest.is_of_keda:
             continue
@@ -112,12 +105,10 @@ def read(texts: Mapping[str, str], access: Access) -> Reading:
         if not manifest.ours:
             line = manifest.node.place("spec", "triggers").line
             refused.append(Refused(manifest.file, line, _NOT_OURS))
-        for trigger in manifest.ours:
-            spec, findings = check.parse(trigger, access)
-            refused += map(_refused, findings)
-            if spec is not None:
-                triggers[Observed(manifest.scaled_object, spec)] = None
-    return Reading(tuple(triggers), tuple(refused))
+        parsed, findings = check.parse(manifest.ours, access)
+        triggers += parsed
+        refused += map(_refused, findings)
+    return Reading(tuple(dict.fromkeys(triggers)), tuple(refused))
 
 
 def _refused(finding: Finding) -> Refused:
@@ -139,7 +130,7 @@ class Observing:
         self._folder, self._access, self._evaluator = folder, access, evaluator
         self._observe, self._sleep = observe, sleep
         self._contents: Contents | None = None
-        self._triggers: tuple[Observed, ...] = ()
+        self._triggers: tuple[ParsedTrigger, ...] = ()
 
     async def round(self) -> None:
         """Read the files, and evaluate all of their triggers once."""
@@ -164,8 +155,8 @@ class Observing:
             self._observe(facts.ObserveRefused(*refusal))
         self._observe(facts.ObserveRead(len(present.texts), len(reading.triggers), len(refused)))
 
-    async def _evaluate(self, observed: Observed) -> None:
-        scaled_object, spec = observed
+    async def _evaluate(self, trigger: ParsedTrigger) -> None:
+        scaled_object, spec = trigger
         if spec.demand is not None and spec.demand.threshold is not None:
             await self._evaluator.demand(scaled_object, spec, None)  # the HPA would ask for it
         # The next round comes only a step later.

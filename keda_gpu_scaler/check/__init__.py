@@ -19,7 +19,7 @@ from keda_gpu_scaler.check import documents, fields, replicas
 from keda_gpu_scaler.check.findings import Check, Finding, Rule, Severity, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.errors import Mistake
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 
@@ -92,6 +92,13 @@ OF_SOURCES = (
 RULES: Mapping[str, Rule] = {
     rule.name: rule for rule in (*OF_TEXTS, *OF_TRIGGERS, *OF_SCALING, *OF_JOBS, *OF_SOURCES)
 }
+
+
+class ParsedTrigger(NamedTuple):
+    """A trigger that can be decided."""
+
+    scaled_object: ScaledObject
+    spec: TriggerSpec
 
 
 class Report(NamedTuple):
@@ -195,10 +202,16 @@ def from_env(trigger: Trigger) -> Iterator[Finding]:
         yield as_finding("wrong-value", trigger.of, wrong)
 
 
-def parse(trigger: Trigger, access: Access) -> tuple[TriggerSpec | None, list[Finding]]:
-    """Return what a trigger asks for, or why its text does not say that, for who decides it."""
-    spec, mistakes = trigger.parse(access)
-    return spec, [*from_env(trigger), *refused(trigger, mistakes)]
+def parse(triggers: Iterable[Trigger], access: Access) -> tuple[list[ParsedTrigger], list[Finding]]:
+    """Return the triggers that can be decided, and why the others cannot."""
+    parsed: list[ParsedTrigger] = []
+    findings: list[Finding] = []
+    for trigger in triggers:
+        spec, mistakes = trigger.parse(access)
+        findings += [*from_env(trigger), *refused(trigger, mistakes)]
+        if spec is not None:
+            parsed.append(ParsedTrigger(trigger.of.scaled_object, spec))
+    return parsed, findings
 
 
 def as_finding(rule_name: str, manifest: Manifest, wrong: Wrong) -> Finding:

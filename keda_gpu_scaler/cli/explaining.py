@@ -76,11 +76,11 @@ async def explain_file(options: Options, file: str) -> None:
         settings = local.source_settings(options.prometheus_url, is_past=is_past)
         texts, terms = {file: files.read(file)}, Terms(options.namespace)
         triggers = local.given(texts, terms, settings.access, wanted)
-        specs = [given.spec for given in triggers]
+        specs = [trigger.spec for trigger in triggers]
         async with local.open_evaluator(
             specs, settings, slow_seconds=options.timeout, at=at
         ) as evaluator:
-            records = await asyncio.gather(*(evaluator.record(*given) for given in triggers))
+            records = await asyncio.gather(*(evaluator.record(*trigger) for trigger in triggers))
     except (errors.SettingsError, OSError, ValueError) as error:
         raise arguments.failure(error, status=2) from error
     for unknown in local.unknown_here(triggers, settings, is_past=is_past):

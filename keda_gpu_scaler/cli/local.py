@@ -10,27 +10,20 @@ import math
 import os
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from keda_gpu_scaler import app, check, settings
+from keda_gpu_scaler.check import ParsedTrigger
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
 _UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
-
-
-class Given(NamedTuple):
-    """A trigger to decide."""
-
-    scaled_object: ScaledObject
-    spec: TriggerSpec
 
 
 def source_settings(prometheus_url: str | None = None, *, is_past: bool = False) -> Settings:
@@ -63,24 +56,19 @@ def instant(text: str, now: float) -> float:
 
 def given(
     texts: Mapping[str, str], terms: Terms, access: Access, wanted: str | None = None
-) -> list[Given]:
+) -> list[ParsedTrigger]:
     """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
     FileError if something is wrong with one of them, or there is none.
     """
     triggers, refused = files.triggers(texts, terms, wanted)
-    accepted: list[Given] = []
-    for trigger in triggers:
-        spec, findings = check.parse(trigger, access)
-        refused += findings
-        if spec is not None:
-            accepted.append(Given(trigger.of.scaled_object, spec))
-    files.refuse(refused)
-    return accepted
+    parsed, findings = check.parse(triggers, access)
+    files.refuse([*refused, *findings])
+    return parsed
 
 
 def unknown_here(
-    triggers: Sequence[Given], chosen: Settings, *, is_past: bool = False
+    triggers: Sequence[ParsedTrigger], chosen: Settings, *, is_past: bool = False
 ) -> Iterator[str]:
     """Yield what a running scaler knows, or knew, beside the records of these triggers."""
     yield (
@@ -93,7 +81,7 @@ def unknown_here(
             "what the Kubernetes API said then: it knows only the present, so kube-state-metrics "
             "and exporters say which pods there were"
         )
-    for name in sorted({given.spec.source for given in triggers}):
+    for name in sorted({trigger.spec.source for trigger in triggers}):
         if isinstance(chosen.sources[name], ScrapeSettings):
             yield (
                 f"the past of source {name}: it is scraped directly, and a scaler holds until it "
