@@ -47,10 +47,10 @@ async def served(
             "history": History(time.time),
         }
         observe = Observers(observers)
-        evaluations = Evaluator({"default": source(observe)}, observe, clock=clock)
-        stack.push_async_callback(evaluations.close)
+        evaluator = Evaluator({"default": source(observe)}, observe, clock=clock)
+        stack.push_async_callback(evaluator.close)
         server = service.GrpcServer(
-            evaluations,
+            evaluator,
             access=Access({"default": EVERY_NAMESPACE}),
             address="127.0.0.1:0",
             observe=observe,

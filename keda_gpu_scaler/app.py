@@ -23,7 +23,7 @@ import structlog
 from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
-from keda_gpu_scaler.evaluator import evaluator
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.telemetry import facts, metrics
@@ -36,12 +36,16 @@ if TYPE_CHECKING:
     from keda_gpu_scaler.transport.certificates import Server
 
 
-async def supervise(stop: asyncio.Event, parts: Mapping[str, asyncio.Task[None]]) -> None:
-    """Wait for `stop`, or for a part of the process that ends before it was asked to.
+class Listening(NamedTuple):
+    """The ports that are open."""
 
-    Raises:
-        RuntimeError: a part ended unexpectedly; the message names it.
-    """
+    grpc_port: int
+    """0: there is none, as this process observes."""
+    http_port: int
+
+
+async def _supervise(stop: asyncio.Event, parts: Mapping[str, asyncio.Task[None]]) -> None:
+    """Wait for `stop`; RuntimeError if a part of the process ends before it was asked to."""
     stopped = asyncio.create_task(stop.wait(), name="stop")
     try:
         await asyncio.wait({stopped, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
@@ -67,15 +71,7 @@ def _in_background(
     return task
 
 
-class Listening(NamedTuple):
-    """The ports that are open."""
-
-    grpc_port: int
-    """0: there is none, as this process observes."""
-    http_port: int
-
-
-async def run(
+async def run(  # noqa: PLR0915 - what starts, one after the other
     settings: Settings,
     stop: asyncio.Event,
     on_listening: Callable[[Listening], None] = lambda _listening: None,
@@ -83,15 +79,11 @@ async def run(
     *,
     observed: Path | None = None,
 ) -> None:
-    """Serve until `stop` is set, then drain.
+    """Serve until `stop` is set, which may be before everything has started; then drain.
 
-    Args:
-        settings: of the process.
-        stop: ends the process in order; it may be set before everything has started.
-        on_listening: is called with the ports once calls are answered.
-        lines_dropped: returns how many lines of the log were not written, for the metrics.
-        observed: a folder with ScaledObjects to ask about in the place of KEDA, which cannot call
-            this process; None: KEDA calls.
+    `on_listening` is called with the ports once calls are answered; `lines_dropped` returns how
+    many lines of the log were not written. `observed` is a folder with ScaledObjects to ask about
+    in the place of KEDA, which cannot call this process then.
 
     Raises:
         errors.SettingsError: a port or its certificate cannot be used, or there is no cluster to
@@ -106,14 +98,14 @@ async def run(
             lines_dropped=lines_dropped, tasks=lambda: len(asyncio.all_tasks(loop))
         )
         history = History(time.time)
-        observe = Observers(
-            {
-                "metrics": telemetry,
-                "log": LogObserver(),
-                "history": history,
-                **_start_traces(stack, settings),
-            }
-        )
+        observers = {"metrics": telemetry, "log": LogObserver(), "history": history}
+        if settings.traces:
+            from keda_gpu_scaler.telemetry import traces  # noqa: PLC0415 - it loads an extra that few install
+
+            export = traces.Export()
+            stack.push_async_callback(export.stop, settings.shutdown_grace_seconds)
+            observers["traces"] = traces.SpanObserver(export.tracer)
+        observe = Observers(observers)
         grpc_files = settings.grpc_cert_file, settings.grpc_key_file, settings.grpc_client_ca_file
         grpc_certificate = _certificate("grpc", grpc_files, telemetry, observe)
         http_files = settings.http_cert_file, settings.http_key_file, None
@@ -122,7 +114,7 @@ async def run(
         webhook_token = settings.webhook_secret
         replicas = Replicas(settings.webhook_peers, webhook_token, ca_file=settings.webhook_ca_file)
         stack.push_async_callback(replicas.close)
-        evaluations = await start_evaluator(
+        evaluator = await start_evaluator(
             stack, settings, observe, alerts=alerts, is_observing=observed is not None
         )
         peers = Peers(replicas, alerts, observe)
@@ -135,7 +127,7 @@ async def run(
             ready.is_set,
             hook,
             settings.http_secret,
-            web.Shown(evaluations, history),
+            web.Shown(evaluator, history),
             allowed=settings.http_namespaces,
         )
         http = web.HttpServer(
@@ -149,13 +141,24 @@ async def run(
         if http.serving is not None:
             parts["the HTTP server"] = http.serving
         if observed is None:
-            grpc_port = await _start_grpc(stack, settings, evaluations, grpc_certificate, observe)
+            server = service.GrpcServer(
+                evaluator,
+                access=settings.access,
+                address=settings.grpc_address.explicit,
+                observe=observe,
+                max_concurrent_rpcs=settings.max_concurrent_rpcs,
+                connection_max_age_seconds=settings.connection_max_age_seconds,
+                certificate=grpc_certificate,
+            )
+            with _named("KEDA_GPU_SCALER_GRPC_ADDRESS"):
+                grpc_port = await server.start()
+            stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
         else:
             grpc_port = 0
             from keda_gpu_scaler import observing  # noqa: PLC0415 - it loads much that others need not
 
             rounds = observing.Observing(
-                observed, access=settings.access, evaluations=evaluations, observe=observe
+                observed, access=settings.access, evaluator=evaluator, observe=observe
             )
             parts["observing"] = _in_background(stack, rounds.run(), "observe")
         ready.set()
@@ -170,7 +173,7 @@ async def run(
             http_token=settings.http_secret is not None,
         )
         on_listening(listening)
-        await supervise(stop, parts)
+        await _supervise(stop, parts)
         logger.info("serve.stopping")
     logger.info("serve.stopped")
 
@@ -192,17 +195,6 @@ def _certificate(
     return certificate
 
 
-def _start_traces(stack: AsyncExitStack, settings: Settings) -> Mapping[str, facts.Observer]:
-    """Return the observer that makes spans, if the settings ask for traces; it is stopped last."""
-    if not settings.traces:
-        return {}
-    from keda_gpu_scaler.telemetry import traces  # noqa: PLC0415 - it loads an extra that few install
-
-    export = traces.Export()
-    stack.push_async_callback(export.stop, settings.shutdown_grace_seconds)
-    return {"traces": traces.SpanObserver(export.tracer)}
-
-
 async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three by name
     stack: AsyncExitStack,
     settings: Settings,
@@ -212,14 +204,12 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     slow_seconds: float = SLOW_SECONDS,
     at: float | None = None,
     is_observing: bool = False,
-) -> evaluator.Evaluator:
+) -> Evaluator:
     """Open what the settings name, and return what decides; both end with the stack.
 
     All sources are asked about `at`, in Unix seconds; None: the present. `slow_seconds` is how long
-    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks.
-
-    Raises:
-        errors.SettingsError: there is no cluster to query, or a source cannot be asked about `at`.
+    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks. SettingsError if
+    there is no cluster to query, or a source cannot be asked about `at`.
     """
     cluster = None
     if settings.kubernetes:
@@ -228,21 +218,20 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         cluster = kubernetes.create(observe, settings.claims_without_gpus)
         cluster.start()
         stack.push_async_callback(cluster.close)
-    providers = () if cluster is None else (cluster,)
     opened_sources = {
         name: await stack.enter_async_context(
             sources.opened(
                 name,
                 source,
                 observe,
-                *providers,
+                *filter(None, [cluster]),
                 claims_without_gpus=settings.claims_without_gpus,
                 at=at,
             )
         )
         for name, source in settings.sources.items()
     }
-    evaluations = evaluator.Evaluator(
+    evaluator = Evaluator(
         opened_sources,
         observe,
         targets=cluster,
@@ -252,8 +241,8 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         slow_seconds=slow_seconds,
         is_observing=is_observing,
     )
-    stack.push_async_callback(evaluations.close)
-    return evaluations
+    stack.push_async_callback(evaluator.close)
+    return evaluator
 
 
 @contextlib.contextmanager
@@ -263,25 +252,3 @@ def _named(setting: str) -> Iterator[None]:
         yield
     except errors.SettingsError as error:
         raise errors.SettingsError(f"{setting}: {error}") from error
-
-
-async def _start_grpc(
-    stack: AsyncExitStack,
-    settings: Settings,
-    evaluations: evaluator.Evaluator,
-    certificate: "CertificateFiles | None",
-    observe: facts.Observer,
-) -> int:
-    server = service.GrpcServer(
-        evaluations,
-        access=settings.access,
-        address=settings.grpc_address.explicit,
-        observe=observe,
-        max_concurrent_rpcs=settings.max_concurrent_rpcs,
-        connection_max_age_seconds=settings.connection_max_age_seconds,
-        certificate=certificate,
-    )
-    with _named("KEDA_GPU_SCALER_GRPC_ADDRESS"):
-        port = await server.start()
-    stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
-    return port

@@ -1,17 +1,5 @@
 """The errors of the scaler, named by their cause.
 
-    ScalerError
-    ├── SettingsError     the operator's settings are wrong: exit 2; or a port or a cluster that
-    │                     they name cannot be used: exit 1
-    ├── SpecError         the user's trigger is wrong                 → INVALID_ARGUMENT
-    ├── RequestError      the caller's request is wrong               → INVALID_ARGUMENT
-    ├── UnknownLoadError  the load is unknown and the answer is error → UNAVAILABLE
-    └── SourceError       a source gave no usable answer; becomes the reason of an `unknown`
-        ├── SourceTimeoutError      nothing within the time allowed
-        ├── SourceUnreachableError  no connection, or it was cut
-        ├── SourceRefusedError      an HTTP or API error, in the server's own words
-        └── SourceMalformedError    an answer of the wrong shape, partial, or too large
-
 `service/interceptor.py` alone maps errors to gRPC statuses. Every message is written for the reader
 of KEDA's log: it names what was wrong and never shows a secret or a stack.
 """
@@ -35,11 +23,14 @@ class ScalerError(Exception):
 
 
 class SettingsError(ScalerError):
-    """A setting is wrong, or what it names cannot be used; the message says what was expected."""
+    """The operator's settings are wrong: exit 2; or what they name cannot be used: exit 1."""
 
 
 class SpecError(ScalerError):
-    """A trigger is wrong; the message lists its mistakes, as many as KEDA's log has room for."""
+    """The user's trigger is wrong, with as many mistakes as KEDA's log has room for.
+
+    It becomes INVALID_ARGUMENT.
+    """
 
     def __init__(self, message: str, mistakes: tuple[Mistake, ...] = ()) -> None:
         super().__init__(message)
@@ -47,15 +38,15 @@ class SpecError(ScalerError):
 
 
 class RequestError(ScalerError):
-    """A request is wrong and cannot be answered."""
+    """The caller's request is wrong, and becomes INVALID_ARGUMENT."""
 
 
 class UnknownLoadError(ScalerError):
-    """The load is unknown, and no number or activity may be invented for it."""
+    """The load is unknown and the answer is to be an error: UNAVAILABLE."""
 
 
 class SourceError(ScalerError):
-    """A source gave no usable answer."""
+    """A source gave no usable answer; it becomes the reason of an unknown load."""
 
 
 class SourceTimeoutError(SourceError):
@@ -67,8 +58,8 @@ class SourceUnreachableError(SourceError):
 
 
 class SourceRefusedError(SourceError):
-    """A source answered with its own error."""
+    """A source answered with an HTTP or API error, which is in its own words."""
 
 
 class SourceMalformedError(SourceError):
-    """A source's answer is not complete or of the wrong shape."""
+    """A source's answer is partial, too large or of the wrong shape."""

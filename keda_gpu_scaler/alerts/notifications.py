@@ -28,7 +28,6 @@ Json = Mapping[str, Any]
 OBJECT_LABELS = ("scaled_object", "scaledObject", "scaledobject")
 """The label as in this scaler's own metrics, as in KEDA's, and as Kubernetes would write it."""
 NAME_CHARACTERS = 100
-"""The limit of an alert's name in reasons and logs."""
 SMALLER = "group_by in Alertmanager's route makes messages smaller"
 SENTENCES = 10
 """How many refused alerts are shown; a rule makes the same mistake in all of them."""
@@ -76,7 +75,6 @@ class Notification:
 
 
 def read_labels(value: object) -> Mapping[str, str]:
-    """Return labels, or raise RequestError if they are not text."""
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise errors.RequestError("expected labels that are an object of texts")
     return value
@@ -187,7 +185,6 @@ def _name_in_brackets(alert: object) -> str:
 
 
 def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notification:
-    """Return what a message about one rule says."""
     state = payload["state"]
     if not isinstance(state, str) or state not in STATES:
         raise errors.RequestError(

@@ -118,7 +118,6 @@ class Peers:
             await self.exchange()
 
     async def exchange(self) -> None:
-        """Ask all replicas once, within a time limit."""
         if not self._replicas.targets:
             return
         self._replicas.trust_anew()

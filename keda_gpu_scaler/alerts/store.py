@@ -72,12 +72,10 @@ class AlertRecord:
 
     @property
     def fires(self) -> bool:
-        """Whether it fires, by the newest information."""
         return self.began_at > self.ended_at or self.heard_at >= self.told_at + LATE_SECONDS
 
     @property
     def newest_at(self) -> float:
-        """When it was last mentioned."""
         return max(self.heard_at, self.told_at)
 
 
@@ -171,7 +169,6 @@ class Alerts:
                 self._add(record, now, "another replica")
 
     def records(self) -> list[AlertRecord]:
-        """Return all records, for other replicas."""
         return list(self._records.values())
 
     def expire(self) -> None:

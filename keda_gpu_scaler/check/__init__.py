@@ -2,13 +2,12 @@
 
 Pure: files are read by `cli/`. Every text is either read or refused with a finding.
 
-    documents   text → YAML with positions, bounded
-    objects     YAML → objects, and their triggers that are for this scaler
-    findings    what is found, and where
-    rules       every rule by its name; each is a function of one of these modules:
-                fields, replicas, zero
-    live        what the source and the cluster show of a trigger
-    formats     findings → JSON and SARIF
+    documents         text → YAML with positions, bounded
+    objects           YAML → objects, and their triggers that are for this scaler
+    findings          what is found, and where
+    fields, replicas  the rules, each a function; the table of all is below
+    live              what the source and the cluster show of a trigger
+    formats           findings → JSON and SARIF
 """
 
 import re
@@ -16,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from keda_gpu_scaler.check import documents, fields, rules
-from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
+from keda_gpu_scaler.check import documents, fields, replicas
+from keda_gpu_scaler.check.findings import Check, Finding, Rule, Severity, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.errors import Mistake
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 
@@ -34,6 +33,72 @@ _FIXES = {
 }
 FINDINGS_LIMIT = 1000
 """No person reads more; without it, a text of 16 MiB could have a million."""
+_ERROR, _WARNING, _NOTE = Severity
+
+
+def _rule(severity: Severity, check: Check, meaning: str) -> Rule:
+    """Return the rule of a function, which has its name."""
+    return Rule(check.__name__.replace("_", "-"), severity, meaning, check)
+
+
+OF_TEXTS = (
+    Rule("yaml-syntax", _ERROR, "a document that is not YAML"),
+    Rule("too-large", _ERROR, "a text beyond a limit: bytes, values, depth"),
+    Rule("duplicate-key", _ERROR, "a key that occurs twice in one mapping"),
+)
+OF_TRIGGERS = (
+    _rule(_ERROR, fields.wrong_type, "a value of a trigger that is no string"),
+    # The scaler's own parser finds these.
+    Rule("unknown-key", _ERROR, "a key of the trigger that the scaler does not know"),
+    Rule("missing-key", _ERROR, "a key that the trigger needs"),
+    Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
+    _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
+    _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
+)
+OF_SCALING = (
+    # How many replicas.
+    _rule(_ERROR, replicas.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
+    _rule(_ERROR, replicas.average_without_value, "an average without `metricType: Value`"),
+    _rule(_ERROR, replicas.average_recipe, "KEDA's own trigger on an average of GPU metrics"),
+    _rule(_ERROR, replicas.threshold_out_of_reach, "a threshold that no load exceeds"),
+    _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
+    _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
+    _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
+    # To and from replicas.
+    _rule(_ERROR, replicas.nothing_wakes, "zero replicas and nothing that wakes the workload"),
+    _rule(_NOTE, replicas.push_without_signal, "`external-push` that only an alert can wake"),
+    _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU is above"),
+    _rule(_WARNING, replicas.short_cooldown, "a `cooldownPeriod` too short for idleness to show"),
+    _rule(_WARNING, replicas.short_activation_window, "an `activationWindow` between two looks"),
+    # KEDA's other fields.
+    _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
+    _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
+    _rule(_WARNING, fields.fallback_scales_in, "a `fallback` that removes busy replicas"),
+    _rule(_ERROR, fields.modifiers_with_demand, "`scalingModifiers` beside a demand"),
+)
+OF_JOBS = (_rule(_ERROR, fields.scaled_job, "a ScaledJob with the scaler's trigger"),)
+"""Of ScaledJobs; the others are of ScaledObjects."""
+OF_SOURCES = (
+    Rule("no-answer", _ERROR, "a source that does not answer"),
+    Rule("no-series", _ERROR, "no series of the signal"),
+    Rule("no-pod-labels", _ERROR, "series of GPUs that name no pod"),
+    Rule("no-pods", _ERROR, "no GPU of the workload's pods, but others"),
+    Rule("late-samples", _WARNING, "samples that arrive late, or have ended"),
+    Rule("slow-scrape", _WARNING, "samples that come less often than a window is long"),
+    Rule("no-readiness", _WARNING, "no evidence which pods exist and are Ready"),
+    Rule("demand-unknown", _ERROR, "a demand query without a number"),
+)
+"""What the source and the cluster show, with --live."""
+RULES: Mapping[str, Rule] = {
+    rule.name: rule for rule in (*OF_TEXTS, *OF_TRIGGERS, *OF_SCALING, *OF_JOBS, *OF_SOURCES)
+}
+
+
+class ParsedTrigger(NamedTuple):
+    """A trigger that can be decided."""
+
+    scaled_object: ScaledObject
+    spec: TriggerSpec
 
 
 class Report(NamedTuple):
@@ -61,7 +126,7 @@ def read(
         for document in reading.documents:
             objects += manifests(file, document, terms)
         for problem in reading.problems:
-            rule, fix = rules.RULES[problem.rule], _FIXES[problem.rule]
+            rule, fix = RULES[problem.rule], _FIXES[problem.rule]
             problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
     return objects, problems
 
@@ -99,9 +164,9 @@ def check(
 
 def _of_object(manifest: Manifest) -> Iterator[Finding]:
     """Yield what is wrong with one object; how it scales only if it is no patch of one."""
-    table: tuple[Rule, ...] = rules.OF_JOBS
+    table: tuple[Rule, ...] = OF_JOBS
     if manifest.kind == "ScaledObject":
-        table = rules.OF_TRIGGERS + (rules.OF_SCALING if manifest.is_whole else ())
+        table = OF_TRIGGERS + (OF_SCALING if manifest.is_whole else ())
         for trigger in manifest.ours:
             yield from refused(trigger, trigger.mistakes)
     for rule in table:
@@ -137,13 +202,18 @@ def from_env(trigger: Trigger) -> Iterator[Finding]:
         yield as_finding("wrong-value", trigger.of, wrong)
 
 
-def parse(trigger: Trigger, access: Access) -> tuple[TriggerSpec | None, list[Finding]]:
-    """Return what a trigger asks for, or why its text does not say that, for who decides it."""
-    spec, mistakes = trigger.parse(access)
-    return spec, [*from_env(trigger), *refused(trigger, mistakes)]
+def parse(triggers: Iterable[Trigger], access: Access) -> tuple[list[ParsedTrigger], list[Finding]]:
+    """Return the triggers that can be decided, and why the others cannot."""
+    parsed: list[ParsedTrigger] = []
+    findings: list[Finding] = []
+    for trigger in triggers:
+        spec, mistakes = trigger.parse(access)
+        findings += [*from_env(trigger), *refused(trigger, mistakes)]
+        if spec is not None:
+            parsed.append(ParsedTrigger(trigger.of.scaled_object, spec))
+    return parsed, findings
 
 
 def as_finding(rule_name: str, manifest: Manifest, wrong: Wrong) -> Finding:
-    """Return what a rule found wrong in an object, with the object."""
-    rule = rules.RULES[rule_name]
+    rule = RULES[rule_name]
     return Finding(rule, manifest.file, wrong.position, manifest.subject, wrong.why, wrong.fix)

@@ -22,7 +22,6 @@ _MOST_SHOWN = 100
 _UNREADABLE = re.compile(
     "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
-"""A character that YAML does not allow."""
 _RESOLVER: Any = yaml.resolver.Resolver()
 _KINDS = {"int": "number", "float": "number", "bool": "boolean", "null": "null"}
 
@@ -38,7 +37,6 @@ class Entry(NamedTuple):
     """One key of a mapping, and its value."""
 
     position: Position
-    """Where the key is."""
     value: "Node"
 
 
@@ -50,11 +48,8 @@ class Node:
     kind: str
     """`mapping`, `list`, `string`, `number`, `boolean` or `null`."""
     scalar: str = ""
-    """The text of a scalar."""
     items: "tuple[Node, ...]" = ()
-    """What is in a list."""
     entries: Mapping[str, Entry] = field(default_factory=dict)
-    """What is in a mapping."""
 
     def get(self, *path: str) -> "Node | None":
         """Return the value at a path of keys; None if a part of the path is missing or null."""
@@ -77,7 +72,6 @@ class Node:
         return [item for item in node.items if item.kind == "mapping"] if node is not None else []
 
     def text(self, *path: str) -> str:
-        """Return the text of the scalar at a path; empty if there is none."""
         node = self.get(*path)
         return node.scalar if node is not None else ""
 
@@ -89,7 +83,6 @@ class Node:
             return None
 
     def has(self, *path: str) -> bool:
-        """Tell whether there is a value at a path."""
         return self.get(*path) is not None
 
     def place(self, *path: str) -> Position:
@@ -106,7 +99,6 @@ class Problem(NamedTuple):
     """Something in a text that cannot be read, or that readers understand differently."""
 
     rule: str
-    """The name of the rule that finds it."""
     position: Position
     what: str
 

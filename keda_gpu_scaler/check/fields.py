@@ -29,14 +29,12 @@ def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str
 
 
 def needs_setting(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield what the scaler accepts only with a setting of its operator."""
     for trigger in manifest.ours:
         for mistake in trigger.needs:
             yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
 
 
 def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield what the scaler accepts with a warning in its log."""
     for trigger in manifest.ours:
         for warning in trigger.spec.warnings if trigger.spec is not None else ():
             # Every warning begins with the key that it is about.
@@ -52,7 +50,6 @@ def _wrong(trigger: Trigger, mistake: Mistake, refuses: str) -> Wrong:
 
 
 def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each value of a trigger's metadata that is no string."""
     for index, trigger in enumerate(manifest.triggers):
         for key, entry in trigger.node.block("metadata").entries.items():
             if entry.value.kind not in ("string", "null"):
@@ -66,7 +63,6 @@ def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each trigger that answers the HPA from KEDA's last poll."""
     for trigger in manifest.ours:
         if trigger.node.text("useCachedMetrics").lower() == "true":
             why = (
@@ -78,7 +74,6 @@ def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def fallback_to_zero(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield a fallback that takes the last replica of a workload whose load is unknown."""
     replicas = manifest.node.integer("spec", "fallback", "replicas")
     is_used = _is_error_counted(manifest) or manifest.goes_to_zero
     if manifest.ours and replicas == 0 and is_used:
@@ -91,7 +86,6 @@ def fallback_to_zero(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def fallback_scales_in(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield a fallback that removes busy replicas."""
     fallback = manifest.node.block("spec", "fallback")
     replicas, behavior = fallback.integer("replicas"), fallback.text("behavior") or "static"
     if (
@@ -118,7 +112,6 @@ def _is_error_counted(manifest: Manifest) -> bool:
 
 
 def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each demand that a formula of KEDA ignores."""
     for trigger in manifest.ours if manifest.formula else ():
         keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
         if keys:
@@ -131,7 +124,6 @@ def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def scaled_job(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each trigger for this scaler in a ScaledJob."""
     for trigger in manifest.ours:
         why = (
             "ScaledJobs are not supported: one busy job keeps the load up, and starts more of them"

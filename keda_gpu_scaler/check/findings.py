@@ -20,7 +20,6 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The larger, the worse."""
         return -list(Severity).index(self)
 
 
@@ -35,7 +34,6 @@ class Wrong(NamedTuple):
 
 
 Check = Callable[[Manifest], Iterator[Wrong]]
-"""Looks at one ScaledObject or ScaledJob."""
 
 
 class Rule(NamedTuple):
@@ -45,7 +43,6 @@ class Rule(NamedTuple):
     """It never changes once it is released."""
     severity: Severity
     meaning: str
-    """What it finds, in a few words for a table."""
     check: Check | None = None
     """None: the reader of texts finds it, or a look at the source."""
 

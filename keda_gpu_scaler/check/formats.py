@@ -6,9 +6,8 @@ from typing import Any
 from urllib.parse import quote
 
 from keda_gpu_scaler import __version__
-from keda_gpu_scaler.check import Report
+from keda_gpu_scaler.check import RULES, Report
 from keda_gpu_scaler.check.findings import Finding, Severity
-from keda_gpu_scaler.check.rules import RULES
 
 _HOME = "https://github.com/keda-gpu-scaler/keda-gpu-scaler"
 _PAGE = f"{_HOME}/blob/v{__version__}/docs/check.md#rules"
@@ -43,7 +42,6 @@ def as_json(report: Report) -> str:
 
 
 def as_sarif(report: Report) -> str:
-    """Return a log of SARIF 2.1.0 with one run."""
     driver = {
         "name": "keda-gpu-scaler",
         "version": __version__,

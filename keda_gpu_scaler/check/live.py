@@ -81,7 +81,6 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
 
 
 def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wrong]:
-    """Return why no GPU of the workload is seen."""
     rule, place = "no-pods", trigger.place("query", "podPattern", "workload")
     namespace, names = spec.pods.namespace, ", ".join(sorted(seen.metrics)[:_PODS_SHOWN])
     if seen.neighbours and seen.has_series is not False:

@@ -52,17 +52,14 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """Its kind, such as ScaledObject."""
         return self.node.text("kind")
 
     @property
     def is_of_keda(self) -> bool:
-        """Whether it belongs to KEDA's API group."""
         return self.node.text("apiVersion").startswith("keda.sh/")
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
         return self.node.text("metadata", "namespace") or self.terms.namespace
 
     @property
@@ -72,17 +69,14 @@ class Manifest:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
         return shown(f"{self.kind} {self.scaled_object}")
 
     @cached_property
     def triggers(self) -> "tuple[Trigger, ...]":
-        """All triggers of a ScaledObject or a ScaledJob."""
         return tuple(Trigger(self, node) for node in self.node.blocks("spec", "triggers"))
 
     @cached_property
     def ours(self) -> "tuple[Trigger, ...]":
-        """Those for this scaler."""
         return tuple(trigger for trigger in self.triggers if trigger.is_ours)
 
     @property
@@ -92,12 +86,10 @@ class Manifest:
 
     @property
     def minimum(self) -> int:
-        """The fewest replicas, KEDA's default included."""
         return self.node.integer("spec", "minReplicaCount") or 0
 
     @property
     def maximum(self) -> int:
-        """The most replicas, KEDA's default included."""
         written = self.node.integer("spec", "maxReplicaCount")
         return 100 if written is None else written
 
@@ -170,60 +162,51 @@ class Trigger:
             if key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in KEYS
         )
 
-    def parse(self, access: Access) -> Parsed:
+    def parse(self, access: Access, scaled_object: ScaledObject | None = None) -> Parsed:
         """Return what the scaler would read of it, where ScaledObjects are allowed this much."""
-        return self._parse(self.of.scaled_object, access)
-
-    @property
-    def spec(self) -> TriggerSpec | None:
-        """What it asks for, whatever the settings of the scaler allow."""
-        return self._parsed.spec
-
-    @property
-    def mistakes(self) -> tuple[Mistake, ...]:
-        """What the scaler refuses, whatever its settings are."""
-        return self._parsed.mistakes
-
-    @cached_property
-    def needs(self) -> tuple[Mistake, ...]:
-        """What the scaler refuses unless its operator allows it."""
-        access = Access(dict.fromkeys(self._sources, EVERY_NAMESPACE))
-        refused = self._parse(self._named, access).mistakes
-        return tuple(mistake for mistake in refused if mistake not in self.mistakes)
-
-    @cached_property
-    def _parsed(self) -> Parsed:
-        # Access to whatever a trigger can name: the settings are not known here.
-        is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
-        access = Access(
-            dict.fromkeys(self._sources, EVERY_NAMESPACE),
-            others=EVERY_NAMESPACE,
-            own_promql=Policy.ALLOW,
-            knows_targets=True,
-            influxql_sources=self._sources if is_influxql else frozenset(),
-        )
-        return self._parse(self._named, access)
-
-    def _parse(self, scaled_object: ScaledObject, access: Access) -> Parsed:
         try:
-            spec = trigger.parse(scaled_object, self.metadata, access)
+            spec = trigger.parse(scaled_object or self.of.scaled_object, self.metadata, access)
         except errors.SpecError as wrong:
             known = (mistake for mistake in wrong.mistakes if mistake.key not in self.from_env)
             return Parsed(None, tuple(known))
         return Parsed(None if self.from_env else spec, ())
 
     @property
-    def _named(self) -> ScaledObject:
+    def spec(self) -> TriggerSpec | None:
+        """What it asks for, whatever the settings of the scaler allow."""
+        return self._readings[0].spec
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """What the scaler refuses, whatever its settings are."""
+        return self._readings[0].mistakes
+
+    @property
+    def needs(self) -> list[Mistake]:
+        """What the scaler refuses unless its operator allows it."""
+        return [mistake for mistake in self._readings[1].mistakes if mistake not in self.mistakes]
+
+    @cached_property
+    def _readings(self) -> tuple[Parsed, Parsed]:
+        """What the scaler reads of it if everything is allowed, and if only the usual is."""
         # A wrong name is not about the trigger; in a template it is often a placeholder.
         namespace, name = self.of.scaled_object
-        return ScaledObject(
+        scaled_object = ScaledObject(
             namespace if workload.is_namespace(namespace) else "default",
             name if workload.is_name(name) else "unnamed",
         )
-
-    @property
-    def _sources(self) -> frozenset[str]:
-        return frozenset({self.metadata.get("source", "default").strip()})
+        # The settings are not known here: there is whatever source the trigger names.
+        sources = frozenset({self.metadata.get("source", "default").strip()})
+        usual = Access(dict.fromkeys(sources, EVERY_NAMESPACE))
+        is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
+        everything = Access(
+            dict.fromkeys(sources, EVERY_NAMESPACE),
+            others=EVERY_NAMESPACE,
+            own_promql=Policy.ALLOW,
+            knows_targets=True,
+            influxql_sources=sources if is_influxql else frozenset(),
+        )
+        return self.parse(everything, scaled_object), self.parse(usual, scaled_object)
 
 
 def manifests(file: str, document: Node, terms: Terms) -> list[Manifest]:

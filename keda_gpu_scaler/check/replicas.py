@@ -1,4 +1,4 @@
-"""Rules about how many replicas there will be, by the HPA's arithmetic. Pure."""
+"""Rules about how many replicas there will be, and about the way to zero and back. Pure."""
 
 import math
 import re
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest
+from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.presets import PRESETS
 from keda_gpu_scaler.spec import durations, kinds
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (
@@ -16,8 +17,11 @@ from keda_gpu_scaler.spec.spec import (
     Aggregation,
     GpuAggregation,
     Signal,
+    TriggerSpec,
 )
 from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.trigger.keys import FROM_ENV
+from keda_gpu_scaler.trigger.rules import IDLE_PERCENT
 
 _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 _MOST_OF_A_GPU = {Signal.MEMORY_USED: 300 * 1024, Signal.POWER: 1500, Signal.TEMPERATURE: 110}
@@ -34,10 +38,26 @@ _AGGREGATION = re.compile(
 )
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _QUERY_LIMIT = 20_000
+SCRAPE_SECONDS = 60
+"""Prometheus' default; the interval of the source is not known here."""
+_POLLING_SECONDS = 30
+_COOLDOWN_SECONDS = 300
+_WAKING = [preset.name for preset in PRESETS.values() if preset.wakes]
+_WAKES = frozenset({"demandQuery", "activationWorkload"})
+_SIGNALS = f"a demandQuery or a router's demandPreset ({', '.join(_WAKING)})"
+_NEVER_WAKES = frozenset({"cpu", "memory"})
+"""KEDA's own triggers on what pods use: with no pod they are inactive."""
+_IDLE = {
+    Signal.UTILIZATION: IDLE_PERCENT,
+    Signal.MEMORY: 1.0,
+    Signal.MEMORY_USED: 100.0,
+    Signal.POWER: 15.0,
+    Signal.TEMPERATURE: 25.0,
+}
+"""What a GPU shows that does nothing, and for the last four without a model; each at the least."""
 
 
 def no_maximum(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield a missing maxReplicaCount."""
     if manifest.ours and not manifest.node.has("spec", "maxReplicaCount"):
         why = "maxReplicaCount is not given, and KEDA's default is 100 replicas, each with its GPUs"
         yield Wrong(
@@ -46,7 +66,6 @@ def no_maximum(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each total that the HPA multiplies by the replicas."""
     for trigger in manifest.ours:
         aggregation = trigger.aggregation
         if aggregation in (None, Aggregation.AVERAGE) or trigger.average:
@@ -62,7 +81,6 @@ def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each average that the HPA divides by the replicas."""
     for trigger in manifest.ours:
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
             why = (
@@ -74,7 +92,6 @@ def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each prometheus trigger on an average of GPU metrics, which the HPA divides again."""
     if manifest.formula or manifest.maximum == 1:
         return
     for trigger in manifest.triggers:
@@ -98,18 +115,17 @@ def _aggregation_of_gpus(query: str) -> str:
     A count beside it may make the average a sum again.
     """
     outermost = _AGGREGATION.search(query[:_QUERY_LIMIT])
-    if outermost is None or outermost[1] == "sum" or "count" in query or not shows_gpus(query):
+    if outermost is None or outermost[1] == "sum" or "count" in query or not _shows_gpus(query):
         return ""
     return "average" if outermost[1] == "avg" else outermost[1]
 
 
-def shows_gpus(query: str) -> bool:
+def _shows_gpus(query: str) -> bool:
     """Tell whether PromQL reads the metrics of a GPU exporter, which end with the last pod."""
     return any(word in profiles.KNOWN_METRICS for word in _WORD.findall(query[:_QUERY_LIMIT]))
 
 
 def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each threshold that full replicas do not exceed."""
     # One replica needs no reach, and with a formula KEDA compares that with its own target.
     if manifest.maximum == 1 or manifest.formula:
         return
@@ -135,7 +151,6 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield a pause before a scale-in that is shorter than the load is a mean of."""
     path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
     stabilization = manifest.node.integer(*path)
     windows = [trigger.spec.window_seconds for trigger in manifest.ours if trigger.spec is not None]
@@ -152,7 +167,6 @@ def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def other_workload(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield each trigger that measures another workload than the ScaledObject scales."""
     scaled = manifest.node.block("spec", "scaleTargetRef")
     name = scaled.text("name")
     try:
@@ -171,3 +185,94 @@ def other_workload(manifest: Manifest) -> Iterator[Wrong]:
             )
             right = name if kind is Kind.DEPLOYMENT else f"{kind}/{name}"
             yield Wrong(trigger.place("workload"), why, f"Write workload: {shown(right)}.")
+
+
+def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
+    if not _sleeps_for_good(manifest) or any(
+        trigger.type == "external-push" for trigger in manifest.ours
+    ):
+        return
+    why = (
+        "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
+        "back: without pods no GPU is busy"
+    )
+    if any("demandPreset" in trigger.metadata for trigger in manifest.ours):
+        why += ", and this demandPreset shows no request"
+    fix = (
+        f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
+        "none if alerts are what you mean."
+    )
+    yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
+
+
+def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
+    pushing = [trigger for trigger in manifest.ours if trigger.type == "external-push"]
+    if pushing and _sleeps_for_good(manifest):
+        why = (
+            "only an alert that is sent to the scaler's webhook can wake this workload: the "
+            "trigger is of type external-push and names nothing else that could"
+        )
+        fix = f"Add {_SIGNALS}, or an activationWorkload, unless alerts are what you mean."
+        yield Wrong(pushing[0].node.place("type"), why, fix)
+
+
+def _sleeps_for_good(manifest: Manifest) -> bool:
+    return manifest.goes_to_zero and bool(manifest.ours) and not any(map(_wakes, manifest.triggers))
+
+
+def _wakes(trigger: Trigger) -> bool:
+    if trigger.is_ours:
+        keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
+        preset = PRESETS.get(trigger.metadata.get("demandPreset", "").strip())
+        by_preset = "demandPreset" in keys and (preset is None or preset.wakes)
+        return by_preset or not _WAKES.isdisjoint(keys)
+    return trigger.type not in _NEVER_WAKES and not _shows_gpus(trigger.metadata.get("query", ""))
+
+
+def never_idle(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger, spec in _sleeping(manifest):
+        least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
+        if spec.activation_threshold < least:
+            why = (
+                f"activationThreshold {spec.activation_threshold:g} is below what a GPU shows that "
+                f"does nothing ({least:g} {spec.signal.unit} and more): the workload hardly ever "
+                "goes to zero"
+            )
+            fix = "Write a number a little above what your GPUs show while they are idle."
+            yield Wrong(trigger.place("activationThreshold"), why, fix)
+
+
+def short_activation_window(manifest: Manifest) -> Iterator[Wrong]:
+    polling = manifest.node.integer("spec", "pollingInterval") or _POLLING_SECONDS
+    for trigger, spec in _sleeping(manifest):
+        window, needed = spec.activation_window_seconds, polling + SCRAPE_SECONDS
+        if window < needed:
+            why = (
+                f"activationWindow {durations.text(window)} is shorter than a poll and a scrape of "
+                f"{SCRAPE_SECONDS} s together ({durations.text(needed)}): a burst of work between "
+                "two looks is not seen"
+            )
+            fix = f"Write {durations.text(needed)} or more."
+            yield Wrong(trigger.place("activationWindow"), why, fix)
+
+
+def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
+    cooldown = manifest.node.integer("spec", "cooldownPeriod")
+    if cooldown is None:
+        cooldown = _COOLDOWN_SECONDS
+    windows = [spec.activation_window_seconds for _, spec in _sleeping(manifest)]
+    needed = max(windows, default=-math.inf) + SCRAPE_SECONDS
+    if cooldown < needed:
+        why = (
+            f"cooldownPeriod {cooldown} s is shorter than activationWindow and a scrape of "
+            f"{SCRAPE_SECONDS} s ({durations.text(needed)}): the workload can go down and up again "
+            "between two requests"
+        )
+        fix = f"Write {math.ceil(needed)} or more, and more than a start takes."
+        yield Wrong(manifest.node.place("spec", "cooldownPeriod"), why, fix)
+
+
+def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
+    for trigger in manifest.ours if manifest.goes_to_zero else ():
+        if trigger.spec is not None:
+            yield trigger, trigger.spec

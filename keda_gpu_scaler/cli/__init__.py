@@ -48,7 +48,6 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
-    """Return a command; its module and its function have the same name."""
     module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name)(_with_flags(getattr(module, name)))
@@ -96,7 +95,6 @@ def _options(
 
 
 def main() -> None:
-    """Run the command in the arguments."""
     signal.signal(signal.SIGTERM, _leave)
     app()
 

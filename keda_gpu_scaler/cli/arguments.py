@@ -8,12 +8,10 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:  # noqa: ANN401 - Typer's
-    """Return an option with a value: how help shows the value, and what it is for."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 def file_option(text: str) -> Any:  # noqa: ANN401 - Typer's
-    """Return an option for a file that exists."""
     return option("FILE", text, exists=True, dir_okay=False)
 
 
@@ -25,7 +23,6 @@ class Pair(NamedTuple):
 
 
 def read_scaled_object(text: str) -> ScaledObject:
-    """Read NAMESPACE/NAME."""
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:
         raise typer.BadParameter(f"{text!r} is not NAMESPACE/NAME")
@@ -33,7 +30,6 @@ def read_scaled_object(text: str) -> ScaledObject:
 
 
 def read_pair(text: str) -> Pair:
-    """Read KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE")

@@ -2,8 +2,6 @@
 
 import difflib
 import os
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,30 +11,28 @@ from rich.text import Text
 
 from keda_gpu_scaler import check as core
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.check import FINDINGS_LIMIT, Report, formats, rules
-from keda_gpu_scaler.check.documents import BYTES_LIMIT
+from keda_gpu_scaler.check import FINDINGS_LIMIT, RULES, Report, formats
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.cli import arguments
+from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import option
 
 Output = Literal["text", "json", "sarif"]
 FailOn = Literal["error", "warning", "note", "never"]
-_STANDARD_INPUT = "-"
 _SUFFIXES = (".yaml", ".yml")
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
 def _read_rule(name: str) -> str:
-    if name not in rules.RULES:
-        near = difflib.get_close_matches(name, rules.RULES, n=1)
+    if name not in RULES:
+        near = difflib.get_close_matches(name, RULES, n=1)
         advice = f": did you mean {near[0]!r}?" if near else ""
         raise typer.BadParameter(f"there is no rule {name!r}{advice}")
     return name
 
 
 def check(  # noqa: PLR0913 - each argument is one flag of the command line
-    files: Annotated[
+    paths: Annotated[
         list[str],
         typer.Argument(
             metavar="FILE|DIR|-", help="YAML with any objects; a folder's *.yaml and *.yml; or -."
@@ -84,12 +80,19 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         raise arguments.wrong("--prometheus-url", "it is for --live")
     texts: dict[str, str] = {}
     try:
-        for file in files:
-            texts |= _read_all(file)
+        for path in paths:
+            texts |= _read_all(path)
     except ValueError as error:
         raise arguments.wrong("FILE|DIR|-", error) from error
     terms = Terms(namespace, frozenset(scaler or ()))
-    seen = _live_findings(texts, terms, prometheus_url, timeout) if is_live else []
+    seen: list[Finding] = []
+    if is_live:
+        from keda_gpu_scaler.cli import live, local  # noqa: PLC0415 - they load all that `serve` does
+
+        try:
+            seen = live.ask(texts, terms, local.source_settings(prometheus_url), timeout)
+        except errors.SettingsError as error:
+            raise arguments.wrong("--live", error) from error
     report = core.check(texts, terms, ignore or (), seen)
     match output:
         case "json":
@@ -100,21 +103,10 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             _print_text(report)
     if not report.is_complete:
         typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
-    if fail_on != "never":
-        least = Severity(fail_on).rank
-        if any(finding.rule.severity.rank >= least for finding in report.findings):
-            raise typer.Exit(1)
-
-
-def _live_findings(
-    texts: Mapping[str, str], terms: Terms, prometheus_url: str | None, timeout_seconds: float
-) -> list[Finding]:
-    from keda_gpu_scaler.cli import live, local  # noqa: PLC0415 - they load all that `serve` does
-
-    try:
-        return live.ask(texts, terms, local.source_settings(prometheus_url), timeout_seconds)
-    except errors.SettingsError as error:
-        raise arguments.wrong("--live", error) from error
+    if fail_on != "never" and any(
+        finding.rule.severity.rank >= Severity(fail_on).rank for finding in report.findings
+    ):
+        raise typer.Exit(1)
 
 
 def _read_all(name: str) -> dict[str, str]:
@@ -123,36 +115,17 @@ def _read_all(name: str) -> dict[str, str]:
     Hidden folders and the templates of charts, which are no YAML, are left out, and so is what is
     no file: to open a pipe would wait for its other end.
     """
-    if name == _STANDARD_INPUT or not Path(name).is_dir():
-        return {name: read(name)}
+    if name == files.STANDARD_INPUT or not Path(name).is_dir():
+        return {name: files.read(name)}
     paths: list[Path] = []
-    for parent, folders, files in os.walk(name):
-        skipped = {"templates"} if "Chart.yaml" in files else set()
+    for parent, folders, names in os.walk(name):
+        skipped = {"templates"} if "Chart.yaml" in names else set()
         folders[:] = [folder for folder in folders if folder[0] != "." and folder not in skipped]
-        paths += (Path(parent, file) for file in files if file.endswith(_SUFFIXES))
-    texts = {str(path): read(str(path)) for path in sorted(paths) if path.is_file()}
+        paths += (Path(parent, file) for file in names if file.endswith(_SUFFIXES))
+    texts = {str(path): files.read(str(path)) for path in sorted(paths) if path.is_file()}
     if not texts:
         raise ValueError(f"{name} has no *.yaml and no *.yml")
     return texts
-
-
-def read(name: str) -> str:
-    """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
-
-    ValueError if it cannot be read, or is not in UTF-8.
-    """
-    try:
-        if name == _STANDARD_INPUT:
-            data = sys.stdin.buffer.read(BYTES_LIMIT + 1)
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(BYTES_LIMIT + 1)
-        # One that is larger than any is looked at may end within a character.
-        return data.decode("utf-8-sig", "strict" if len(data) <= BYTES_LIMIT else "replace")
-    except OSError as error:
-        raise ValueError(f"cannot read {name}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def _print_text(report: Report) -> None:

@@ -39,10 +39,7 @@ async def fetch_gates(
 
     `records` is empty if the scaler did not answer. Without a kubeconfig the environment names the
     cluster, as for kubectl, or in a pod its service account; without a context it is the current
-    one.
-
-    Raises:
-        errors.SourceError: the cluster cannot be asked, or does not show the ScaledObject.
+    one. SourceError if the cluster cannot be asked, or does not show the ScaledObject.
     """
     try:
         if kubeconfig is None:
@@ -84,7 +81,6 @@ class _Place(NamedTuple):
     part: str = ""
 
     def __str__(self) -> str:
-        """Return it as in kubectl: scaledobjects.keda.sh ml/bert."""
         group = f".{self.group}" if self.group else ""
         return f"{self.resource}{group}{self.part} {self.namespace}/{self.name}"
 

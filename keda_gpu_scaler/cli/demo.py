@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from keda_gpu_scaler import app, settings
-from keda_gpu_scaler.settings.names import PREFIX
+from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.simulator import cluster, web
 from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from keda_gpu_scaler.spec import durations
@@ -43,7 +43,6 @@ def demo() -> None:
 
 
 async def _until_a_signal(show: Callable[[driver.Frame], None]) -> tuple[int, str]:
-    """Play the demo; return the exit status and the message to show."""
     task = asyncio.create_task(_play(show), name="demo")
     caught: list[int] = []
 

@@ -1,23 +1,14 @@
 """`keda-gpu-scaler explain`: say why a workload was (not) scaled, with everything behind it."""
 
 import asyncio
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import orjson
 import typer
 
-from keda_gpu_scaler import errors
-from keda_gpu_scaler.autoscaling import gates
-from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.cli import arguments, check, explaining
+from keda_gpu_scaler.cli import arguments
 from keda_gpu_scaler.cli.arguments import file_option, option
-from keda_gpu_scaler.record.drain import drain
-from keda_gpu_scaler.record.record import Record
-from keda_gpu_scaler.record.why_not import why_not
 from keda_gpu_scaler.spec.spec import ScaledObject
 
 SERVER = "http://localhost:8080"
@@ -106,18 +97,18 @@ def explain(options: Options) -> None:
     scaler knows no such ScaledObject, 2 for a wrong argument, file or setting.
     """
     _refuse_combinations(options)
+    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads what --help does not need
+
     if options.file is not None:
-        asyncio.run(_explain_file(options, options.file))
-        return
-    if options.scaled_object is None:
+        asyncio.run(explaining.explain_file(options, options.file))
+    elif options.scaled_object is None:
         raise arguments.wrong("NAMESPACE/NAME", "expected it, or --file")
-    server = (options.server or SERVER).rstrip("/")
-    if not server.startswith(("http://", "https://")):
-        raise arguments.wrong("--server", f"{server!r} is no URL: expected http://… or https://…")
-    token = None
-    if options.token_file is not None:
-        token = options.token_file.read_text(errors="replace").strip()
-    asyncio.run(_explain_running(options, options.scaled_object, server, token))
+    else:
+        server = (options.server or SERVER).rstrip("/")
+        if not server.startswith(("http://", "https://")):
+            what = f"{server!r} is no URL: expected http://… or https://…"
+            raise arguments.wrong("--server", what)
+        asyncio.run(explaining.explain_running(options, options.scaled_object, server))
 
 
 def _refuse_combinations(options: Options) -> None:
@@ -134,79 +125,3 @@ def _refuse_combinations(options: Options) -> None:
     for name in unfitting:
         if getattr(options, name) is not None:
             raise arguments.wrong(f"--{name.replace('_', '-')}", why)
-
-
-async def _explain_running(
-    options: Options, scaled_object: ScaledObject, server: str, token: str | None
-) -> None:
-    """Show what a running scaler decides, and what holds the replicas behind that."""
-    records, behind, failure = [], None, None
-    url = f"{server}/api/v1/triggers/{scaled_object}"
-    try:
-        records = await explaining.ask(url, token, options.ca_file, options.timeout)
-    except (errors.SourceError, OSError, UnicodeError) as error:
-        failure = arguments.failure(f"{server}: {error}")
-    if options.cluster and options.why_not is None and not options.drain:
-        from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
-
-        try:
-            behind = await cluster.fetch_gates(
-                scaled_object, records, options.kubeconfig, options.context, options.timeout
-            )
-        except errors.SourceError as error:
-            typer.echo(
-                "keda-gpu-scaler: what holds the replicas is not shown (--no-cluster: not asked "
-                f"for): {error}",
-                err=True,
-            )
-    if records or behind is not None:
-        _show(records, options, behind)
-    if failure is not None:
-        raise failure
-
-
-async def _explain_file(options: Options, file: str) -> None:
-    """Decide the triggers of a file here; a source that gives nothing is a failure."""
-    from keda_gpu_scaler.cli import files, local  # noqa: PLC0415 - they load all that `serve` does
-
-    is_past = options.at is not None
-    wanted = None if options.scaled_object is None else str(options.scaled_object)
-    try:
-        at = None if options.at is None else local.instant(options.at, time.time())
-        settings = local.source_settings(options.prometheus_url, is_past=is_past)
-        texts, terms = {file: check.read(file)}, Terms(options.namespace)
-        triggers = local.given(texts, terms, settings.access, wanted)
-        specs = [given.spec for given in triggers]
-        async with local.open_evaluator(
-            specs, settings, slow_seconds=options.timeout, at=at
-        ) as evaluations:
-            records = await asyncio.gather(*(evaluations.record(*given) for given in triggers))
-    except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
-        raise arguments.failure(error, status=2) from error
-    for unknown in local.unknown_here(triggers, settings, is_past=is_past):
-        typer.echo(f"not known here: {unknown}", err=True)
-    _show(records, options)
-    sources = [record.source for record in records]
-    troubles = {source.trouble: None for source in sources if source.snapshot_at is None}
-    for trouble in filter(None, troubles):
-        typer.echo(f"keda-gpu-scaler: {trouble}", err=True)
-    if troubles:
-        raise typer.Exit(1)
-
-
-def _show(records: Sequence[Record], options: Options, behind: gates.Gates | None = None) -> None:
-    """Write the records, or what they say to another question."""
-    answers = None
-    if options.why_not is not None:
-        answers = [why_not(record, options.why_not) for record in records]
-    if options.drain:  # one pod has one cost: that of the first trigger
-        first = {record.scaled_object: record for record in reversed(records)}
-        for record in reversed(first.values()):
-            typer.echo("\n".join(drain(record)))
-    elif options.output == "json":
-        values = {"triggers": records, "gates": behind} if answers is None else answers
-        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
-    elif answers is None:
-        explaining.write(records, behind)
-    else:
-        explaining.write_why_not(answers)

@@ -1,23 +1,31 @@
-"""Asks a running scaler for the records of a ScaledObject, and writes records for people.
+"""What `explain` does: gets the records of a ScaledObject, and writes them for people.
 
-A record is read into the same values that the scaler wrote it from, so that the text needs no
-knowledge of JSON.
+A running scaler's record is read into the same values that the scaler wrote it from, so that the
+text needs no knowledge of JSON.
 """
 
+import asyncio
 import datetime as dt
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
+import orjson
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import gates
+from keda_gpu_scaler.check.objects import Terms
+from keda_gpu_scaler.cli import arguments, files
+from keda_gpu_scaler.cli.explain import Options
+from keda_gpu_scaler.record.drain import drain
 from keda_gpu_scaler.record.record import Record
-from keda_gpu_scaler.record.why_not import WhyNot
+from keda_gpu_scaler.record.why_not import WhyNot, why_not
 from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport import client
 
 _STATUSES = {
@@ -31,22 +39,90 @@ WIDTH = 100
 """Columns of a text that is not shown in a terminal."""
 
 
+async def explain_running(options: Options, scaled_object: ScaledObject, server: str) -> None:
+    """Show what a running scaler decides, and what holds the replicas behind that."""
+    records, behind, failure = [], None, None
+    try:
+        records = await _fetch_records(f"{server}/api/v1/triggers/{scaled_object}", options)
+    except (errors.SourceError, OSError, UnicodeError) as error:
+        failure = arguments.failure(f"{server}: {error}")
+    if options.cluster and options.why_not is None and not options.drain:
+        from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
+
+        try:
+            behind = await cluster.fetch_gates(
+                scaled_object, records, options.kubeconfig, options.context, options.timeout
+            )
+        except errors.SourceError as error:
+            typer.echo(
+                "keda-gpu-scaler: what holds the replicas is not shown (--no-cluster: not asked "
+                f"for): {error}",
+                err=True,
+            )
+    if records or behind is not None:
+        _show(records, options, behind)
+    if failure is not None:
+        raise failure
+
+
+async def explain_file(options: Options, file: str) -> None:
+    """Decide the triggers of a file here; a source that gives nothing is a failure."""
+    from keda_gpu_scaler.cli import local  # noqa: PLC0415 - it loads all that `serve` does
+
+    is_past = options.at is not None
+    wanted = None if options.scaled_object is None else str(options.scaled_object)
+    try:
+        at = None if options.at is None else local.instant(options.at, time.time())
+        settings = local.source_settings(options.prometheus_url, is_past=is_past)
+        texts, terms = {file: files.read(file)}, Terms(options.namespace)
+        triggers = local.given(texts, terms, settings.access, wanted)
+        specs = [trigger.spec for trigger in triggers]
+        async with local.open_evaluator(
+            specs, settings, slow_seconds=options.timeout, at=at
+        ) as evaluator:
+            records = await asyncio.gather(*(evaluator.record(*trigger) for trigger in triggers))
+    except (errors.SettingsError, OSError, ValueError) as error:
+        raise arguments.failure(error, status=2) from error
+    for unknown in local.unknown_here(triggers, settings, is_past=is_past):
+        typer.echo(f"not known here: {unknown}", err=True)
+    _show(records, options)
+    sources = [record.source for record in records]
+    troubles = {source.trouble: None for source in sources if source.snapshot_at is None}
+    for trouble in filter(None, troubles):
+        typer.echo(f"keda-gpu-scaler: {trouble}", err=True)
+    if troubles:
+        raise typer.Exit(1)
+
+
+def _show(records: Sequence[Record], options: Options, behind: gates.Gates | None = None) -> None:
+    answers = None
+    if options.why_not is not None:
+        answers = [why_not(record, options.why_not) for record in records]
+    if options.drain:  # one pod has one cost: that of the first trigger
+        first = {record.scaled_object: record for record in reversed(records)}
+        for record in reversed(first.values()):
+            typer.echo("\n".join(drain(record)))
+    elif options.output == "json":
+        values = {"triggers": records, "gates": behind} if answers is None else answers
+        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+    elif answers is None:
+        _write(records, behind)
+    else:
+        _write_why_not(answers)
+
+
 @dataclass(frozen=True)
 class _Answer:
     triggers: list[Record]
 
 
-async def ask(
-    url: str, token: str | None, ca_file: Path | None, timeout_seconds: float
-) -> list[Record]:
-    """Return the records of a ScaledObject's triggers, which a scaler has at a URL.
-
-    Raises:
-        errors.SourceError: the scaler cannot be asked, or it knows no such ScaledObject.
-        OSError: the file with the CA cannot be used.
-    """
+async def _fetch_records(url: str, options: Options) -> list[Record]:
+    """Return the records of a ScaledObject's triggers, which a running scaler has at a URL."""
+    token = None
+    if options.token_file is not None:
+        token = options.token_file.read_text(errors="replace").strip()
     requests = client.of_one_server(
-        url, None if token is None else lambda: token, ca_file, timeout_seconds
+        url, None if token is None else lambda: token, options.ca_file, options.timeout
     )
     try:
         answer = await requests.fetch(url)
@@ -65,7 +141,7 @@ async def ask(
         raise errors.SourceMalformedError(message) from error
 
 
-def write(records: Sequence[Record], behind: gates.Gates | None) -> None:
+def _write(records: Sequence[Record], behind: gates.Gates | None) -> None:
     """Write records, and the gates between them and the replicas, to the standard output."""
     console = _console()
     for number, record in enumerate(records):
@@ -84,8 +160,7 @@ def write(records: Sequence[Record], behind: gates.Gates | None) -> None:
             _print_line(console, f"{gate.name}: {gate.reason}{shown_by}")
 
 
-def write_why_not(answers: Sequence[WhyNot]) -> None:
-    """Write what would give another number of replicas to the standard output."""
+def _write_why_not(answers: Sequence[WhyNot]) -> None:
     console = _console()
     for number, answer in enumerate(answers):
         if number:

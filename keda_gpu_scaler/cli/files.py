@@ -1,12 +1,15 @@
 """The ScaledObjects of files, for commands that do something with their triggers."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from keda_gpu_scaler import check
+from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Manifest, Terms
+from keda_gpu_scaler.check.objects import Terms, Trigger
 
+STANDARD_INPUT = "-"
 _REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "wrong-type"})
 """The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
 
@@ -15,21 +18,32 @@ class FileError(ValueError):
     """The files hold nothing to work with; the message says why, for people, one line each."""
 
 
-class Chosen(NamedTuple):
-    """What some texts hold."""
+def read(name: str) -> str:
+    """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
 
-    objects: Sequence[Manifest]
-    """The ScaledObjects and ScaledJobs that are wanted."""
-    refused: Sequence[Finding]
-    """What is so wrong with them, or with the texts, that Kubernetes would not take it."""
-    nothing: str
-    """What to say where they have no trigger for this scaler."""
+    ValueError if it cannot be read, or is not in UTF-8.
+    """
+    try:
+        if name == STANDARD_INPUT:
+            data = sys.stdin.buffer.read(BYTES_LIMIT + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(BYTES_LIMIT + 1)
+        # One that is larger than any is looked at may end within a character.
+        return data.decode("utf-8-sig", "strict" if len(data) <= BYTES_LIMIT else "replace")
+    except OSError as error:
+        raise ValueError(f"cannot read {name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def chosen(texts: Mapping[str, str], terms: Terms, wanted: str | None = None) -> Chosen:
-    """Return the ScaledObjects of some texts, by the names under which mistakes show them.
+def triggers(
+    texts: Mapping[str, str], terms: Terms, wanted: str | None = None
+) -> tuple[list[Trigger], list[Finding]]:
+    """Return the triggers for this scaler in some texts, and what Kubernetes would not take.
 
-    With `wanted`, only the one of this namespace/name.
+    The texts have the names under which mistakes show them. With `wanted`, it is about the
+    ScaledObject of this namespace/name alone. FileError if there are neither.
     """
     report = check.check(texts, terms)
     matching = [
@@ -41,37 +55,27 @@ def chosen(texts: Mapping[str, str], terms: Terms, wanted: str | None = None) ->
         for finding in report.findings
         if finding.rule.name in _REFUSED and finding.subject in subjects
     ]
-    return Chosen(matching, refused, _nothing(list(texts), report.objects, matching, wanted))
-
-
-def require(content: Chosen, triggers: Sequence[object], refused: Sequence[Finding]) -> None:
-    """Raise FileError where something was refused, or no trigger is left."""
-    if refused:
-        lines = (
-            f"{finding.file}:{finding.position.line}:{finding.position.column}: "
-            f"{finding.rule.severity} {finding.rule.name}: {finding.message}"
-            for finding in refused
+    ours = [trigger for manifest in matching for trigger in manifest.ours]
+    if not ours and not refused:
+        place = ", ".join(texts)
+        names = ", ".join(str(manifest.scaled_object) for manifest in matching or report.objects)
+        if not report.objects:
+            raise FileError(f"{place}: there is no ScaledObject")
+        if not matching:
+            raise FileError(f"{place}: there is no {wanted}, only {names}")
+        raise FileError(
+            f"{place}: no trigger of {names} is for this scaler: expected type external or "
+            "external-push, and a scalerAddress with gpu-scaler in it or a key such as workload"
         )
+    return ours, refused
+
+
+def refuse(findings: Iterable[Finding]) -> None:
+    """Raise FileError if something is wrong."""
+    lines = [
+        f"{finding.file}:{finding.position.line}:{finding.position.column}: "
+        f"{finding.rule.severity} {finding.rule.name}: {finding.message}"
+        for finding in findings
+    ]
+    if lines:
         raise FileError("\n".join(lines))
-    if not triggers:
-        raise FileError(content.nothing)
-
-
-def _nothing(
-    files: Sequence[str],
-    scaled: Sequence[Manifest],
-    matching: Sequence[Manifest],
-    wanted: str | None,
-) -> str:
-    place = ", ".join(files)
-    if not scaled:
-        return f"{place}: there is no ScaledObject"
-    if not matching:
-        names = ", ".join(str(manifest.scaled_object) for manifest in scaled)
-        return f"{place}: there is no {wanted}, only {names}"
-    names = ", ".join(str(manifest.scaled_object) for manifest in matching)
-    return (
-        f"{place}: no trigger of {names} is for this scaler: expected type "
-        "external or external-push, and a scalerAddress with gpu-scaler in it or a key such as "
-        "workload"
-    )

@@ -31,35 +31,31 @@ from keda_gpu_scaler.spec.workload import PodPattern
 def ask(
     texts: Mapping[str, str], terms: Terms, settings: Settings, timeout_seconds: float
 ) -> list[Finding]:
-    """Return what is wrong with the triggers in some texts by what the source and cluster show.
-
-    Raises:
-        errors.SettingsError: there is no cluster to query.
-    """
+    """Return what is wrong with the triggers in some texts by what the source and cluster show."""
     findings: list[Finding] = []
     looks: list[_Look] = []
     manifests, _ = check.read(texts, terms)
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
-    for entry in [entry for manifest in scaled for entry in manifest.ours]:
-        spec, mistakes = entry.parse(settings.access)
+    for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
+        spec, mistakes = trigger.parse(settings.access)
         # What is wrong by itself is found without looking.
-        only_here = [mistake for mistake in mistakes if mistake not in entry.mistakes]
-        findings += check.refused(entry, only_here)
+        only_here = [mistake for mistake in mistakes if mistake not in trigger.mistakes]
+        findings += check.refused(trigger, only_here)
         if spec is not None:
-            looks.append(_Look(entry, spec))
+            looks.append(_Look(trigger, spec))
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
 
 
 async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: float) -> list[Finding]:
     findings: list[Finding] = []
     specs = [look.spec for look in looks]
-    async with local.open_evaluator(specs, settings, slow_seconds=timeout_seconds) as evaluations:
+    async with local.open_evaluator(specs, settings, slow_seconds=timeout_seconds) as evaluator:
         records = await asyncio.gather(
-            *(evaluations.record(look.scaled_object, look.spec) for look in looks)
+            *(evaluator.record(look.scaled_object, look.spec) for look in looks)
         )
         # One after the other: each number that a source is asked for waits for its turn.
         for look, record in zip(looks, records, strict=True):
-            seen = await look.seen(evaluations, record)
+            seen = await look.seen(evaluator, record)
             for rule_name, wrong in live.check(look.trigger, look.spec, seen):
                 findings.append(check.as_finding(rule_name, look.trigger.of, wrong))
     return findings
@@ -73,16 +69,15 @@ class _Look(NamedTuple):
 
     @property
     def scaled_object(self) -> ScaledObject:
-        """What KEDA calls it."""
         return self.trigger.of.scaled_object
 
-    async def seen(self, evaluations: Evaluator, record: Record) -> live.Seen:
+    async def seen(self, evaluator: Evaluator, record: Record) -> live.Seen:
         """Return what was seen, with what else the source shows."""
         if record.source.snapshot_at is None:
             return live.Seen(trouble=record.source.trouble or "no answer")
         demand = Demand(None)
         if self.spec.demand is not None:
-            demand = await evaluations.demand(self.scaled_object, self.spec, None)
+            demand = await evaluator.demand(self.scaled_object, self.spec, None)
         seen = live.Seen(
             is_empty=record.state == State.EMPTY,
             has_gpus=any(pod.gpus for pod in record.pods),
@@ -93,37 +88,36 @@ class _Look(NamedTuple):
         if self.spec.query is not None:
             return seen
         metrics = profiles.metric_names(self.spec.profile, self.spec.signal)
-        interval_seconds = (await self._ask(evaluations, _interval_query(metrics))).value
+        interval_seconds = (await self._ask(evaluator, _interval_query(metrics))).value
         if interval_seconds is not None:
             seen = replace(seen, interval_seconds=round(interval_seconds))
         if seen.has_gpus or seen.is_empty:
             return seen
         pods = PodPattern(self.spec.pods.namespace, ".*")
         every_pod = replace(self.spec, pods=pods, demand=None, neighbour=None)
-        neighbours = await evaluations.record(self.scaled_object, every_pod)
+        neighbours = await evaluator.record(self.scaled_object, every_pod)
         series, known = _selector(metrics), _selector(profiles.KNOWN_METRICS)
         return replace(
             seen,
             metrics=metrics,
             neighbours=[pod.name for pod in neighbours.pods if pod.gpus and pod.state != "ended"],
-            has_series=await self._has(evaluations, series),
-            has_ended_series=await self._has(evaluations, f"last_over_time({series}[1h])") is True,
-            has_other_series=await self._has(evaluations, known) is True,
-            has_pod_labels=await self._has(evaluations, _naming_pods(metrics)) is not False,
+            has_series=await self._has(evaluator, series),
+            has_ended_series=await self._has(evaluator, f"last_over_time({series}[1h])") is True,
+            has_other_series=await self._has(evaluator, known) is True,
+            has_pod_labels=await self._has(evaluator, _naming_pods(metrics)) is not False,
         )
 
-    async def _has(self, evaluations: Evaluator, vector: str) -> bool | None:
+    async def _has(self, evaluator: Evaluator, vector: str) -> bool | None:
         """Tell whether a vector has elements; None: the source does not say."""
-        count = await self._ask(evaluations, f"count({vector})")
+        count = await self._ask(evaluator, f"count({vector})")
         return True if count.value is not None else (False if count.trouble == NOTHING else None)
 
-    async def _ask(self, evaluations: Evaluator, text: str) -> Demand:
-        """Ask for one number, as for a demand."""
+    async def _ask(self, evaluator: Evaluator, text: str) -> Demand:
         demand = DemandSpec(
             text=text, activation_threshold=0.0, threshold=None, on_empty=OnEmpty.ERROR
         )
         spec = replace(self.spec, demand=demand)
-        return await evaluations.demand(self.scaled_object, spec, None)
+        return await evaluator.demand(self.scaled_object, spec, None)
 
 
 def _selector(metrics: Collection[str], label: str = "") -> str:

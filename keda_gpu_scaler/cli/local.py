@@ -10,37 +10,26 @@ import math
 import os
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from keda_gpu_scaler import app, check, settings
+from keda_gpu_scaler.check import ParsedTrigger
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
-from keda_gpu_scaler.settings.names import PREFIX
+from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
 _UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 
 
-class Given(NamedTuple):
-    """A trigger to decide."""
-
-    scaled_object: ScaledObject
-    spec: TriggerSpec
-
-
 def source_settings(prometheus_url: str | None = None, *, is_past: bool = False) -> Settings:
-    """Return the settings of the sources, as `serve` reads them.
+    """Return the settings as `serve` reads them, with this URL for the source `default`.
 
-    `prometheus_url` takes the place of what the settings say of the URL of the source `default`.
     With `is_past` they are without the Kubernetes API, which has only the present.
-
-    Raises:
-        errors.SettingsError: something is wrong; the message names every wrong setting.
     """
     url = {} if prometheus_url is None else {f"{PREFIX}PROMETHEUS_URL": prometheus_url}
     chosen = settings.load({**os.environ, **url})
@@ -48,10 +37,7 @@ def source_settings(prometheus_url: str | None = None, *, is_past: bool = False)
 
 
 def instant(text: str, now: float) -> float:
-    """Return a time of RFC 3339 with an offset, in Unix seconds, or how long ago (2h), as seconds.
-
-    ValueError for other texts, and for a time that is not in the past.
-    """
+    """Read a time in the past: RFC 3339 with an offset, Unix seconds, or how long ago (2h)."""
     at = math.nan
     with contextlib.suppress(ValueError, OverflowError):
         if _UNIX_SECONDS.fullmatch(text):
@@ -70,27 +56,19 @@ def instant(text: str, now: float) -> float:
 
 def given(
     texts: Mapping[str, str], terms: Terms, access: Access, wanted: str | None = None
-) -> list[Given]:
+) -> list[ParsedTrigger]:
     """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
-    Raises:
-        files.FileError: something is wrong with one that is wanted, or there is none; one line
-            each.
+    FileError if something is wrong with one of them, or there is none.
     """
-    content = files.chosen(texts, terms, wanted)
-    refused = list(content.refused)
-    triggers: list[Given] = []
-    for entry in [entry for manifest in content.objects for entry in manifest.ours]:
-        spec, findings = check.parse(entry, access)
-        refused += findings
-        if spec is not None:
-            triggers.append(Given(entry.of.scaled_object, spec))
-    files.require(content, triggers, refused)
-    return triggers
+    triggers, refused = files.triggers(texts, terms, wanted)
+    parsed, findings = check.parse(triggers, access)
+    files.refuse([*refused, *findings])
+    return parsed
 
 
 def unknown_here(
-    triggers: Sequence[Given], chosen: Settings, *, is_past: bool = False
+    triggers: Sequence[ParsedTrigger], chosen: Settings, *, is_past: bool = False
 ) -> Iterator[str]:
     """Yield what a running scaler knows, or knew, beside the records of these triggers."""
     yield (
@@ -103,7 +81,7 @@ def unknown_here(
             "what the Kubernetes API said then: it knows only the present, so kube-state-metrics "
             "and exporters say which pods there were"
         )
-    for name in sorted({given.spec.source for given in triggers}):
+    for name in sorted({trigger.spec.source for trigger in triggers}):
         if isinstance(chosen.sources[name], ScrapeSettings):
             yield (
                 f"the past of source {name}: it is scraped directly, and a scaler holds until it "
@@ -122,11 +100,7 @@ async def open_evaluator(
     """Open the sources of some triggers, and no others, and yield what decides.
 
     A source that does not answer is no error: its trouble is in the record, with the answer of a
-    scaler that has just started. With `at`, in Unix seconds, it is decided by what the sources show
-    of that time.
-
-    Raises:
-        errors.SettingsError: there is no cluster to query, or a source has no past.
+    scaler that has just started. `at` is as in `app.start_evaluator`.
     """
     used = {name: chosen.sources[name] for name in sorted({spec.source for spec in specs})}
     async with contextlib.AsyncExitStack() as stack:

@@ -10,14 +10,15 @@ import re
 import ssl
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keda_gpu_scaler import check as core
+from keda_gpu_scaler import check
 from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.cli import arguments, check, files
+from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import Pair, file_option, option
 from keda_gpu_scaler.spec.spec import ScaledObject
 
@@ -30,7 +31,6 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
 PORT = 6000
-"""Where a scaler listens unless its settings say otherwise."""
 _TARGET = re.compile(
     r"((?P<scheme>http|grpc)(?P<tls>s?)://)?"
     r"(?P<host>[^\s:/?#@\[\]]+|\[[0-9A-Fa-f:.%]+\])(:(?P<port>[0-9]{1,5}))?/?",
@@ -164,14 +164,14 @@ def _reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.S
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     """Return the triggers of a file, as KEDA would send them."""
     try:
-        texts = {file: check.read(file)}
-        chosen = files.chosen(texts, Terms("default"), None if wanted is None else str(wanted))
-        ours = [trigger for manifest in chosen.objects for trigger in manifest.ours]
-        unknown = [finding for trigger in ours for finding in core.from_env(trigger)]
-        files.require(chosen, ours, [*chosen.refused, *unknown])
+        texts = {file: files.read(file)}
+        triggers, refused = files.triggers(
+            texts, Terms("default"), None if wanted is None else str(wanted)
+        )
+        files.refuse([*refused, *chain.from_iterable(map(check.from_env, triggers))])
     except ValueError as error:
         raise arguments.wrong("--file", error) from error
-    return [_reference(trigger.of.scaled_object, trigger.metadata) for trigger in ours]
+    return [_reference(trigger.of.scaled_object, trigger.metadata) for trigger in triggers]
 
 
 def _open_channel(
@@ -183,9 +183,8 @@ def _open_channel(
 ) -> grpc.Channel:
     """Return a channel; it connects at the first call, by the proxy of the environment.
 
-    Raises:
-        ValueError: a file does not hold a certificate or key as expected. gRPC would only say that
-            a handshaker could not be made.
+    ValueError if a file does not hold what it should: gRPC would only say that a handshaker could
+    not be made.
     """
     if ca_file is None:
         return grpc.insecure_channel(target)
@@ -210,15 +209,11 @@ def _open_channel(
 
 
 class _Scaler:
-    """Calls one scaler as KEDA does, and says what it answers."""
+    """Calls one scaler as KEDA does, and says what it answers, all within one time limit."""
 
     def __init__(
         self, target: str, channel: grpc.Channel, timeout_seconds: float, *, tls: bool
     ) -> None:
-        """Take a channel, which stays open; the time is for all calls together and the connection.
-
-        What a closed connection means depends on TLS.
-        """
         self._target, self._tls = target, tls
         self._health = health_pb2_grpc.HealthStub(channel)
         self._scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
@@ -246,34 +241,30 @@ class _Scaler:
 
     def _ask_about(self, trigger: pb.ScaledObjectRef, before: str, *, values: bool) -> None:
         name = f"{before}GetMetricSpec"
-        answer = self._call(name, self._scaler.GetMetricSpec, trigger)
-        if answer is None:
+        specs = self._call(name, self._scaler.GetMetricSpec, trigger)
+        if specs is None:
             return
-        if not answer.metricSpecs:
+        if not specs.metricSpecs:
             self._fail(f"{name}: no metric, so that the HPA has nothing to scale on")
             return
-        for spec in answer.metricSpecs:
+        for spec in specs.metricSpecs:
             target = _float_first(spec.targetSizeFloat, spec.targetSize)
             typer.echo(f"{name}: {spec.metricName} with target {target:.12g}")
         if not values:
             return
-        for spec in answer.metricSpecs:
-            self._ask_value(trigger, spec.metricName, f"{before}GetMetrics: {spec.metricName}")
+        for spec in specs.metricSpecs:
+            name = f"{before}GetMetrics: {spec.metricName}"
+            request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=spec.metricName)
+            answer = self._call(name, self._scaler.GetMetrics, request)
+            if answer is not None and answer.metricValues:
+                value = answer.metricValues[0]
+                number = _float_first(value.metricValueFloat, value.metricValue)
+                typer.echo(f"{name} is {number:.12g}")
+            elif answer is not None:
+                typer.echo(f"{name} has no value, so the HPA holds the replicas")
         activity = self._call(f"{before}IsActive", self._scaler.IsActive, trigger)
         if activity is not None:
             typer.echo(f"{before}IsActive: {str(activity.result).lower()}")
-
-    def _ask_value(self, trigger: pb.ScaledObjectRef, metric: str, name: str) -> None:
-        request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=metric)
-        answer = self._call(name, self._scaler.GetMetrics, request)
-        if answer is None:
-            return
-        if answer.metricValues:
-            value = answer.metricValues[0]
-            number = _float_first(value.metricValueFloat, value.metricValue)
-            typer.echo(f"{name} is {number:.12g}")
-        else:
-            typer.echo(f"{name} has no value, so the HPA holds the replicas")
 
     def _call(self, name: str, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated code has no types
         """Return the answer to a call, which has no deadline that the scaler would see; None: none.

@@ -82,7 +82,6 @@ def _load_settings() -> settings.Settings:
 
 
 def in_effect(chosen: settings.Settings, output_format: Output) -> str:
-    """Return settings as JSON, or as the file of settings, with asterisks for secrets."""
     entries = dict(_entries(chosen))
     del entries["config"]  # what it says is among the others
     entries["sources"] = {name: dict(_entries(source)) for name, source in chosen.sources.items()}

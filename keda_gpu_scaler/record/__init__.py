@@ -2,10 +2,4 @@
 
 Pure. It is built on request, from the inputs of the decision, by the same functions;
 `explain`, the HTTP API, the status page and the history all render it.
-
-    record    the values
-    build     decision + snapshot → record
-    settings  what the trigger asks for, key by key, defaults included
-    drain     record → the pods that should go first, as annotations for people to write
-    why_not   record → what would give another number of replicas
 """

@@ -14,16 +14,17 @@ from keda_gpu_scaler.decision import activity, load, recommendation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.pod_state import NEVER, PodState, Reported, since_when
 from keda_gpu_scaler.query.explain import Explained
-from keda_gpu_scaler.record import settings
 from keda_gpu_scaler.record.record import (
     Activation,
     Gpu,
     Metric,
+    Origin,
     Pod,
     PodCount,
     Query,
     Record,
     Says,
+    Setting,
     Source,
     Summary,
 )
@@ -32,7 +33,14 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import (
+    AVERAGED_WINDOW_SECONDS,
+    WINDOW_SECONDS,
+    ScaledObject,
+    TriggerSpec,
+)
+from keda_gpu_scaler.trigger import KEYS
+from keda_gpu_scaler.trigger.keys import FROM_ENV
 
 PODS_LISTED = 500
 """About a third of a MiB of JSON."""
@@ -54,8 +62,12 @@ _WHY = {
     "not counted": "no exporter has shown it, and it need not have a GPU",
 }
 """Why a pod counts, or not, by its state."""
+_DEFAULT_WINDOW = (
+    f"{durations.text(WINDOW_SECONDS)}; {durations.text(AVERAGED_WINDOW_SECONDS)} where the "
+    "exporter's number is itself an average"
+)
+HIDDEN = "from the environment, not shown"
 _DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
-"""What the text of a demand is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +93,10 @@ class Answered:
     neighbour: Decision | None = None
     """What was decided about the workload of activationWorkload; None: it was not asked."""
     alert: str | None = None
-    """The name of an alert that fires for it."""
     takes_alerts: bool = False
-    """The scaler receives alerts."""
     demand: Demand | None = None
     """The demand; None: it was not asked."""
     active_by: str | None = None
-    """The signal that said active, if one did."""
 
 
 def summary(  # noqa: PLR0913 - what a list shows, the last three by name
@@ -120,7 +129,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
 
 
 def record(answered: Answered) -> Record:
-    """Return the record of an answer."""
     spec, decision, view = answered.spec, answered.decision, answered.view
     pods, judged, listed = list[snapshot.Pod](), list[_JudgedPod](), list[Pod]()
     if view is not None:
@@ -141,7 +149,7 @@ def record(answered: Answered) -> Record:
         at=answered.now,
         refused=decision.refused,
         remembered=decision.remembered,
-        settings=settings.settings(spec),
+        settings=_settings(spec),
         source=_source(answered),
         pods=tuple(listed),
         pods_left_out=len(judged) - len(listed),
@@ -174,7 +182,6 @@ class _JudgedPod(NamedTuple):
 
     @property
     def load(self) -> float | None:
-        """Its load; None: it does not count."""
         if self.reported is None or self.reported.reporting is not PodState.MEASURED:
             return None
         return round(self.reported.load, load.DECIMALS)
@@ -362,8 +369,54 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
         )
         yield Query("value", explained.value)
         yield Query("busiest GPU", explained.busiest)
-    elif not settings.is_hidden(spec, "query"):
+    elif not _is_hidden(spec, "query"):
         yield Query("query", spec.query.text)
-    is_shown = not any(settings.is_hidden(spec, key) for key in _DEMAND_KEYS)
+    is_shown = not any(_is_hidden(spec, key) for key in _DEMAND_KEYS)
     if spec.demand is not None and is_shown:
         yield Query("demand", spec.demand.text)
+
+
+def _is_hidden(spec: TriggerSpec, key: str) -> bool:
+    return any(written == key + FROM_ENV for written, _ in spec.given)
+
+
+def _settings(spec: TriggerSpec) -> tuple[Setting, ...]:
+    """Return each key that has a value, in the order of the documentation.
+
+    What the user wrote is shown as it was written, and of what was not written the default.
+    """
+    written, defaults = dict(spec.given), dict(_defaults(spec))
+    shown: list[Setting] = []
+    for key in KEYS:
+        if _is_hidden(spec, key):
+            shown.append(Setting(key, HIDDEN, Origin.ENVIRONMENT))
+        elif key in written:
+            shown.append(Setting(key, written[key], Origin.TRIGGER))
+        elif key in defaults:
+            shown.append(Setting(key, defaults[key], Origin.DEFAULT))
+    return tuple(shown)
+
+
+def _defaults(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
+    """Yield the value of each key that may be left out."""
+    yield "workload", spec.workload
+    yield "namespace", spec.pods.namespace
+    yield "signal", spec.signal
+    if spec.query is None:
+        yield "profile", spec.profile
+    yield "aggregation", spec.aggregation
+    yield "gpuAggregation", spec.gpu_aggregation
+    yield "window", _DEFAULT_WINDOW
+    yield "activationThreshold", f"{spec.activation_threshold:g}"
+    yield "activationWindow", durations.text(spec.activation_window_seconds)
+    if spec.demand is not None:
+        yield "demandActivationThreshold", f"{spec.demand.activation_threshold:g}"
+        if spec.demand.threshold is not None:
+            yield "demandThreshold", f"{spec.demand.threshold:g}"
+        yield "demandOnEmpty", spec.demand.on_empty
+    yield "startTimeout", durations.text(spec.start_timeout_seconds)
+    yield "warmup", durations.text(spec.warmup_seconds)
+    yield "onUnknown", spec.on_unknown
+    yield "maxAge", durations.text(spec.max_age_seconds)
+    yield "source", spec.source
+    yield "metricName", spec.metric_name

@@ -23,7 +23,6 @@ _OTHERS = {
 """Kinds whose pods no ReplicaSet controls, and what happens instead."""
 _GONE = frozenset({"ended", "given up"})
 _SHOWN = 300
-"""Characters of a foreign text."""
 
 
 def drain(record: Record) -> Iterator[str]:

@@ -55,7 +55,6 @@ class Pod:
     counts: bool
     """Its load is in the value."""
     reason: str
-    """Why it counts, or why not."""
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
     gpus: tuple[Gpu, ...]
@@ -205,7 +204,6 @@ class Record(Summary):
     """The least busy first, and last those whose load is not known. At most 500: of more, those
     whose load should be known and is not, up to half of them, and the least busy ones."""
     pods_left_out: int
-    """How many more there are."""
     pod_counts: tuple[PodCount, ...]
     activation: tuple[Activation, ...]
     metrics: tuple[Metric, ...]

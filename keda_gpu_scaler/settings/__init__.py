@@ -1,17 +1,9 @@
 """The process settings: the operator's choices, read once before a port opens.
 
-    values   types: durations, sizes, addresses, files, URLs, targets, headers, tokens
-    tokens   tokens in files, read again whenever they are needed
-    sources  the settings of each kind of source
-    process  all settings together: `Settings`
-    names    the names of settings, as rows for the documentation, and the removed ones
-    loading  environment and file → `Settings`, or one message that names every mistake
-
-A trigger never contains any of these settings, and nothing here opens a connection.
+A trigger never contains any of them, and nothing here opens a connection.
 """
 
-from keda_gpu_scaler.settings.loading import load
-from keda_gpu_scaler.settings.names import Row, describe
+from keda_gpu_scaler.settings.loading import Row, describe, load
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import (
     ApiSettings,

@@ -1,10 +1,11 @@
 """Environment and file → `Settings`, or one error that lists every mistake in them.
 
+The file uses the names of the environment, in lower case and without the prefix; in addition it can
+define named sources. Its values are text, as in the environment: a token of digits stays one.
+
 Each mistake shows the setting's name as it was written, its value and what was expected. Secrets
 are never shown, nor values that may hold one: of an unknown setting, of a whole source, or the part
 of a URL before an @ or after a ?.
-
-Values in the file are text, as in the environment, so a token of digits is not changed.
 """
 
 import difflib
@@ -13,18 +14,28 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings.names import PREFIX, REMOVED, describe
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import KINDS
+from keda_gpu_scaler.settings.values import Address
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.transport import proxies
+from keda_gpu_scaler.trigger import access
 
+PREFIX = "KEDA_GPU_SCALER_"
+REMOVED: Mapping[str, str] = {
+    "observe": (
+        "observing is a command of its own: run `keda-gpu-scaler observe FOLDER` beside the scaler"
+    ),
+}
+"""What to use instead of a setting that earlier versions had, by its key in the file."""
 # Kubernetes puts the addresses of Services into the environment. The variables of a Service named
 # keda-gpu-scaler or keda-gpu-scaler-something have the same prefix as the settings.
 _SERVICE_LINK = re.compile(
@@ -33,6 +44,42 @@ _SERVICE_LINK = re.compile(
 )
 _SECRETS = ("token", "password", "headers")
 _SHOWN_CHARACTERS = 100
+
+
+class Row(NamedTuple):
+    """One setting: its variable, its key in the file, its default if it has one, its meaning."""
+
+    variable: str
+    key: str
+    default: str
+    meaning: str
+
+
+def describe(model: type[BaseModel] = Settings, start: str = "") -> list[Row]:
+    """Return every setting of a model that has its own name, with `start` in front of the name."""
+    rows: list[Row] = []
+    for field in model.model_fields.values():
+        name = str(field.validation_alias)
+        if name in KINDS:
+            rows += describe(KINDS[name], f"{name}_")
+        elif name not in ("type", "sources"):
+            key, meaning = start + name, " ".join((field.description or "").split())
+            rows.append(Row(PREFIX + key.upper(), key, _default(name, field), meaning))
+    return rows
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    match field.default:
+        case bool():
+            return str(field.default).lower()
+        case float(seconds):
+            return durations.text(seconds)
+        case int(size) if name.endswith("_bytes"):
+            return f"{size // 2**20}MiB"
+        case int() | str() | Address() | access.Namespaces():
+            return str(field.default)
+        case _:
+            return ""
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:

@@ -130,7 +130,6 @@ class Settings(BaseSettings):
 
     @property
     def access(self) -> Access:
-        """What ScaledObjects may use, by their namespace."""
         namespaces = {name: source.namespaces for name, source in self.sources.items()}
         return Access(
             namespaces,
@@ -146,7 +145,6 @@ class Settings(BaseSettings):
 
     @property
     def demand_pace(self) -> Pace:
-        """How often a source is sent demandQueries."""
         return Pace(self.demand_interval_seconds, self.demand_queries_per_second)
 
     @field_validator("sources")

@@ -86,7 +86,6 @@ def _needs_module(module: str, expected: str) -> AfterValidator:
 
 
 def _split(value: object) -> object:
-    """Split a text at its commas; a list stays one."""
     if not isinstance(value, str):
         return value
     return [item.strip() for item in value.split(",") if item.strip()]
@@ -108,7 +107,6 @@ class Address(NamedTuple):
 
     @property
     def explicit(self) -> str:
-        """The address with a host in every case, as gRPC needs it."""
         return str(self._replace(host=self.host or "::"))
 
 
@@ -153,7 +151,6 @@ def _url_check(
 
 
 def _without_query(url: str) -> str:
-    """Return a URL as it may be shown: its query can hold a token."""
     before, mark, _ = url.partition("?")
     return f"{before}?***" if mark else url
 

@@ -28,7 +28,6 @@ _BASE_LENGTH = 58
 """A generated name has at most 63 characters, and 5 of them are random."""
 MODEL = "NVIDIA H100 80GB HBM3"
 MEMORY_MIB = 81559
-"""The framebuffer memory of a GPU."""
 _MEMORY_IN_USE = 0.6
 _WORKLOAD = re.compile(
     r"(?P<namespace>[^/=]+)/(?P<name>[^/=]+)"
@@ -87,10 +86,8 @@ class Pod:
     ready_at: float
     terminating: bool = False
     completed: bool = False
-    """The pod has succeeded or failed."""
 
     def is_ready(self, now: float) -> bool:
-        """Tell whether the pod takes load."""
         return now >= self.ready_at and not self.terminating and not self.completed
 
 
@@ -106,7 +103,6 @@ class Gpu:
 
     @property
     def uuid(self) -> str:
-        """The GPU's UUID, in NVIDIA's form."""
         text = hashlib.sha256(f"{self.host}/{self.index}".encode()).hexdigest()
         return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
@@ -129,16 +125,12 @@ class Gpu:
 class Cluster:
     """The nodes and pods at the last list, and the load offered to workloads."""
 
-    changeable: AbstractSet[str] = {
-        "load",
-        "loading_percent",
-        "draining_percent",
-        "completed_percent",
-    }
+    changeable: AbstractSet[str] = frozenset(
+        {"load", "loading_percent", "draining_percent", "completed_percent"}
+    )
     """The fields of `Wanted` that a request may change: pods are those of the list."""
 
     def __init__(self) -> None:
-        """Start empty: nothing is shown until the first list."""
         self.nodes: dict[str, list[str | None]] = {}
         """The uid of the pod that holds each GPU, by the name of the node."""
         self.pods: dict[str, Pod] = {}
@@ -146,12 +138,16 @@ class Cluster:
 
     @property
     def workloads(self) -> set[Key]:
-        """All workloads with pods or load."""
         return {pod.workload for pod in self.pods.values()} | self.wanted.keys()
 
     def show(self, nodes: Mapping[str, int], pods: Iterable[Pod]) -> None:
         """Show nodes with so many GPUs, and those pods on them that the exporter names."""
-        self.pods = {pod.uid: pod for pod in pods if pod.node in nodes and self._is_named(pod)}
+        self.pods = {
+            pod.uid: pod
+            for pod in pods
+            if pod.node in nodes
+            and (not pod.completed or self.wanted_of(pod.workload).completed_percent is not None)
+        }
         holders_by_node: dict[str, list[str | None]] = {}
         for name, gpus in nodes.items():
             # A GPU of a pod that is gone is free again; a GPU itself never goes.
@@ -159,23 +155,17 @@ class Cluster:
             holders_by_node[name] = holders + [None] * (gpus - len(holders))
         self.nodes = holders_by_node
         placed = {uid for holders in self.nodes.values() for uid in holders}
-        for uid, pod in self.pods.items():
-            if uid not in placed:
-                self._place(pod)
-
-    def _is_named(self, pod: Pod) -> bool:
-        return not pod.completed or self.wanted_of(pod.workload).completed_percent is not None
-
-    def _place(self, pod: Pod) -> None:
-        """Give a pod the first free GPUs; add some to the node if too few are free."""
-        holders = self.nodes[pod.node]
-        free = [index for index, uid in enumerate(holders) if uid is None][: pod.gpus]
-        for index in free:
-            holders[index] = pod.uid
-        holders += [pod.uid] * (pod.gpus - len(free))
+        for pod in self.pods.values():
+            if pod.uid in placed:
+                continue
+            # It gets the first free GPUs, and new ones of the node if too few are free.
+            holders = self.nodes[pod.node]
+            free = [index for index, uid in enumerate(holders) if uid is None][: pod.gpus]
+            for index in free:
+                holders[index] = pod.uid
+            holders += [pod.uid] * (pod.gpus - len(free))
 
     def wanted_of(self, key: Key) -> Wanted:
-        """Return what is wanted of a workload, whether or not it exists."""
         return self.wanted.get(key, Wanted())
 
     def changed(self, key: Key, body: bytes) -> Wanted:
@@ -204,20 +194,19 @@ class Cluster:
         ready_gpus: Counter[Key] = Counter()
         for pod in self.pods.values():
             ready_gpus[pod.workload] += pod.gpus if pod.is_ready(now) else 0
-        return {
-            uid: self._percent(pod, ready_gpus[pod.workload], now) for uid, pod in self.pods.items()
-        }
-
-    def _percent(self, pod: Pod, ready_gpus: int, now: float) -> float:
-        wanted = self.wanted_of(pod.workload)
-        if pod.is_ready(now):
-            return min(100, wanted.load / ready_gpus)
-        if pod.completed:
-            return wanted.completed_percent or 0
-        return wanted.draining_percent if pod.terminating else wanted.loading_percent
+        percents: dict[str, float] = {}
+        for uid, pod in self.pods.items():
+            wanted = self.wanted_of(pod.workload)
+            if pod.is_ready(now):
+                percents[uid] = min(100, wanted.load / ready_gpus[pod.workload])
+            elif pod.completed:
+                percents[uid] = wanted.completed_percent or 0
+            else:
+                is_draining = pod.terminating
+                percents[uid] = wanted.draining_percent if is_draining else wanted.loading_percent
+        return percents
 
     def gpus(self, now: float) -> Iterator[Gpu]:
-        """Yield the GPUs of all nodes."""
         percents = self.percents(now)
         for node, holders in self.nodes.items():
             for index, uid in enumerate(holders):
@@ -241,25 +230,23 @@ class MadeUp(Cluster):
         self.show({_NODE: 1}, [])
 
     def put(self, key: Key, wanted: Wanted, now: float) -> None:
-        """Change a workload to what is wanted, at once."""
         super().put(key, wanted, now)
         own = [pod for pod in self.pods.values() if pod.workload == key]
         others = [pod for pod in self.pods.values() if pod.workload != key]
         kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
-        created = [self._new_pod(key, wanted, now) for _ in range(wanted.replicas - len(kept))]
-        self.show({_NODE: 1}, [*others, *kept, *created])
-
-    def _new_pod(self, key: Key, wanted: Wanted, now: float) -> Pod:
-        name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))
-        return Pod(
-            uid=name,
-            name=name,
-            workload=key,
-            node=_NODE,
-            gpus=wanted.gpus_per_pod,
-            container=key.name,
-            ready_at=now + wanted.startup_seconds,
-        )
+        for _ in range(wanted.replicas - len(kept)):
+            name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))
+            pod = Pod(
+                uid=name,
+                name=name,
+                workload=key,
+                node=_NODE,
+                gpus=wanted.gpus_per_pod,
+                container=key.name,
+                ready_at=now + wanted.startup_seconds,
+            )
+            kept.append(pod)
+        self.show({_NODE: 1}, [*others, *kept])
 
 
 def _pod_name(key: Key, gpus: int, serial: int) -> str:

@@ -58,17 +58,14 @@ _FIELDS = (
 
 
 def router_page(cluster: Cluster) -> bytes:
-    """Return the page of the router in front of the workloads, without GPUs."""
     return text([_router_family(cluster)])
 
 
 def whole_page(cluster: Cluster, now: float) -> bytes:
-    """Return all nodes' exporters and the router on one page."""
     return text([*families(cluster.gpus(now)), _router_family(cluster)])
 
 
 def families(gpus: Iterable[Gpu]) -> list[Metric]:
-    """Return the metrics of dcgm-exporter for these GPUs."""
     labelled = [(_labels(gpu), gpu) for gpu in gpus]
     return [family(field, labelled) for field in _FIELDS]
 
@@ -92,7 +89,6 @@ def _labels(gpu: Gpu) -> dict[str, str]:
 
 
 def family(field: Field, labelled: Iterable[tuple[dict[str, str], Gpu]]) -> Metric:
-    """Return one metric of these GPUs."""
     metric = GaugeMetricFamily(field.name, field.help)
     for labels, gpu in labelled:
         metric.add_sample(field.name, labels, field.value(gpu))

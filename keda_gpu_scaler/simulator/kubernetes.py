@@ -31,9 +31,8 @@ def nodes(listed: Iterable[core_v1.Node]) -> Iterator[tuple[str, int]]:
     """Yield the nodes that list GPUs as allocatable, even 0 of them, with their number."""
     for node in listed:
         metadata, status = node.metadata or ObjectMeta(), node.status or NodeStatus()
-        allocatable = status.allocatable or {}
-        if _GPU in allocatable:
-            yield metadata.name or "", _count(allocatable)
+        if _GPU in (status.allocatable or {}):
+            yield metadata.name or "", _count(status.allocatable)
 
 
 def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
@@ -71,13 +70,12 @@ def _workload(metadata: ObjectMeta) -> str:
 
 
 def _gpus(container: Container) -> int:
-    limits = container.resources.limits if container.resources else None
-    return _count(limits or {})
+    return _count(container.resources.limits if container.resources else None)
 
 
-def _count(resources: dict[str, str]) -> int:
-    """Read a quantity; Kubernetes writes a thousand as `1k`."""
-    return int(parse_quantity(resources.get(_GPU)) or 0)
+def _count(resources: dict[str, str] | None) -> int:
+    """Read a quantity of GPUs; Kubernetes writes a thousand as `1k`."""
+    return int(parse_quantity((resources or {}).get(_GPU)) or 0)
 
 
 @contextlib.asynccontextmanager

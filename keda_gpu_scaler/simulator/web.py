@@ -26,62 +26,49 @@ def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer
 
 def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
     """Return the ASGI application of one cluster, at the clock's time."""
-    api = _Api(cluster, clock)
+
+    async def metrics(_request: Request) -> Response:
+        return _page(exposition.whole_page(cluster, clock()))
+
+    async def router_metrics(_request: Request) -> Response:
+        return _page(exposition.router_page(cluster))
+
+    async def workloads(_request: Request) -> Response:
+        descriptions = [_description(cluster, key, clock()) for key in sorted(cluster.workloads)]
+        return JSONResponse({"workloads": descriptions})
+
+    async def put(request: Request) -> Response:
+        """Create a workload, or change the given fields of one."""
+        try:
+            key = Key.checked(**request.path_params)
+            wanted = cluster.changed(key, await request.body())
+        except ValueError as error:
+            raise HTTPException(_UNPROCESSABLE, str(error)) from error
+        cluster.put(key, wanted, clock())
+        return JSONResponse(_description(cluster, key, clock()))
+
     routes = [
-        Route("/metrics", api.metrics),
-        Route("/router/metrics", api.router_metrics),
-        Route("/workloads", api.workloads),
-        Route("/workloads/{namespace}/{name}", api.put, methods=["PUT"]),
+        Route("/metrics", metrics),
+        Route("/router/metrics", router_metrics),
+        Route("/workloads", workloads),
+        Route("/workloads/{namespace}/{name}", put, methods=["PUT"]),
     ]
     return Starlette(routes=routes)
 
 
-class _Api:
-    def __init__(self, cluster: Cluster, clock: Callable[[], float]) -> None:
-        self._cluster, self._clock = cluster, clock
-
-    async def metrics(self, _request: Request) -> Response:
-        """Show all exporters and the router."""
-        return _page(exposition.whole_page(self._cluster, self._clock()))
-
-    async def router_metrics(self, _request: Request) -> Response:
-        """Show the router, without any exporter."""
-        return _page(exposition.router_page(self._cluster))
-
-    async def workloads(self, _request: Request) -> Response:
-        """List the workloads with their pods."""
-        descriptions = [self._description(key) for key in sorted(self._cluster.workloads)]
-        return JSONResponse({"workloads": descriptions})
-
-    async def put(self, request: Request) -> Response:
-        """Create a workload, or change the given fields of one."""
-        try:
-            key = Key.checked(**request.path_params)
-            wanted = self._cluster.changed(key, await request.body())
-        except ValueError as error:
-            raise HTTPException(_UNPROCESSABLE, str(error)) from error
-        self._cluster.put(key, wanted, self._clock())
-        return JSONResponse(self._description(key))
-
-    def _description(self, key: Key) -> dict[str, object]:
-        """Return what is wanted of a workload, as far as it can be changed, and its pods."""
-        now = self._clock()
-        percents = self._cluster.percents(now)
-        return {
-            "namespace": key.namespace,
-            "name": key.name,
-            **self._cluster.wanted_of(key).model_dump(include=set(self._cluster.changeable)),
-            "pods": [
-                {
-                    "name": pod.name,
-                    "ready": pod.is_ready(now),
-                    "gpu_percent": round(percents[uid], 3),
-                }
-                for uid, pod in self._cluster.pods.items()
-                if pod.workload == key
-            ],
-        }
-
-
 def _page(text: bytes) -> Response:
     return Response(text, media_type=exposition.CONTENT_TYPE)
+
+
+def _description(cluster: Cluster, key: Key, now: float) -> dict[str, object]:
+    percents = cluster.percents(now)
+    return {
+        "namespace": key.namespace,
+        "name": key.name,
+        **cluster.wanted_of(key).model_dump(include=set(cluster.changeable)),
+        "pods": [
+            {"name": pod.name, "ready": pod.is_ready(now), "gpu_percent": round(percents[uid], 3)}
+            for uid, pod in cluster.pods.items()
+            if pod.workload == key
+        ],
+    }

@@ -1,13 +1,13 @@
-"""Events as typed facts. Logs, metrics and traces are small subscribers to them.
+"""Events as typed facts, each stated once by the core, which neither logs nor counts.
 
-The core neither logs nor counts: it states a fact once, and each observer turns it into a log line
-(`log_lines`), a metric (`metrics/`) or a span (`traces`). Each observer can be deleted without a
-change of the core.
+Observers make log lines (`log_lines`), metrics (`metrics`, `series`), spans (`traces`) and the
+history (`history`) of them. Each can be deleted without a change of the core.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -15,13 +15,11 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Something that happened, stated once."""
+class Fact(msgspec.Struct, frozen=True):
+    """Something that happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated(Fact):
+class Evaluated(Fact, frozen=True):
     """One trigger was decided."""
 
     scaled_object: ScaledObject
@@ -29,16 +27,15 @@ class Evaluated(Fact):
     decision: Decision
     snapshot_age_seconds: float | None
     """Seconds since the newest usable snapshot's evaluation time; None without one."""
-    source: str = ""
-    """The source's name in the facts of its snapshot; empty: the name in the trigger."""
+    source: str
+    """The source's name in the facts of its snapshot."""
     recommended: int | None = None
     """The replicas that it asks for at those that there are; None: not known, or held."""
     before: Decision | None = None
     """What was decided before; None: it is new, or was not asked about for ten minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class DemandKnown(Fact):
+class DemandKnown(Fact, frozen=True):
     """A trigger's demand was requested; the answer may come from the cache."""
 
     scaled_object: ScaledObject
@@ -46,8 +43,7 @@ class DemandKnown(Fact):
     demand: Demand
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceChanged(Fact):
+class EvidenceChanged(Fact, frozen=True):
     """The evidence for decisions from now on, beside the samples; stated once at each change."""
 
     source: str
@@ -55,8 +51,7 @@ class EvidenceChanged(Fact):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallBegan(Fact):
+class CallBegan(Fact, frozen=True):
     """A call was decoded and is about to be answered. Its result is stated in the same task."""
 
     method: str
@@ -66,15 +61,13 @@ class CallBegan(Fact):
     """Return what the caller sent beside the request, such as the context of a trace."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallDecided(Fact):
+class CallDecided(Fact, frozen=True):
     """The call of this task is answered from this decision, new or not."""
 
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Called(Fact):
+class Called(Fact, frozen=True):
     """One RPC ended."""
 
     method: str
@@ -87,8 +80,7 @@ GIVEN_UP = "given up before it was answered"
 """The error of a query that took too long for the snapshot or call, or that a stop cut off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Queried(Fact):
+class Queried(Fact, frozen=True):
     """One request to a source ended."""
 
     source: str
@@ -102,8 +94,7 @@ class Queried(Fact):
     """The exporter that was scraped; empty for a query."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotTaken(Fact):
+class SnapshotTaken(Fact, frozen=True):
     """A new snapshot replaced the one before."""
 
     source: str
@@ -114,8 +105,7 @@ class SnapshotTaken(Fact):
     refused_samples: int
 
 
-@dataclass(frozen=True, slots=True)
-class SourceChanged(Fact):
+class SourceChanged(Fact, frozen=True):
     """A source answered for the first time, went down or came back; stated once at each change."""
 
     source: str
@@ -123,8 +113,7 @@ class SourceChanged(Fact):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class QueryChanged(Fact):
+class QueryChanged(Fact, frozen=True):
     """A query fails while its source answers, or works again; stated once at each change."""
 
     source: str
@@ -134,8 +123,7 @@ class QueryChanged(Fact):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class LagChanged(Fact):
+class LagChanged(Fact, frozen=True):
     """All samples of a source arrive so late, and ages count from then; stated at each change."""
 
     source: str
@@ -145,17 +133,14 @@ class LagChanged(Fact):
     """The lag until now."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportersFound(Fact):
+class ExportersFound(Fact, frozen=True):
     """A source shows new exporters beside dcgm-exporter."""
 
     source: str
     found: tuple[str, ...]
-    """The names of their profiles."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchChanged(Fact):
+class WatchChanged(Fact, frozen=True):
     """A resource of the Kubernetes API can no longer be watched, or can; once at each change."""
 
     resource: str
@@ -164,8 +149,7 @@ class WatchChanged(Fact):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateLoaded(Fact):
+class CertificateLoaded(Fact, frozen=True):
     """A server shows this certificate from now on; stated once for each certificate."""
 
     server: str
@@ -174,16 +158,14 @@ class CertificateLoaded(Fact):
     """Unix seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateRefused(Fact):
+class CertificateRefused(Fact, frozen=True):
     """New files hold no usable certificate; the one before stays in use. Stated once."""
 
     server: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerRefused(Fact):
+class TriggerRefused(Fact, frozen=True):
     """A call's trigger is wrong; stated at each such call."""
 
     scaled_object: ScaledObject
@@ -191,8 +173,7 @@ class TriggerRefused(Fact):
     """Every mistake in it, on one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerChanged(Fact):
+class TriggerChanged(Fact, frozen=True):
     """A trigger that was not known before was read without a mistake."""
 
     scaled_object: ScaledObject
@@ -200,33 +181,27 @@ class TriggerChanged(Fact):
     """A sentence for each target that old versions of KEDA round."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlertChanged(Fact):
+class AlertChanged(Fact, frozen=True):
     """An alert about a ScaledObject begins to fire or ends; stated once at each change."""
 
     scaled_object: ScaledObject
     alert: str
-    """The name of the alert."""
     fires: bool
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notified(Fact):
+class Notified(Fact, frozen=True):
     """A message to the webhook was answered."""
 
     sender: str
     """alertmanager, grafana, grafana-dashboard; unknown if the message was not read."""
     status: int
-    """The HTTP status of the answer."""
     text: str
-    """The text of the answer."""
     truncated: int = 0
     """Alerts that the sender left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeerChanged(Fact):
+class PeerChanged(Fact, frozen=True):
     """Another replica can no longer be told of alerts, or can again; once at each change."""
 
     peer: str
@@ -235,18 +210,15 @@ class PeerChanged(Fact):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObserveRead(Fact):
+class ObserveRead(Fact, frozen=True):
     """The files with ScaledObjects to observe were read, because they have changed."""
 
     files: int
     triggers: int
     refused: int
-    """How much of them was refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObserveRefused(Fact):
+class ObserveRefused(Fact, frozen=True):
     """A part of a file with ScaledObjects to observe was refused; stated once for each reading."""
 
     file: str
@@ -255,8 +227,7 @@ class ObserveRefused(Fact):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PeersAsked(Fact):
+class PeersAsked(Fact, frozen=True):
     """Alerts were sent to the other replicas, or requested from them."""
 
     reachable: int
@@ -266,19 +237,20 @@ class PeersAsked(Fact):
 Observer = Callable[[Fact], None]
 
 
-class Subscriber:
-    """An observer that has a function for each kind of fact that it is about."""
-
-    def __init__(self, functions: Mapping[type[Fact], Callable[[Any], None]]) -> None:
-        """Take the functions, by the kind that each is called with."""
-        self._functions = functions
-
-    def __call__(self, fact: Fact) -> None:
-        """Call the function for this kind of fact, if there is one."""
-        function = self._functions.get(type(fact))
-        if function is not None:
-            function(fact)
-
-
 def ignore(fact: Fact) -> None:
     """Ignore the fact: the default observer."""
+
+
+class Subscriber:
+    """An observer of some kinds of facts only."""
+
+    def __init__(self, handlers: Mapping[type[Fact], Callable[[Any], None]]) -> None:
+        self._handlers = handlers
+
+    def handler(self, kind: type[Fact]) -> Observer:
+        """Return what takes the facts of a kind; `ignore` if it is about none of them."""
+        return self._handlers.get(kind, ignore)
+
+    def __call__(self, fact: Fact) -> None:
+        """Take a fact; `Observers` finds the handler once for all facts of a kind."""
+        self.handler(type(fact))(fact)

@@ -42,7 +42,6 @@ class Change:
     active: bool | None
     average: float | None
     replicas: int
-    """The replicas that should report."""
     recommended: int | None
     """The replicas that it asks for at those that there were; None: not known, or held."""
     reason: str
@@ -123,7 +122,6 @@ class History(facts.Subscriber):
         self._refusals[fact.scaled_object] = (self._clock(), fact.reason)
 
     def _trigger_changed(self, fact: facts.TriggerChanged) -> None:
-        """Forget a refusal once the ScaledObject has a trigger that is right."""
         self._refusals.pop(fact.scaled_object, None)
 
     def refusal(self, scaled_object: ScaledObject) -> str | None:

@@ -79,7 +79,6 @@ class _Queue(logging.handlers.QueueHandler):
         super().emit(record)
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Drop the line if there is no room."""
         if self.lines.qsize() < WAITING_LINES:
             record.msg = record.msg[:LONGEST_BYTES]  # only lines for people are longer
             self.lines.put(record)
@@ -112,7 +111,6 @@ class Log(logging.Handler):
             structlog.get_logger().warning("log.lines_dropped", dropped=self._reported)
 
     def dropped(self) -> int:
-        """Return how many lines were not written so far."""
         return self._queue.dropped + self._lost
 
     def finish(self, seconds: float) -> None:

@@ -4,9 +4,9 @@ Names follow Prometheus' conventions: base units, `_total` for counters. Labels 
 and methods are few, triggers end when no call asks for them.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.series import Sources, Triggers
+from keda_gpu_scaler.telemetry.series import Series
 
 _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
@@ -35,14 +35,14 @@ class Telemetry(facts.Subscriber, Collector):
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._firing: dict[ScaledObject, int] = {}
-        self._triggers, self._sources = Triggers(clock), Sources(clock)
+        series = Series(clock)
         prometheus_client.PlatformCollector(registry)
         prometheus_client.ProcessCollector(registry=registry)
-        for collector in (self, self._triggers, self._sources):
-            registry.register(collector)
-        new_counter = partial(prometheus_client.Counter, registry=registry)
-        new_gauge = partial(prometheus_client.Gauge, registry=registry)
-        new_histogram = partial(prometheus_client.Histogram, registry=registry)
+        registry.register(self)
+        registry.register(series)
+        new_counter = functools.partial(prometheus_client.Counter, registry=registry)
+        new_gauge = functools.partial(prometheus_client.Gauge, registry=registry)
+        new_histogram = functools.partial(prometheus_client.Histogram, registry=registry)
         new_gauge(
             "keda_gpu_scaler_build_info", "1, for the version that runs.", ["version"]
         ).labels(__version__).set(1)
@@ -51,15 +51,18 @@ class Telemetry(facts.Subscriber, Collector):
             "Tasks of the event loop: one or two for each open call and stream, and one for each "
             "query under way.",
         ).set_function(tasks)
-        self._rpcs = new_counter(
+        rpcs = new_counter(
             "keda_gpu_scaler_rpcs_total", "Calls from KEDA that ended.", ["method", "code"]
         )
-        self._rpc_seconds = new_histogram(
+        rpc_seconds = new_histogram(
             "keda_gpu_scaler_rpc_duration_seconds",
             "How long calls took.",
             ["method"],
             buckets=_RPC_BUCKETS,
         )
+        # To find the one of some labels takes prometheus_client longer than to count.
+        self._rpcs = functools.cache(rpcs.labels)
+        self._rpc_seconds = functools.cache(rpc_seconds.labels)
         self._queries = new_counter(
             "keda_gpu_scaler_source_queries_total",
             "Requests to a source, by whether it answered: ok, or error, also where its answer "
@@ -103,12 +106,12 @@ class Telemetry(facts.Subscriber, Collector):
         )
         super().__init__(
             {
-                facts.Evaluated: self._evaluated,
-                facts.DemandKnown: self._triggers.demand_known,
-                facts.SnapshotTaken: self._sources.snapshot_taken,
-                facts.SourceChanged: self._sources.source_changed,
-                facts.LagChanged: self._sources.lag_changed,
-                facts.EvidenceChanged: self._sources.evidence_changed,
+                facts.Evaluated: series.evaluated,
+                facts.DemandKnown: series.demand_known,
+                facts.SnapshotTaken: series.snapshot_taken,
+                facts.SourceChanged: series.source_changed,
+                facts.LagChanged: series.lag_changed,
+                facts.EvidenceChanged: series.evidence_changed,
                 facts.WatchChanged: self._watch_changed,
                 facts.Queried: self._queried,
                 facts.Called: self._called,
@@ -131,13 +134,9 @@ class Telemetry(facts.Subscriber, Collector):
 
             self._expiry.labels(server, kind).set_function(expires_at)
 
-    def _evaluated(self, fact: facts.Evaluated) -> None:
-        self._triggers.evaluated(fact)
-        self._sources.evaluated(fact)
-
     def _called(self, fact: facts.Called) -> None:
-        self._rpcs.labels(fact.method, fact.code).inc()
-        self._rpc_seconds.labels(fact.method).observe(fact.seconds)
+        self._rpcs(fact.method, fact.code).inc()
+        self._rpc_seconds(fact.method).observe(fact.seconds)
 
     def _queried(self, fact: facts.Queried) -> None:
         outcome = "ok" if fact.error is None else "error"
@@ -163,7 +162,6 @@ class Telemetry(facts.Subscriber, Collector):
         self._peers.labels("unreachable").set(fact.unreachable)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield how many lines of the log were lost, which is read at each request."""
         yield CounterMetricFamily(
             "keda_gpu_scaler_log_lines_dropped_total",
             "Lines of the log that were not written, because its reader hangs or is gone, or the "

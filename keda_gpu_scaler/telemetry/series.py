@@ -5,13 +5,14 @@ share their series, which show the one decided last. The age of a snapshot keeps
 source is down and KEDA keeps asking: alert on that.
 """
 
+import math
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from cachetools import TTLCache
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -35,25 +36,35 @@ class Recent(Generic[K, V]):
     """The newest value of each key that was put within `FORGET_SECONDS`; any thread may read."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        self._values: TTLCache[K, V] = TTLCache(limit, FORGET_SECONDS, clock)
+        self._limit, self._clock = limit, clock
+        # Each with its time, and the one that was put longest ago first: cachetools' TTLCache needs
+        # two and a half times as long, which is some percent of a poll.
+        self._values: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._lock = threading.Lock()
 
     def put(self, key: K, value: V) -> None:
         """Hold a value from now on; at the limit, the one that was put longest ago ends."""
+        now = self._clock()
         with self._lock:
-            self._values[key] = value
+            self._values[key] = now, value
+            self._values.move_to_end(key)
+            oldest, (put_at, _) = next(iter(self._values.items()))
+            if len(self._values) > self._limit or put_at <= now - FORGET_SECONDS:
+                del self._values[oldest]
 
     def renewed(self, key: K, new: Callable[[], V]) -> V:
         """Return the value of a key, or a new one; it is held as if it was put now."""
-        with self._lock:
-            value = self._values.get(key) or new()
-            self._values[key] = value
-            return value
+        put_at, value = self._values.get(key) or (-math.inf, None)
+        if value is None or put_at <= self._clock() - FORGET_SECONDS:
+            value = new()
+        self.put(key, value)
+        return value
 
     def items(self) -> list[tuple[K, V]]:
         """Return the keys that are held, with their values."""
-        with self._lock, self._values.timer:  # the time stands still, so no key ends meanwhile
-            return list(self._values.items())
+        since = self._clock() - FORGET_SECONDS
+        with self._lock:
+            return [(key, value) for key, (put_at, value) in self._values.items() if put_at > since]
 
 
 def _gauge(
@@ -62,7 +73,6 @@ def _gauge(
     labels: tuple[str, ...],
     samples: Iterable[tuple[tuple[str, ...], float | None]],
 ) -> GaugeMetricFamily:
-    """Return a gauge with all samples that have a value."""
     family = GaugeMetricFamily(name, meaning, labels=labels)
     for values, number in samples:
         if number is not None:
@@ -98,43 +108,55 @@ class _Snapshot:
     """The snapshot's evaluation time, on this process's clock."""
 
 
-class Sources(Collector):
-    """The state of each source and of its snapshots, while triggers ask for them."""
+class _Decided(NamedTuple):
+    """What is shown of a decision; a trigger with long texts does not stay for its sake."""
+
+    decision: Decision
+    threshold: float
+    recommended: int | None
+    at: float
+    """The time on this process's clock."""
+
+
+class Series(Collector):
+    """The state of each source and of its snapshots, and the last decision of each trigger."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._sources: Recent[str, _Source] = Recent(SNAPSHOTS, clock)
         self._snapshots: Recent[tuple[str, str, str], _Snapshot] = Recent(SNAPSHOTS, clock)
+        self._triggers: Recent[tuple[str, str, str], _Decided] = Recent(TRIGGERS, clock)
+        self._demands: Recent[tuple[str, str, str], Demand] = Recent(TRIGGERS, clock)
 
     def snapshot_taken(self, fact: facts.SnapshotTaken) -> None:
-        """Show the counts of this snapshot from now on."""
         snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)
         snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
         self._sources.renewed(fact.source, _Source).is_up = True
 
-    def evaluated(self, fact: facts.Evaluated) -> None:
-        """Take the snapshot's age from the fact: only the source has its own clock."""
-        source, age = fact.source or fact.spec.source, fact.snapshot_age_seconds
-        key = source, str(fact.spec.shared_signal), fact.spec.profile
-        snapshot = self._snapshots.renewed(key, _Snapshot)
-        snapshot.at = None if age is None else self._clock() - age
-        self._sources.renewed(source, _Source)
-
     def source_changed(self, fact: facts.SourceChanged) -> None:
-        """Show whether the source answers."""
         self._sources.renewed(fact.source, _Source).is_up = fact.works
 
     def lag_changed(self, fact: facts.LagChanged) -> None:
-        """Show how late the source's samples arrive."""
         self._sources.renewed(fact.source, _Source).lag_seconds = fact.seconds
 
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
-        """Show the evidence about pods."""
         self._sources.renewed(fact.source, _Source).evidence = fact.evidence_source
 
+    def demand_known(self, fact: facts.DemandKnown) -> None:
+        self._demands.put((*fact.scaled_object, fact.spec.metric_name), fact.demand)
+
+    def evaluated(self, fact: facts.Evaluated) -> None:
+        now, spec, age = self._clock(), fact.spec, fact.snapshot_age_seconds
+        decided = _Decided(fact.decision, spec.threshold, fact.recommended, now)
+        self._triggers.put((*fact.scaled_object, spec.metric_name), decided)
+        snapshot_key = fact.source, str(spec.shared_signal), spec.profile
+        snapshot = self._snapshots.renewed(snapshot_key, _Snapshot)
+        # The age is the fact's: only the source has its own clock.
+        snapshot.at = None if age is None else now - age
+        self._sources.renewed(fact.source, _Source)
+
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield one family per metric."""
-        now, snapshots = self._clock(), self._snapshots.items()
+        now, snapshots, triggers = self._clock(), self._snapshots.items(), self._triggers.items()
         sources = [((name,), source) for name, source in self._sources.items()]
         yield _gauge(
             "keda_gpu_scaler_source_up",
@@ -174,41 +196,6 @@ class Sources(Collector):
             _SNAPSHOT,
             ((key, snapshot.refused_samples) for key, snapshot in snapshots),
         )
-
-
-_Key = tuple[str, str, str]
-
-
-class _Decided(NamedTuple):
-    """What is shown of a decision; a trigger with long texts does not stay for its sake."""
-
-    decision: Decision
-    threshold: float
-    recommended: int | None
-    at: float
-    """The time on this process's clock."""
-
-
-class Triggers(Collector):
-    """The last decision and demand of each trigger."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._decided: Recent[_Key, _Decided] = Recent(TRIGGERS, clock)
-        self._demands: Recent[_Key, Demand] = Recent(TRIGGERS, clock)
-
-    def evaluated(self, fact: facts.Evaluated) -> None:
-        """Show this decision from now on."""
-        decided = _Decided(fact.decision, fact.spec.threshold, fact.recommended, self._clock())
-        self._decided.put((*fact.scaled_object, fact.spec.metric_name), decided)
-
-    def demand_known(self, fact: facts.DemandKnown) -> None:
-        """Show this demand from now on."""
-        self._demands.put((*fact.scaled_object, fact.spec.metric_name), fact.demand)
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield one family per metric."""
-        now, triggers = self._clock(), self._decided.items()
         for name, meaning, read in _GAUGES:
             yield _gauge(
                 name, meaning, _TRIGGER, ((key, read(decided)) for key, decided in triggers)

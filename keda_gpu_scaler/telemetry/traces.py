@@ -155,7 +155,6 @@ class Export:
 
     @property
     def tracer(self) -> trace.Tracer:
-        """The tracer that starts spans."""
         return self._provider.get_tracer(NAME, __version__)
 
     async def stop(self, seconds: float) -> None:

@@ -1,6 +1,5 @@
 """HTTP: the scaler's metrics and health, and the webhook for alerts.
 
-    pages     /metrics, /healthz, /readyz
     status    / and /triggers/NAMESPACE/NAME, for people
     triggers  /api/v1/triggers
     webhook   /webhook, for senders of alerts; /alerts, for the other replicas
@@ -12,22 +11,39 @@ A token may show namespaces alone. What is not about a namespace is not among it
 new page is refused to it until its path names one.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+import asyncio
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from keda_gpu_scaler.transport import authentication
 from keda_gpu_scaler.transport.server import HttpServer
-from keda_gpu_scaler.web import pages, status, triggers, webhook
+from keda_gpu_scaler.web import status, triggers, webhook
 from keda_gpu_scaler.web.triggers import Shown
 from keda_gpu_scaler.web.webhook import Webhook
 
 __all__ = ["HttpServer", "Shown", "Webhook", "create_app"]
+
+AT_ONCE = 8
+"""How many clients are shown the metrics at a time: a pair of Prometheus servers, and people. One
+more waits, because each answer holds what there was to show when it began."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -47,8 +63,8 @@ def create_app(  # noqa: PLR0913 - the composition root's values
     which has its own; None: every client that reaches the port may read. `allowed` returns the
     namespaces that another token shows, which shows nothing else.
     """
-    open_routes = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
-    guarded: Sequence[BaseRoute] = pages.metrics(registry)
+    open_routes = [*_health(is_ready), *webhook.routes(hook)]
+    guarded: Sequence[BaseRoute] = _metrics(registry)
     if shown is not None:
         guarded = [*guarded, *triggers.routes(shown), *status.routes(shown)]
     if token is not None:
@@ -82,3 +98,69 @@ async def _refuse(request: Request) -> Response:
     names = ", ".join(sorted(request.scope[authentication.NAMESPACES]))
     message = f"this token shows namespace {names} alone: /api/v1/triggers/{names} and below"
     raise HTTPException(403, f"{message}, and /triggers/{names} and below")
+
+
+def _metrics(registry: CollectorRegistry) -> list[Route]:
+    turns, writing = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
+
+    async def page() -> AsyncIterator[bytes]:
+        """Yield one metric after the other: those of thousands of triggers are tens of MiB."""
+        async with turns:
+            families = iter(registry.collect())
+            while True:
+                async with writing:  # a metric takes several times as much memory as its text
+                    text = await run_in_threadpool(_next_text, families)
+                if not text:
+                    return
+                yield text
+
+    async def show(_request: Request) -> Response:
+        return StreamingResponse(page(), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    return [Route("/metrics", show)]
+
+
+def _next_text(families: Iterator[Metric]) -> bytes:
+    """Return the next metric as text; nothing after the last one.
+
+    With many triggers, gauges are nearly all of the page, and their text takes prometheus_client
+    three times as long, because it looks also in each name for characters to escape.
+    """
+    family = next(families, None)
+    if family is None:
+        return b""
+    first = next(iter(family.samples), None)
+    if family.type != "gauge" or first is None or not first.labels:
+        return generate_latest(_OneMetric(family))
+    head = Metric(family.name, family.documentation, family.type)
+    text = bytearray(generate_latest(_OneMetric(head)))
+    for sample in family.samples:
+        labels = [f'{name}="{_escaped(value)}"' for name, value in sorted(sample.labels.items())]
+        text += f"{sample.name}{{{','.join(labels)}}} {float(sample.value)}\n".encode()
+    return bytes(text)
+
+
+class _OneMetric(Collector):
+    """Shows one metric to prometheus_client's encoder."""
+
+    def __init__(self, family: Metric) -> None:
+        self._family = family
+
+    def collect(self) -> Iterable[Metric]:
+        return [self._family]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _health(is_ready: Callable[[], bool]) -> list[Route]:
+    async def healthz(_request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_request: Request) -> Response:
+        if is_ready():
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("starting or draining\n", status_code=503)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]

@@ -65,7 +65,6 @@ def standing(shown: Summary | Record) -> Standing:
 
 
 def routes(shown: Shown) -> list[Route | Mount]:
-    """Return the routes of the pages."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def page(request: Request, template: str, values: Mapping[str, object]) -> Response:

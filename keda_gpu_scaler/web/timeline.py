@@ -31,7 +31,6 @@ class Step(NamedTuple):
     y: float
     height: float
     value: float | None
-    """None: not known."""
 
 
 class Row(NamedTuple):
@@ -58,7 +57,6 @@ class Period(NamedTuple):
     end: float
 
     def percent(self, at: float) -> float:
-        """Return where a time is, from 0 to 100."""
         return round(100 * (at - self.begin) / max(self.end - self.begin, 1.0), 2)
 
     def ticks(self) -> Iterator[Tick]:
@@ -73,7 +71,6 @@ class Period(NamedTuple):
             yield Tick(self.percent(at), label)
 
     def steps(self, changes: Sequence[Change], value_of: Value, whole: float) -> Iterator[Step]:
-        """Yield what held within the time."""
         change_ends = [*(change.at for change in changes), self.end][1:]
         for change, change_end in zip(changes, change_ends, strict=True):
             begin, end = max(change.at, self.begin), min(change_end, self.end)

@@ -61,8 +61,6 @@ class Shown(NamedTuple):
 
 
 def routes(shown: Shown) -> list[Route]:
-    """Return the routes of the API."""
-
     async def summaries(request: Request) -> Response:
         after = request.query_params.get("after", "")
         if after.count("/") > 1:

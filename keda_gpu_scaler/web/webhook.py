@@ -36,7 +36,7 @@ OFF = (
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """The parts that the webhook uses."""
+    """What answers senders of alerts and the other replicas."""
 
     alerts: Alerts
     token: Callable[[], str]
@@ -45,96 +45,84 @@ class Webhook:
     """Tells the other replicas, within a time limit, and never fails."""
     observe: facts.Observer
     body_seconds: float = authentication.BODY_SECONDS
-    """The longest time for the body of a request."""
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
     """Held while a body is in memory: what it says takes several times as much."""
 
-
-def routes(hook: Webhook | None) -> list[Route]:
-    """Return the routes of the webhook; without one they answer how to set it up."""
-
-    async def receive(request: Request) -> Response:
-        if hook is None:
-            raise HTTPException(404, OFF)
-        # The result is a fact in every case.
+    async def receive(self, request: Request) -> Response:
+        """Take a sender's message; the result is a fact in every case."""
         try:
-            authentication.admit(request, hook.token, TOKEN)
-            notification = await _read(hook, request)
-            status, text = await _store(hook, notification)
+            authentication.admit(request, self.token, TOKEN)
+            notification = await self._read(request)
+            status, text = await self._store(notification)
         except HTTPException as error:
-            hook.observe(facts.Notified("unknown", error.status_code, error.detail))
+            self.observe(facts.Notified("unknown", error.status_code, error.detail))
             raise
-        hook.observe(facts.Notified(notification.sender, status, text, notification.truncated))
+        self.observe(facts.Notified(notification.sender, status, text, notification.truncated))
         return PlainTextResponse(f"{text}\n", status)
 
-    paths = ("/webhook", "/webhook/{namespace}/{name}")
-    return [Route(path, receive, methods=_METHODS) for path in paths]
-
-
-async def _read(hook: Webhook, request: Request) -> Notification:
-    path = request.path_params
-    async with hook.reading:
-        body = await authentication.read_body(request, seconds=hook.body_seconds)
-        try:
-            payload = orjson.loads(body)
-            return read_notification(payload, scaled_object(**path) if path else None)
-        except orjson.JSONDecodeError as error:
-            raise HTTPException(400, f"expected a body of JSON: {error}") from error
-        except errors.RequestError as error:
-            raise HTTPException(400, str(error)) from error
-
-
-async def _store(hook: Webhook, notification: Notification) -> tuple[int, str]:
-    """Store the usable alerts; return the status and the text of the answer."""
-    updates, refused = notification.updates, notification.refused
-    records = hook.alerts.receive(updates)
-    await hook.broadcast(records)
-    stored_keys = {record.key for record in records}
-    without_room = sum(update.key not in stored_keys for update in updates)
-    lines = [f"taken: {len(updates) - without_room}"]
-    if notification.passed_over:
-        ignored = notification.passed_over
-        lines.append(f"ignored, because they neither fire nor are resolved: {ignored}")
-    if notification.truncated:
-        truncated = notification.truncated
-        lines.append(f"left out by the sender (max_alerts), and so not known: {truncated}")
-    if refused:
-        lines.append(f"not taken: {len(refused) + notification.more_refused}")
-        lines += [f"- {mistake}" for mistake in refused]
-    if notification.more_refused:
-        lines.append(f"- and {notification.more_refused} more")
-    if without_room:
-        limit = hook.alerts.limit
-        lines.append(f"not taken: {without_room}, since {limit} alerts are known already")
-        return 503, "\n".join(lines)
-    return (422 if refused else 200), "\n".join(lines)
-
-
-def replica_routes(hook: Webhook | None) -> list[Route]:
-    """Return the routes for other replicas; without a webhook they answer how to set it up."""
-
-    async def tell(request: Request) -> Response:
-        records = _admitted(hook, request).alerts.records()
-        return Response(written_records(records), media_type="application/json")
-
-    async def learn(request: Request) -> Response:
-        admitted = _admitted(hook, request)
-        async with admitted.reading:
-            body = await authentication.read_body(request, BROADCAST_BYTES, admitted.body_seconds)
+    async def _read(self, request: Request) -> Notification:
+        path = request.path_params
+        async with self.reading:
+            body = await authentication.read_body(request, seconds=self.body_seconds)
             try:
-                admitted.alerts.merge(read_records(body))
+                payload = orjson.loads(body)
+                return read_notification(payload, scaled_object(**path) if path else None)
+            except orjson.JSONDecodeError as error:
+                raise HTTPException(400, f"expected a body of JSON: {error}") from error
+            except errors.RequestError as error:
+                raise HTTPException(400, str(error)) from error
+
+    async def _store(self, notification: Notification) -> tuple[int, str]:
+        """Store the usable alerts; return the status and the text of the answer."""
+        updates, refused = notification.updates, notification.refused
+        records = self.alerts.receive(updates)
+        await self.broadcast(records)
+        stored_keys = {record.key for record in records}
+        without_room = sum(update.key not in stored_keys for update in updates)
+        lines = [f"taken: {len(updates) - without_room}"]
+        if notification.passed_over:
+            ignored = notification.passed_over
+            lines.append(f"ignored, because they neither fire nor are resolved: {ignored}")
+        if notification.truncated:
+            truncated = notification.truncated
+            lines.append(f"left out by the sender (max_alerts), and so not known: {truncated}")
+        if refused:
+            lines.append(f"not taken: {len(refused) + notification.more_refused}")
+            lines += [f"- {mistake}" for mistake in refused]
+        if notification.more_refused:
+            lines.append(f"- and {notification.more_refused} more")
+        if without_room:
+            limit = self.alerts.limit
+            lines.append(f"not taken: {without_room}, since {limit} alerts are known already")
+            return 503, "\n".join(lines)
+        return (422 if refused else 200), "\n".join(lines)
+
+    async def tell(self, request: Request) -> Response:
+        """Tell another replica all alerts."""
+        authentication.admit(request, self.token, TOKEN)
+        return Response(written_records(self.alerts.records()), media_type="application/json")
+
+    async def learn(self, request: Request) -> Response:
+        """Take what another replica knows."""
+        authentication.admit(request, self.token, TOKEN)
+        async with self.reading:
+            body = await authentication.read_body(request, BROADCAST_BYTES, self.body_seconds)
+            try:
+                self.alerts.merge(read_records(body))
             except errors.RequestError as error:
                 raise HTTPException(400, str(error)) from error
         return Response(status_code=204)
 
+
+async def _say_how(_request: Request) -> Response:
+    raise HTTPException(404, OFF)
+
+
+def routes(hook: Webhook | None) -> list[Route]:
+    """Return the routes; without a webhook they answer how to set it up."""
     return [
-        Route("/alerts", tell, methods=["GET"]),
-        Route("/alerts", learn, methods=["POST"]),
+        Route("/webhook", hook.receive if hook else _say_how, methods=_METHODS),
+        Route("/webhook/{namespace}/{name}", hook.receive if hook else _say_how, methods=_METHODS),
+        Route("/alerts", hook.tell if hook else _say_how, methods=["GET"]),
+        Route("/alerts", hook.learn if hook else _say_how, methods=["POST"]),
     ]
-
-
-def _admitted(hook: Webhook | None, request: Request) -> Webhook:
-    if hook is None:
-        raise HTTPException(404, OFF)
-    authentication.admit(request, hook.token, TOKEN)
-    return hook

@@ -4,11 +4,10 @@ import json
 import re
 
 from keda_gpu_scaler import __version__
-from keda_gpu_scaler.check import Report, check, formats
+from keda_gpu_scaler.check import RULES, Report, check, formats
 from keda_gpu_scaler.check.documents import Position
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.check.rules import RULES
 from tests.check.cases import FAILS
 
 REPORT = check({f"{rule}.yaml": source for rule, source in FAILS.items()}, Terms(namespace="x"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.check import documents, live, rules
+from keda_gpu_scaler.check import OF_SOURCES, documents, live
 from keda_gpu_scaler.check.live import Seen
 from keda_gpu_scaler.check.objects import Terms, manifests
 from tests.check.cases import SLEEPS, key
@@ -58,7 +58,7 @@ ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
 
 
 def test_every_rule_is_here() -> None:
-    assert {row[2] for row in ROWS} == {rule.name for rule in rules.OF_SOURCES}
+    assert {row[2] for row in ROWS} == {rule.name for rule in OF_SOURCES}
 
 
 @pytest.mark.parametrize(("seen", "change", "rule", "line", "said"), ROWS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.check import rules
+from keda_gpu_scaler.check import OF_SOURCES, RULES
 from tests.check.cases import (
     FAILS,
     FORMULA,
@@ -190,7 +190,7 @@ VARIANTS = [
 
 
 def test_each_rule_has_a_text_that_fails() -> None:
-    assert FAILS.keys() == rules.RULES.keys() - {rule.name for rule in rules.OF_SOURCES}
+    assert FAILS.keys() == RULES.keys() - {rule.name for rule in OF_SOURCES}
 
 
 @pytest.mark.parametrize("rule", FAILS)

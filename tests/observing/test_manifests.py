@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.observing.manifests import Reading, read
+from keda_gpu_scaler.observing import Reading, read
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.triggers import access
 

@@ -35,7 +35,7 @@ class Stage:
         self.observing = Observing(
             self.path,
             access=access(own_promql=Policy.ALLOW),
-            evaluations=self.bench.evaluator,
+            evaluator=self.bench.evaluator,
             observe=self.bench.seen.append,
             sleep=self.sleep,
         )

@@ -9,9 +9,8 @@ import pytest
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.record.build import PODS_LISTED
+from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
 from keda_gpu_scaler.record.record import Origin, Record, Says
-from keda_gpu_scaler.record.settings import HIDDEN
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, settings, trigger
 from keda_gpu_scaler.autoscaling import gates
-from keda_gpu_scaler.check.rules import RULES
+from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS, Preset
 from keda_gpu_scaler.query.profiles.model import Profile

@@ -1,6 +1,5 @@
 """Every metric of the scaler's own, as `/metrics` shows it once each kind of fact was stated."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler.decision.decision import Decision, State
@@ -19,9 +18,11 @@ _DECIDED = Decision(
     average=83.5,
     evidence=EvidenceSource.EXPORTERS,
 )
-_EVALUATED = facts.Evaluated(triggers.BERT, triggers.spec(), _DECIDED, snapshot_age_seconds=2.0)
+_EVALUATED = facts.Evaluated(
+    triggers.BERT, triggers.spec(), _DECIDED, 2.0, "default", recommended=3
+)
 _FACTS = (
-    replace(_EVALUATED, recommended=3),
+    _EVALUATED,
     facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)),
     facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, 0),
     facts.SourceChanged("default", works=True, reason="it answers"),

@@ -320,6 +320,7 @@ def room(workloads: Sequence[Shown], minutes: float = 0.0) -> web.Shown:
                     shown.spec,
                     answered.decision,
                     1.0,
+                    "default",
                     recommended=recommended,
                 )
             )

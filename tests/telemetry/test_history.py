@@ -36,7 +36,7 @@ class Watched:
         """Let it be decided a second later."""
         self.now += 1
         named = replace(spec(), metric_name=metric)
-        self.history(facts.Evaluated(scaled_object, named, decided, 1.0))
+        self.history(facts.Evaluated(scaled_object, named, decided, 1.0, "default"))
 
     def values(self, scaled_object: ScaledObject = BERT) -> list[float | None]:
         """Return the values of the changes."""
@@ -64,7 +64,7 @@ def test_a_change_is_another_state_or_activity_or_a_value_that_the_hpa_sees(
     watched.decided(later)
     assert len(watched.history.of(BERT)) == 1 + is_change
     named = replace(spec(), workload="deployment/gpt")
-    watched.history(facts.Evaluated(BERT, named, later, 1.0))
+    watched.history(facts.Evaluated(BERT, named, later, 1.0, "default"))
     assert [change.workload for change in watched.history.of(BERT)][-1] == "deployment/gpt"
 
 

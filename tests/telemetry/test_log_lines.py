@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import structlog
+from msgspec import structs
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.decision.decision import Decision, State
@@ -36,14 +37,14 @@ def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluat
         average=83.500245,
     )
     spec = triggers.spec(**trigger)
-    return facts.Evaluated(triggers.BERT, spec, decision or measured, snapshot_age_seconds=2.0)
+    return facts.Evaluated(triggers.BERT, spec, decision or measured, 2.0, "default")
 
 
 def observe_each(observe: LogObserver, *decisions: Decision | None) -> None:
     """Let one trigger be decided again and again."""
     before = None
     for decision in decisions:
-        fact = replace(evaluated(decision), before=before)
+        fact = structs.replace(evaluated(decision), before=before)
         observe(fact)
         before = fact.decision
 
@@ -102,7 +103,7 @@ def test_warnings_of_a_trigger_are_told_once(lines: LogCapture) -> None:
     risky = evaluated(threshold="85")
     assert risky.spec.warnings
     observe(risky)
-    observe(replace(risky, before=risky.decision))
+    observe(structs.replace(risky, before=risky.decision))
     warnings = named(lines, "trigger.warning")
     assert [line["warning"] for line in warnings] == list(risky.spec.warnings)
     assert {line["log_level"] for line in warnings} == {"warning"}
@@ -240,7 +241,7 @@ NOT_TAKEN = facts.Notified("alertmanager", 422, "not taken: 1")
 @pytest.mark.parametrize(
     ("refused", "another"),
     [
-        (REFUSED, replace(REFUSED, reason="another mistake")),
+        (REFUSED, structs.replace(REFUSED, reason="another mistake")),
         (NOT_TAKEN, facts.Notified("unknown", 401, "expected the token")),
     ],
     ids=["trigger", "message"],
@@ -288,7 +289,7 @@ def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: Log
     observe = LogObserver()
     alone = evaluated(replace(evaluated().decision, evidence=EvidenceSource.EXPORTERS))
     observe_each(observe, UNKNOWN, alone.decision, alone.decision, UNKNOWN, alone.decision)
-    observe(replace(alone, spec=triggers.spec(window="9s")))
+    observe(structs.replace(alone, spec=triggers.spec(window="9s")))
     spoken = replace(alone.decision, evidence=EvidenceSource.KUBE_STATE_METRICS)
     observe_each(LogObserver(), spoken, alone.decision)  # of this one the cluster spoke before
     (warning,) = named(lines, "trigger.exporters_only")
@@ -349,9 +350,9 @@ def test_a_demand_is_told_by_its_short_name_once_at_debug(lines: LogCapture) -> 
     trigger = triggers.demanding('sum(waiting{token="hunter2"})')
     wanted = trigger.demand
     assert wanted is not None
-    first = replace(evaluated(), spec=trigger)
+    first = structs.replace(evaluated(), spec=trigger)
     observe(first)
-    observe(replace(first, before=first.decision))
+    observe(structs.replace(first, before=first.decision))
     (line,) = named(lines, "trigger.demand")
     assert (line["log_level"], line["query"]) == ("debug", wanted.name)
     assert (line["namespace"], line["scaled_object"]) == ("ml", "bert")

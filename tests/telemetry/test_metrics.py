@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from prometheus_client import generate_latest
 
 from keda_gpu_scaler import __version__
@@ -57,7 +58,7 @@ def counted(clock: Clock) -> Telemetry:
 
 def evaluated(decision: Decision = MEASURED, age: float | None = 2.0) -> facts.Evaluated:
     asks_for = None if decision.value is None else 3
-    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, age, recommended=asks_for)
+    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, age, "default", asks_for)
 
 
 def demand(value: float | None) -> facts.DemandKnown:
@@ -166,14 +167,17 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
     ),
     (
         "triggers with the same names share their series",
-        [evaluated(), replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50"))],
+        [
+            evaluated(),
+            structs.replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50")),
+        ],
         {f"trigger_threshold{TRIGGER}": 50},
     ),
     (
         "another object has its own",
         [
             evaluated(),
-            replace(evaluated(), scaled_object=OTHER, spec=triggers.spec(threshold="50")),
+            structs.replace(evaluated(), scaled_object=OTHER, spec=triggers.spec(threshold="50")),
         ],
         {f"trigger_threshold{TRIGGER}": 70},
     ),
@@ -190,7 +194,7 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
     ("an unknown one is no zero", [demand(7.0), demand(None)], {f"trigger_demand{TRIGGER}": None}),
     (
         "a source that is asked by namespace has an age for each",
-        [replace(evaluated(age=age), source=f"default/{age}") for age in (1.0, 2.0)],
+        [structs.replace(evaluated(age=age), source=f"default/{age}") for age in (1.0, 2.0)],
         {
             f"snapshot_age_seconds{SNAPSHOT.replace('default', f'default/{age}')}": age
             for age in (1.0, 2.0)
@@ -200,7 +204,7 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
         "a user's own query is shown by a short name and takes no source down",
         [
             facts.SnapshotTaken("default", OWN.shared_signal, OWN.profile, 1.0, 5, 0),
-            replace(evaluated(), spec=OWN),
+            structs.replace(evaluated(), spec=OWN),
             facts.QueryChanged("default", OWN.profile, works=False, reason="HTTP 422"),
         ],
         {

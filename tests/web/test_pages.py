@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import web
-from keda_gpu_scaler.web.pages import AT_ONCE
+from keda_gpu_scaler.web import AT_ONCE
 from tests.support.processes import until
 
 HANG_SECONDS = 30

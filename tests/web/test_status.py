@@ -64,7 +64,7 @@ def noted(decided: Decision = DECIDED) -> History:
     """Return the history of one decision about BERT, ten minutes ago."""
     times = iter([NOW - 600, NOW - 600])
     history = History(lambda: next(times, NOW))
-    history(facts.Evaluated(BERT, spec(), decided, 1.0))
+    history(facts.Evaluated(BERT, spec(), decided, 1.0, "default"))
     return history
 
 

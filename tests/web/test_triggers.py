@@ -151,7 +151,7 @@ async def test_what_no_list_can_go_on_from_is_refused_by_name() -> None:
 
 async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began() -> None:
     noted = History(lambda: NOW)
-    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0, recommended=2))
+    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0, "default", recommended=2))
     async with (
         serving(changes=noted) as url,
         httpx.AsyncClient(trust_env=False, timeout=60) as client,

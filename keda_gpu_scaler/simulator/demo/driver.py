@@ -37,7 +37,6 @@ class Answer:
 
     @property
     def value(self) -> float | None:
-        """The first metric's value, for display."""
         return self.metrics[0].value if self.metrics else None
 
 
@@ -129,7 +128,6 @@ class Scaled:
 
     @property
     def peak(self) -> int:
-        """The most replicas at any tick."""
         return max((side.replicas for side in self.past), default=0)
 
     def poll(self, now: float, load: float, active: bool | None) -> None:  # noqa: FBT001 - as IsActive returns it
@@ -137,7 +135,6 @@ class Scaled:
         self._set_replicas("KEDA", self.keda.poll(now, self.replicas, [active, load > 0]))
 
     def sync(self, now: float, load: float, metrics: Sequence[rules.Metric]) -> None:
-        """Let the HPA act on all metrics of the ScaledObject."""
         router = rules.Metric(value=load, target=scenario.ROUTER_TARGET)
         gpu = metrics or (rules.Metric(value=None, target=scenario.THRESHOLD),)
         scale = rules.Scale.steady(self.replicas)
@@ -147,7 +144,6 @@ class Scaled:
         self.replicas, self._sentence = step.replicas, f"{who}: {step.reason}"
 
     def add(self, load: float, utilization: float | None) -> None:
-        """Remember this tick."""
         self.past.append(Side(load, utilization, self.replicas, self._sentence))
 
 

@@ -51,7 +51,6 @@ class Phase:
 
     @property
     def goal(self) -> int:
-        """The replicas that this load needs."""
         return math.ceil(self.load / THRESHOLD)
 
 
@@ -76,7 +75,6 @@ class Progress:
 
     @property
     def phase(self) -> Phase:
-        """The current phase."""
         return self.phases[self.index]
 
     def advance(self, now: float, replicas: int) -> bool:
@@ -102,7 +100,6 @@ class Progress:
 
 
 def summary(peak: int, usual_peak: int, seconds: float) -> str:
-    """Return three sentences about the result."""
     return (
         f"From 0 to {peak} replicas and back to 0 in {seconds:.0f} s, which stand for "
         f"{seconds * SPEED / 60:.0f} minutes in a cluster. Expected at the peak: "

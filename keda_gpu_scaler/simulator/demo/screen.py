@@ -41,7 +41,6 @@ def _percent(value: float | None) -> str:
 
 
 def _value(answer: Answer) -> str:
-    """Return the answer of GetMetrics; an empty one holds the replicas."""
     is_held = bool(answer.metrics) and answer.value is None
     return "hold" if is_held else _number(answer.value)
 
@@ -51,7 +50,6 @@ def _active(answer: Answer) -> str:
 
 
 def line(frame: Frame) -> str:
-    """Return the frame as one line, for logs and pipes."""
     answer, ours, usual = frame.answer, frame.ours[-1], frame.usual[-1]
     return (
         f"{frame.seconds:5.1f} s  {frame.progress.phase.title:<12}  "
@@ -63,7 +61,6 @@ def line(frame: Frame) -> str:
 
 
 def screen(frame: Frame) -> RenderableType:
-    """Return the frame as one screen of 80 columns."""
     phase = frame.progress.phase
     title = (
         f"keda-gpu-scaler demo, {frame.seconds:.0f} s: {phase.title}, "
