@@ -182,7 +182,7 @@ async def test_every_question_names_its_one_namespace(
         connected(proxy.url, **setting) as source,
     ):
         ports = source.ports().within(ns)
-        tenant, (evidence,) = ports.samples, ports.evidence_providers
+        tenant, (evidence,), numbers = ports.samples, ports.evidence_providers, ports.numbers
         await tenant.synchronize()
         asked = snapshot_query(ns)
         assert newest(await tenant.fetch(asked, now)) == {"bert-7b6667bd9-bbbbb": 90}
@@ -194,6 +194,11 @@ async def test_every_question_names_its_one_namespace(
         assert said is not None
         assert said.pods
         assert newest(await observed(source, f"{ns}-other", now)) == {"bert-7b6667bd9-ccccc": 10}
+        assert numbers is not None
+        total = promql.number("sum(DCGM_FI_DEV_GPU_UTIL)", promql.Policy.NAMESPACED, ns)
+        assert await numbers.number(total) == 90
+        with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
+            await source.number(total)
 
 
 def _other_targets(ns: str, now: float) -> list[Series]:
@@ -221,10 +226,6 @@ Others = Callable[[str, float], list[Series]]
 @pytest.mark.parametrize(
     ("shown", "others", "state", "value", "active", "evidence"),
     [
-        pytest.param(
-            dict.fromkeys("bcdfg", (90, None)),
-            None, State.MEASURED, 450, True, None, id="measured",
-        ),
         pytest.param({}, _other_targets, State.UNKNOWN, None, None, None, id="no GPU series"),
         pytest.param(
             {"b": (0, -200), "c": (0, None)},
