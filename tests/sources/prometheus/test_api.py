@@ -204,6 +204,7 @@ ELEMENTS: dict[str, object] = {
 }
 GOOD = {"metric": {}, "value": [0, "1"]}
 HALF_SCALARS: list[object] = [[0], [0, None], [0, "one"]]
+NO_LISTS: list[object] = [None, {}]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ HALF_SCALARS: list[object] = [[0], [0, None], [0, "one"]]
         ),
         *(("clock", "scalar", half) for half in HALF_SCALARS),
         *(("number", "scalar", half) for half in HALF_SCALARS),
-        *((kind, kind, wrong) for kind in ("matrix", "vector") for wrong in (None, {})),
+        *((kind, kind, wrong) for kind in ("matrix", "vector") for wrong in NO_LISTS),
     ],
 )
 def test_one_wrong_part_makes_the_whole_result_malformed(

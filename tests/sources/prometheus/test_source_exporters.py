@@ -118,8 +118,8 @@ async def test_an_idle_gpu_is_no_load_of_its_exporter(source: PrometheusSource) 
 async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(source: PrometheusSource) -> None:
     for profile, signal, numbers in (
         ("auto", Signal.UTILIZATION, {"bert-0": [87.5], "bert-1": [87.5]}),
-        ("dcgm-exported", Signal.UTILIZATION, {"bert-0": [55], "bert-1": [28]}),
-        ("auto", Signal.MEMORY_USED, {"bert-0": [20000], "bert-1": [10000]}),
+        ("dcgm-exported", Signal.UTILIZATION, {"bert-0": [55.0], "bert-1": [28.0]}),
+        ("auto", Signal.MEMORY_USED, {"bert-0": [20000.0], "bert-1": [10000.0]}),
     ):
         observation = await observed(source, snapshot_query(SHARED, profile, signal))
         assert newest(observation) == approximately(numbers)

@@ -112,8 +112,9 @@ async def test_a_fault_is_named_in_time_in_the_servers_words(
     server.reply, kind, words = FAULTS[name]
     stated: list[Fact] = []
     patience = SHORT if kind is errors.SourceTimeoutError else LONG
-    bounds = {"timeout": patience, "max_response_bytes": "1MiB"}
-    async with connected(server.url, stated.append, **bounds) as source:
+    async with connected(
+        server.url, stated.append, timeout=patience, max_response_bytes="1MiB"
+    ) as source:
         with pytest.raises(kind, match=re.escape(words)) as raised:
             async with asyncio.timeout(BOUND_SECONDS):
                 await QUESTIONS[question](source)
