@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli
-from tests.support import kubernetes
+from tests.support import api_server
+from tests.support.api_server import ApiServer
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +93,7 @@ def test_without_a_cluster_to_follow_it_ends_with_1_and_no_library_is_named() ->
 
 @pytest.mark.parametrize("flags", [[], ["--kubernetes"]], ids=["made up", "of a cluster"])
 async def test_a_taken_port_ends_it_with_status_1(tmp_path: Path, flags: list[str]) -> None:
-    async with kubernetes.serving(kubernetes.ApiServer()) as api:
+    async with api_server.serving(ApiServer()) as api:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             ended = await asyncio.create_subprocess_exec(
@@ -109,12 +110,11 @@ async def test_a_taken_port_ends_it_with_status_1(tmp_path: Path, flags: list[st
 async def test_the_pods_of_a_real_cluster_are_shown_under_the_load_that_is_offered(
     tmp_path: Path,
 ) -> None:
-    api = kubernetes.ApiServer(
-        nodes=[kubernetes.node("blue", lab="a"), kubernetes.node("green", lab="b")],
-        pods=[kubernetes.pod("bert-5d4f8-aaaaa", "blue", "bert")],
-    )
+    nodes = [api_server.node("blue", lab="a"), api_server.node("green", lab="b")]
+    pods = [api_server.placed("bert-5d4f8-aaaaa", "blue", "bert")]
+    api = ApiServer({api_server.NODES: nodes, api_server.PODS: pods})
     flags = ["--namespace", "team-a", "--node-selector", "lab=a"]
-    async with kubernetes.serving(api):
+    async with api_server.serving(api):
         process = await asyncio.create_subprocess_exec(
             *(*COMMAND, "--address", "127.0.0.1:0", "--kubernetes", *flags),
             env={**os.environ, "KUBECONFIG": api.kubeconfig(tmp_path)},

@@ -1,4 +1,4 @@
-"""The pictures of README.md, each drawn from a run of the product's own code.
+"""The pictures of README.md that show a run of the product's own code.
 
 `python -m tests.repository.pictures` draws them anew. Nothing in them depends on a clock, a machine
 or a terminal.
@@ -14,7 +14,7 @@ from tests.stories.loops.loop import Loop
 from tests.stories.loops.monitoring import STEP
 from tests.stories.loops.recipes import Recipe
 from tests.support import demo_run, screencast, virtual_time
-from tests.support.drawings import Box, Curve, Panel, arrow, picture, times, words
+from tests.support.drawings import Curve, Panel, picture, times, words
 
 IMAGES = ROOT / "docs" / "images"
 MINUTES = 60
@@ -90,35 +90,8 @@ def replicas() -> str:
     )
 
 
-def parts() -> str:
-    """Return what there is between a GPU and the replicas, and who asks whom."""
-    boxes = (
-        Box(12, 20, "GPU exporters", ["dcgm-exporter, AMD,", "Intel, HAMi and others"]),
-        Box(186, 20, "Prometheus", ["or InfluxDB, or", "no server at all"]),
-        Box(
-            360, 20, "keda-gpu-scaler", ["the load of exactly", "the workload's pods"], is_ours=True
-        ),
-        Box(534, 20, "KEDA", ["0 ↔ 1: activation", "every 30 s or at once"]),
-        Box(708, 20, "HPA", ["1 ↔ N: the sum", "over the target"]),
-        Box(534, 146, "Deployment", ["and other workloads;", "their pods use GPUs"], width=324),
-    )
-    flows = [arrow(f"M{x} 58H{x + 17}", (x + 24, 58), "right") for x in (162, 336, 510, 684)]
-    return picture(
-        870,
-        242,
-        "GPU exporters → Prometheus → keda-gpu-scaler → KEDA → HPA → the replicas of a workload",
-        *(box.drawn() for box in boxes),
-        *flows,
-        arrow("M609 96V139", (609, 146), "down"),
-        arrow("M783 96V139", (783, 146), "down"),
-        arrow("M534 184H87V103", (87, 96), "up"),
-        words(200, 176, "which pod uses which GPU, and how much of it"),
-    )
-
-
 PICTURES: Mapping[str, Callable[[], str]] = {
     "demo.svg": demo,
-    "parts.svg": parts,
     "replicas.svg": replicas,
 }
 

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.simulator import cluster, kubernetes
-from tests.support import kubernetes as api_server
+from tests.support import api_server
 
 PATIENCE_SECONDS = 60
 Json = dict[str, Any]
@@ -159,13 +159,12 @@ async def until(holds: Callable[[], bool]) -> None:
 async def api(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[api_server.ApiServer]:
-    api = api_server.ApiServer(
-        nodes=[api_server.node("blue", zone="a"), api_server.node("green", zone="b")],
-        pods=[
-            api_server.pod("bert-5d4f8-aaaaa", "blue", "bert"),
-            api_server.pod("llm-5d4f8-bbbbb", "green", "llm", namespace="team-b"),
-        ],
-    )
+    nodes = [api_server.node("blue", zone="a"), api_server.node("green", zone="b")]
+    pods = [
+        api_server.placed("bert-5d4f8-aaaaa", "blue", "bert"),
+        api_server.placed("llm-5d4f8-bbbbb", "green", "llm", namespace="team-b"),
+    ]
+    api = api_server.ApiServer({api_server.NODES: nodes, api_server.PODS: pods})
     async with api_server.serving(api):
         monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path))
         yield api
@@ -189,11 +188,12 @@ async def test_pods_are_shown_as_they_come_and_namespace_and_node_labels_narrow_
     async with following.running(namespace, labels):
         await following.listed.wait()
         assert following.pods() == shown
-        api.pods.append(api_server.pod("new", "blue", "new", namespace=namespace or "team-a"))
+        new = api_server.placed("new", "blue", "new", namespace=namespace or "team-a")
+        api.objects[api_server.PODS].append(new)
         if labels or namespace is None:
             await until(lambda: following.pods() == shown | {"new"})
     assert following.reports == []
-    assert ("/api/v1/pods" in api.asked) is (namespace is None)
+    assert bool(api.of(api_server.PODS, watches=False)) is (namespace is None)
 
 
 @pytest.mark.parametrize(
@@ -213,13 +213,13 @@ async def test_a_list_that_fails_changes_nothing_and_is_said_once(
     following = Following()
     async with following.running():
         await following.listed.wait()
-        api.trouble = trouble
+        api.trouble[api_server.PODS, "list"] = trouble
         await until(lambda: bool(following.reports))
         before = len(api.asked)
         await until(lambda: len(api.asked) > before + 2)
         assert following.pods() == {"bert-5d4f8-aaaaa", "llm-5d4f8-bbbbb"}
         assert len(following.shown.nodes) == 2
-        api.trouble = None
+        api.trouble.clear()
         await until(lambda: len(following.reports) > 1)
     failure, recovery = following.reports
     assert failure.startswith(f"cannot list nodes and pods: {message}")

@@ -144,13 +144,6 @@ def test_a_proxy_that_cannot_be_used_ends_the_process_with_2_and_its_variable() 
     assert "hunter2" not in done.stderr
 
 
-@pytest.mark.slow
-def test_it_does_so_where_the_settings_are_right() -> None:
-    done = serve.ended(serve.environment() | {"HTTPS_PROXY": "ftp://proxy"})
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "1 mistake in the process settings:\n- HTTPS_PROXY: ftp://…; expected" in done.stderr
-
-
 def test_people_who_ask_one_server_are_told_as_well(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("HTTPS_PROXY", "socks5://proxy:1080")
     with pytest.raises(errors.SourceUnreachableError, match=r"HTTPS_PROXY: socks5://…; expected"):

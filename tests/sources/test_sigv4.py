@@ -237,12 +237,6 @@ def test_a_region_is_a_region_and_the_only_credential(
         PrometheusSettings.model_validate({"url": "https://a", **given})
 
 
-@pytest.mark.parametrize("region", [REGION, "us-gov-west-1", "ap-southeast-2", "cn-north-1"])
-def test_regions_are_taken(region: str) -> None:
-    given = PrometheusSettings.model_validate({"url": "https://a", "sigv4_region": region})
-    assert given.sigv4_region == region
-
-
 @pytest.fixture
 def without_botocore(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "botocore.py").write_text("raise SystemExit(70)")

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.support import kubernetes
+from keda_gpu_scaler.simulator import web
 
 Json = dict[str, Any]
 PODS = "/api/v1/pods"
@@ -21,7 +21,12 @@ REPLICA_SETS = "/apis/apps/v1/replicasets"
 JOBS = "/apis/batch/v1/jobs"
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 PATHS = (PODS, REPLICA_SETS, JOBS, SCALED_OBJECTS)
+"""What the scaler follows."""
+NODES = "/api/v1/nodes"
 TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing but the server below
+
+
+_LISTED = (*PATHS, NODES)
 
 
 class Asked(NamedTuple):
@@ -42,9 +47,10 @@ def metadata(name: str, owner: tuple[str, str] | None = None, **more: Any) -> Js
     found: Json = {"namespace": "ml", "name": name, "resourceVersion": "5", **more}
     if owner is not None:
         kind, controller = owner
+        known = {"apiVersion": "apps/v1", "uid": "r"}
         found["ownerReferences"] = [
-            {"kind": "Other", "name": "not-the-controller"},
-            {"kind": kind, "name": controller, "controller": True},
+            known | {"kind": "Other", "name": "not-the-controller"},
+            known | {"kind": kind, "name": controller, "controller": True},
         ]
     return found
 
@@ -58,6 +64,22 @@ def pod(name: str, owner: tuple[str, str] | None = None, *, ready: bool = True) 
         "spec": {"containers": [container]},
         "status": {"phase": "Running", "startTime": BEGUN, "conditions": [condition]},
     }
+
+
+def placed(name: str, node: str, workload: str, *, namespace: str = "team-a") -> Json:
+    """Return a pod of a Deployment on a node, with what the simulator shows of it."""
+    found = pod(name, ("ReplicaSet", f"{workload}-5d4f8"))
+    labels = {"pod-template-hash": "5d4f8"}
+    found["metadata"] |= {"namespace": namespace, "uid": f"pod-{name}", "labels": labels}
+    found["spec"]["nodeName"] = node
+    return found
+
+
+def node(name: str, **labels: str) -> Json:
+    """Return a node with two GPUs."""
+    allocatable = {"cpu": "8", "nvidia.com/gpu": "2"}
+    metadata = {"name": name, "uid": f"node-{name}", "labels": labels}
+    return {"metadata": metadata, "status": {"allocatable": allocatable}}
 
 
 def status(code: int, message: str) -> Json:
@@ -84,7 +106,7 @@ def scaled_object(name: str, /, **reference: str) -> Json:
 class ApiServer:
     """What the server has, and what was asked of it."""
 
-    objects: dict[str, list[Json]] = field(default_factory=lambda: {path: [] for path in PATHS})
+    objects: dict[str, list[Json]] = field(default_factory=lambda: {path: [] for path in _LISTED})
     trouble: dict[tuple[str, str], Response] = field(default_factory=dict)
     """Answered to a `list` or a `watch` of a path, in place of one."""
     selectors: dict[str, str | Response] = field(default_factory=dict)
@@ -93,18 +115,20 @@ class ApiServer:
     """Lists of these paths are not answered."""
     asked: list[Asked] = field(default_factory=list)
     page_objects: int = 2
-    """How many objects of a list are in one answer."""
+    """How many objects of a list are in one answer, where a limit is asked for."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Until then nothing is answered that is held."""
     port: int = 0
     _watches: dict[str, list[asyncio.Queue[str]]] = field(
-        default_factory=lambda: {path: [] for path in PATHS}
+        default_factory=lambda: {path: [] for path in _LISTED}
     )
 
     def application(self) -> Starlette:
         """Return the resources as an ASGI application."""
-        lists = [Route(path, self._answer) for path in PATHS]
-        return Starlette(routes=[*lists, Route("/{rest:path}/scale", self._scale)])
+        lists = [Route(path, self._answer) for path in _LISTED]
+        of_namespace = Route("/api/v1/namespaces/{namespace}/pods", self._answer)
+        scales = Route("/{rest:path}/scale", self._scale)
+        return Starlette(routes=[*lists, of_namespace, scales])
 
     def kubeconfig(self, directory: Path, **user: str) -> str:
         """Write the way to the server into a file and return its path."""
@@ -112,7 +136,8 @@ class ApiServer:
         cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}
         context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
         parts: Json = {"clusters": [cluster], "contexts": [context], "current-context": "x"}
-        path.write_text(json.dumps(parts | {"users": [{"name": "u", "user": user}]}))
+        known = user or {"token": TOKEN}
+        path.write_text(json.dumps(parts | {"users": [{"name": "u", "user": known}]}))
         return str(path)
 
     def of(self, path: str, *, watches: bool) -> list[Asked]:
@@ -147,7 +172,7 @@ class ApiServer:
             return trouble
         if asked.is_watch:
             return StreamingResponse(self._lines(path), media_type="application/json")
-        return self._page(path, int(query.get("continue", "0")))
+        return self._page(asked, request.path_params.get("namespace"))
 
     async def _scale(self, request: Request) -> Response:
         path = request.url.path
@@ -160,12 +185,20 @@ class ApiServer:
         status = {"replicas": 1} | ({"selector": selector} if selector else {})
         return JSONResponse({"kind": "Scale", "status": status})
 
-    def _page(self, path: str, begin: int) -> Response:
-        end = begin + self.page_objects
-        there = self.objects[path]
+    def _page(self, asked: Asked, namespace: str | None) -> Response:
+        query = asked.query
+        labels = [tuple(one.split("=")) for one in query.get("labelSelector", "").split(",") if one]
+        there = [
+            item
+            for item in self.objects[PODS if namespace else asked.path]
+            if namespace in {None, item["metadata"].get("namespace")}
+            and item["metadata"].get("labels", {}).items() >= set(labels)
+        ]
+        begin = int(query.get("continue", "0"))
+        end = begin + self.page_objects if "limit" in query else len(there)
         following = {"continue": str(end)} if end < len(there) else {}
         # As a list of metadata is answered that has none.
-        items = there[begin:end] or None
+        items = there[begin:end] or (None if "as=Partial" in asked.accept else [])
         return JSONResponse({"metadata": {"resourceVersion": "7", **following}, "items": items})
 
     async def _lines(self, path: str) -> AsyncIterator[str]:
@@ -183,10 +216,12 @@ class ApiServer:
 @contextlib.asynccontextmanager
 async def serving(api: ApiServer) -> AsyncIterator[ApiServer]:
     """Serve on a free port, or on the one the server had before, until its watches have ended."""
-    async with kubernetes.serving(api):
-        try:
-            yield api
-        finally:
-            for path in PATHS:
-                api.end(path)
-            api.ended.set()
+    server = web.server(api.application(), port=api.port)
+    api.port = await server.start()
+    try:
+        yield api
+    finally:
+        for path in PATHS:
+            api.end(path)
+        api.ended.set()
+        await server.stop()

@@ -1,139 +1,42 @@
-"""Pages of Alibaba Cloud's two exporters for simulated GPUs: their metrics, labels and units.
+"""Pages of Alibaba Cloud's two exporters for simulated GPUs, made of the recorded pages.
 
-Both are modelled on the pages in `tests/data/exporters`, which say where each name is from.
+Each GPU is shown as the recorded page shows one with a pod, or one without; its load is its own.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from keda_gpu_scaler.simulator.cluster import MEMORY_MIB, MODEL, Gpu
-from keda_gpu_scaler.simulator.exposition import Field, family, text
+from prometheus_client.parser import text_string_to_metric_families
 
-_BYTES_PER_MIB = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Exporter:
-    """One exporter: its metrics, and how it labels a GPU."""
-
-    of_pods: tuple[Field, ...]
-    """Shown for GPUs that a pod holds, and labelled with the pod."""
-    of_gpus: tuple[Field, ...]
-    """Shown for every GPU, and labelled with its pod if one holds it."""
-    of_cards: tuple[Field, ...]
-    """Shown for every GPU, and never labelled with a pod."""
-    card: Callable[[Gpu], dict[str, str]]
-    pod: Callable[[Gpu], dict[str, str]]
+from keda_gpu_scaler.simulator.cluster import Gpu
+from tests.support import exporters
 
 
-def _dcgm_card(gpu: Gpu) -> dict[str, str]:
-    return {
-        "gpu": str(gpu.index),
-        "UUID": gpu.uuid,
-        "device": f"nvidia{gpu.index}",
-        "modelName": MODEL,
-        "NodeName": gpu.host,
-    }
+class _Names(NamedTuple):
+    """What an exporter calls things."""
+
+    board: str
+    number: str
+    namespace: str
+    pod: str
+    loads: frozenset[str]
+    """Its metrics of the load in percent; what the others show stays as it was recorded."""
 
 
-def _dcgm_pod(gpu: Gpu) -> dict[str, str]:
-    if gpu.pod is None:
-        return {}
-    return {
-        "ContainerName": gpu.pod.container,
-        "NamespaceName": gpu.pod.workload.namespace,
-        "PodName": gpu.pod.name,
-    }
-
-
-def _nvml_card(gpu: Gpu) -> dict[str, str]:
-    return {
-        "minor_number": str(gpu.index),
-        "name": MODEL,
-        "node_name": gpu.host,
-        "uuid": gpu.uuid,
-    }
-
-
-def _nvml_pod(gpu: Gpu) -> dict[str, str]:
-    """Return the labels of the pod, which are there and empty where no pod holds the GPU."""
-    pod = gpu.pod
-    return {
-        "allocate_mode": "exclusive" if pod else "",
-        "container_name": pod.container if pod else "",
-        "namespace_name": pod.workload.namespace if pod else "",
-        "pod_name": pod.name if pod else "",
-    }
-
-
-EXPORTERS: Mapping[str, Exporter] = {
-    "ack-dcgm-custom": Exporter(
-        of_pods=(
-            Field(
-                "DCGM_CUSTOM_PROCESS_SM_UTIL",
-                "SM utilization of the pod's processes in %.",
-                lambda gpu: round(gpu.percent),
-            ),
-            Field(
-                "DCGM_CUSTOM_PROCESS_MEM_USED",
-                "Memory that the pod's processes use in MiB.",
-                lambda gpu: gpu.memory_used_mib,
-            ),
-            Field(
-                "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED",
-                "Memory that the container may use in MiB.",
-                lambda _: MEMORY_MIB,
-            ),
-        ),
-        of_gpus=(
-            Field(
-                "DCGM_FI_DEV_GPU_TEMP", "Temperature of the card in °C.", lambda gpu: gpu.celsius
-            ),
-            Field("DCGM_FI_DEV_POWER_USAGE", "Power the card draws in W.", lambda gpu: gpu.watts),
-        ),
-        of_cards=(
-            Field(
-                "DCGM_FI_DEV_GPU_UTIL",
-                "Share of time with a kernel in %.",
-                lambda gpu: round(gpu.percent),
-            ),
-            Field("DCGM_FI_DEV_FB_USED", "Memory in use in MiB.", lambda gpu: gpu.memory_used_mib),
-        ),
-        card=_dcgm_card,
-        pod=_dcgm_pod,
+EXPORTERS: Mapping[str, _Names] = {
+    "ack-dcgm-custom": _Names(
+        board="UUID",
+        number="gpu",
+        namespace="NamespaceName",
+        pod="PodName",
+        loads=frozenset({"DCGM_CUSTOM_PROCESS_SM_UTIL", "DCGM_FI_DEV_GPU_UTIL"}),
     ),
-    "ack-legacy": Exporter(
-        of_pods=(),
-        of_gpus=(
-            Field(
-                "nvidia_gpu_duty_cycle",
-                "Share of time with a kernel in %.",
-                lambda gpu: round(gpu.percent),
-            ),
-            Field(
-                "nvidia_gpu_memory_used_bytes",
-                "Memory in use in bytes.",
-                lambda gpu: gpu.memory_used_mib * _BYTES_PER_MIB,
-            ),
-            Field(
-                "nvidia_gpu_memory_total_bytes",
-                "Memory of the card in bytes.",
-                lambda _: MEMORY_MIB * _BYTES_PER_MIB,
-            ),
-            Field(
-                "nvidia_gpu_temperature_celsius",
-                "Temperature of the card in °C.",
-                lambda gpu: gpu.celsius,
-            ),
-            Field(
-                "nvidia_gpu_power_usage_milliwatts",
-                "Power the card draws in milliwatts.",
-                lambda gpu: round(gpu.watts * 1000),
-            ),
-        ),
-        of_cards=(),
-        card=_nvml_card,
-        pod=_nvml_pod,
+    "ack-legacy": _Names(
+        board="uuid",
+        number="minor_number",
+        namespace="namespace_name",
+        pod="pod_name",
+        loads=frozenset({"nvidia_gpu_duty_cycle"}),
     ),
 }
 """By the names of their profiles."""
@@ -141,14 +44,21 @@ EXPORTERS: Mapping[str, Exporter] = {
 
 def page(simulated: Iterable[Gpu], exporter: str) -> bytes:
     """Return the page of these GPUs, by the name of the profile that reads it."""
-    shown = EXPORTERS[exporter]
-    cards = [(shown.card(gpu), gpu) for gpu in simulated]
-    gpus = [(card | shown.pod(gpu), gpu) for card, gpu in cards]
-    held = [(labels, gpu) for labels, gpu in gpus if gpu.pod]
-    return text(
-        [
-            *(family(field, held) for field in shown.of_pods),
-            *(family(field, gpus) for field in shown.of_gpus),
-            *(family(field, cards) for field in shown.of_cards),
-        ]
-    )
+    return "".join(_lines(list(simulated), exporter)).encode()
+
+
+def _lines(simulated: list[Gpu], exporter: str) -> Iterator[str]:
+    names = EXPORTERS[exporter]
+    for family in text_string_to_metric_families(exporters.page(exporter)):
+        of_boards = [one for one in family.samples if names.board in one.labels]
+        held = next((one for one in of_boards if one.labels.get(names.pod)), None)
+        free = next((one for one in of_boards if not one.labels.get(names.pod)), None)
+        for gpu in simulated:
+            recorded = (held or free) if gpu.pod else free
+            if recorded is not None:
+                labels = {**recorded.labels, names.board: gpu.uuid, names.number: str(gpu.index)}
+                if gpu.pod and recorded is held:
+                    labels |= {names.namespace: gpu.pod.workload.namespace, names.pod: gpu.pod.name}
+                value = round(gpu.percent) if family.name in names.loads else recorded.value
+                shown = ",".join(f'{label}="{text}"' for label, text in labels.items())
+                yield f"{family.name}{{{shown}}} {value}\n"

@@ -84,8 +84,7 @@ class _Job:
         for asked in dict.fromkeys((signal, Signal.UTILIZATION)):
             loads = (gpu.load(sample, self.copy.shift) for sample in self._samples)
             for shown in zip(*map(page.writes[asked], loads), strict=True):
-                labelled = {**where, **shown[0].extra}
-                yield self._timed(shown[0].metric, labelled, [one.value for one in shown])
+                yield self._timed(shown[0].metric, where, [one.value for one in shown])
 
     def _spoilt(self, pod: Pod, gpu: int, shown: Iterator[Series]) -> Iterator[Series]:
         """Put the implausible numbers where the exporter that counts shows them."""

@@ -12,7 +12,7 @@ from statistics import fmean, quantiles
 
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import Signal
-from tests.support import pod_forms
+from tests.support import naming
 from tests.support.pages import PAGES, Load, Page
 
 STEP_SECONDS = 15
@@ -106,7 +106,7 @@ class Workload:
         if pod.workload.namespace != self.namespace:
             return False
         if not known or self.kind in {Kind.KNATIVE_SERVICE, Kind.INFERENCE_SERVICE}:
-            return pod_forms.could_be(self.kind, self.name, pod.name)
+            return naming.could_be(self.kind, self.name, pod.name)
         if self.kind is not Kind.LEADER_WORKER_SET:
             return (CONTROLLERS[self.kind], self.name) in pod.owners
         groups = (name.removeprefix(self.name) for kind, name in pod.owners if kind in SETS)
@@ -211,7 +211,7 @@ class Cluster:
         A StatefulSet called `a-2` is taken for a group's of the LeaderWorkerSet `a`.
         """
         named = (
-            pod_forms.could_be(workload.kind, workload.name, pod.name)
+            naming.could_be(workload.kind, workload.name, pod.name)
             for pod in self.pods_of(workload)
         )
         return all(named)

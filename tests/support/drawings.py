@@ -1,4 +1,4 @@
-"""Plain pictures as SVG, for light and for dark pages: curves over time, and boxes with arrows."""
+"""Plain pictures as SVG, for light and for dark pages: curves over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,40 +84,6 @@ def times(panel: Panel, minutes: Sequence[int], last: float) -> str:
         f'y="{panel.top + panel.height + 18}">{each} min</text>'
         for each in minutes
     )
-
-
-class Box(NamedTuple):
-    """A part of the system: its name, and what it does."""
-
-    x: int
-    y: int
-    name: str
-    does: Sequence[str]
-    is_ours: bool = False
-    width: int = 150
-    height: int = 76
-
-    def drawn(self) -> str:
-        """Return the box with its words."""
-        kind, middle = "g" if self.is_ours else "b", self.x + self.width // 2
-        words = "".join(
-            f'<text class="q m" x="{middle}" y="{self.y + 45 + 16 * number}">{escape(line)}</text>'
-            for number, line in enumerate(self.does)
-        )
-        return (
-            f'<rect class="{kind}" x="{self.x}" y="{self.y}" width="{self.width}" '
-            f'height="{self.height}" rx="8"/>'
-            f'<text class="t m" x="{middle}" y="{self.y + 25}">{escape(self.name)}</text>{words}'
-        )
-
-
-_HEADS = {"right": "l-8 -4.5v9z", "left": "l8 -4.5v9z", "down": "l-4.5 -8h9z", "up": "l-4.5 8h9z"}
-
-
-def arrow(path: str, tip: tuple[int, int], points: str) -> str:
-    """Return an arrow whose tip points right, left, down or up."""
-    head = f'<path class="h" d="M{tip[0]} {tip[1]}{_HEADS[points]}"/>'
-    return f'<path class="w" d="{path}"/>{head}'
 
 
 def words(x: int, y: int, text: str, kind: str = "q") -> str:

@@ -18,7 +18,6 @@ _PIECE = re.compile(
 )
 NOT_RUN = "not run"
 STAYS_OPEN = "stays open"
-SCENE = "scene"
 FAILS = "fails"
 """One of its commands ends badly, which is what it is typed for."""
 
@@ -43,11 +42,6 @@ class Step:
     def is_(self, kind: str) -> bool:
         """Tell whether the page remarks this about it."""
         return any(remark.kind == kind for remark in self.remarks)
-
-    @property
-    def scenes(self) -> tuple[str, ...]:
-        """What has to happen in the world before it is typed."""
-        return tuple(remark.words for remark in self.remarks if remark.kind == SCENE)
 
 
 @dataclass(slots=True)

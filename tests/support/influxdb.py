@@ -6,7 +6,7 @@
 Nothing here knows of the scaler.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -71,10 +71,6 @@ class InfluxdbServer(Server):
         (result,) = response.json()["results"]
         assert "error" not in result, result
         return result
-
-    async def get(self, path: str, parameters: Mapping[str, str]) -> str:
-        """Return the server's answer to a GET request."""
-        return (await self._client.get(f"{self.url}{path}", params=parameters)).text
 
     async def write(
         self, history: Iterable[series.Series], field: str = "gauge", policy: str = ""

@@ -1,16 +1,30 @@
-"""How Kubernetes names pods, written a second time: by running its steps instead of by a regex.
+"""How Kubernetes names pods, written a second time: as texts with blanks, and not as regexes.
 
-Each function takes one owner's name and draws one pod's; nothing is shared with the product.
+Nothing is shared with the product's regular expressions. A form is cut like any text; filled in, it
+is a pod's name, and a name is compared with it character by character.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import groupby
 
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.spec.kinds import Kind
 
+_HASH, _DIGIT, _FIRST_DIGIT, _HEX, _RANDOM = "#?!%*"
 _RANDOM_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_BLANKS = {
+    # Each decimal digit of a hash is encoded in the alphabet of random names.
+    _HASH: frozenset(_RANDOM_ALPHABET[ord(digit) % 27] for digit in "0123456789"),
+    _DIGIT: frozenset("0123456789"),
+    _FIRST_DIGIT: frozenset("123456789"),
+    _HEX: frozenset("0123456789abcdef"),
+    _RANDOM: frozenset(_RANDOM_ALPHABET),
+}
+_LONGEST_BASE, _LONGEST_LABEL = 58, 63
+_NUMBERED = {Kind.STATEFUL_SET: 1, Kind.LEADER_WORKER_SET: 2}
+"""How many numbers a pod's name may end with, where it ends with numbers."""
 
 
 def names(low: int = 1, high: int = 253) -> st.SearchStrategy[str]:
@@ -22,103 +36,84 @@ def names(low: int = 1, high: int = 253) -> st.SearchStrategy[str]:
     return whole | dotted if low > 1 else ends | whole | dotted
 
 
-def random_suffixes() -> st.SearchStrategy[str]:
-    """The five characters that the API server appends."""
-    return st.text(_RANDOM_ALPHABET, min_size=5, max_size=5)
-
-
-def template_hash(template: bytes) -> str:
-    """The pod-template-hash: FNV-32a in decimal, each digit encoded in the random alphabet."""
-    value = 0x811C9DC5
-    for byte in template:
-        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return "".join(_RANDOM_ALPHABET[ord(digit) % 27] for digit in str(value))
-
-
-def generated(base: str, suffix: str) -> str:
-    """What the API server makes of `generateName`."""
-    return base[:58] + suffix
-
-
-def knative_child(parent: str, suffix: str) -> str:
-    """Knative's name for a dependent of `parent`."""
-    if len(parent) <= 63 - len(suffix):
-        return parent + suffix
-    digest = hashlib.md5(parent.encode(), usedforsecurity=False).hexdigest()
-    return parent[: 31 - len(suffix)] + digest + suffix
-
-
-@st.composite
-def deployment_pods(draw: st.DrawFn, name: str) -> str:
-    """A pod of a ReplicaSet of a Deployment."""
-    hashed = draw(st.binary(max_size=8).map(template_hash) | st.text("456789bcdf", min_size=1))
-    return generated(f"{name}-{hashed[:10]}-", draw(random_suffixes()))
-
-
-@st.composite
-def job_pods(draw: st.DrawFn, name: str) -> str:
-    """A pod of a Job, Indexed or not."""
-    index = draw(st.none() | st.integers(0, 11) | st.integers(0, 2**31 - 2))
-    if index is None:
-        return generated(f"{name}-", draw(random_suffixes()))
-    appended = f"-{index}-"
-    return name[: 58 - len(appended)] + appended + draw(random_suffixes())
-
-
-@st.composite
-def knative_pods(draw: st.DrawFn, name: str) -> str:
-    """A pod of a revision that Knative named."""
-    revision = knative_child(name, f"-{draw(st.integers(1, 99_999)):05d}")
-    return draw(deployment_pods(knative_child(revision, "-deployment")))
-
-
-@st.composite
-def set_pods(draw: st.DrawFn, name: str) -> str:
-    """A pod of a DaemonSet or of a bare ReplicaSet."""
-    return generated(f"{name}-", draw(random_suffixes()))
-
-
-@st.composite
-def stateful_pods(draw: st.DrawFn, name: str) -> str:
-    """A pod of a StatefulSet."""
-    return f"{name}-{draw(st.integers(0, 5000))}"
-
-
-@st.composite
-def group_pods(draw: st.DrawFn, name: str) -> str:
-    """A leader or a worker of a LeaderWorkerSet."""
-    worker = draw(st.just("") | st.integers(1, 99).map("-{}".format))
-    return draw(stateful_pods(name)) + worker
-
-
-@st.composite
-def cron_job_pods(draw: st.DrawFn, name: str) -> str:
-    """A pod of a Job that a CronJob started between 2017 and 2046."""
-    return draw(job_pods(f"{name}-{draw(st.integers(25_000_000, 39_999_999))}"))
-
-
-@st.composite
-def predictor_pods(draw: st.DrawFn, name: str) -> str:
-    """A pod of an InferenceService's predictor."""
-    predictor = name + draw(st.sampled_from(["-predictor", "-predictor-default"]))
-    return draw(deployment_pods(predictor) | knative_pods(predictor))
-
-
-_DRAWN_BY: dict[Kind, Callable[[str], st.SearchStrategy[str]]] = {
-    Kind.DEPLOYMENT: deployment_pods,
-    Kind.ROLLOUT: deployment_pods,
-    Kind.REPLICA_SET: set_pods,
-    Kind.DAEMON_SET: set_pods,
-    Kind.STATEFUL_SET: stateful_pods,
-    Kind.LEADER_WORKER_SET: group_pods,
-    Kind.JOB: job_pods,
-    Kind.CRON_JOB: cron_job_pods,
-    Kind.KNATIVE_SERVICE: knative_pods,
-    Kind.INFERENCE_SERVICE: predictor_pods,
-}
-
-
 @st.composite
 def pods(draw: st.DrawFn, kind: Kind, name: str) -> str:
     """A pod of the owner of this kind and name."""
-    return draw(_DRAWN_BY[kind](name))
+    if kind in _NUMBERED:
+        worker = draw(st.just(0) | st.integers(0, 99)) if _NUMBERED[kind] > 1 else 0
+        return f"{name}-{draw(st.integers(0, 5000))}" + (f"-{worker}" if worker else "")
+    form = draw(st.sampled_from(list(_forms(kind, name))))
+    filled = ""
+    for character, run in groupby(form):
+        count = len(list(run))
+        blank = sorted(_BLANKS.get(character, character))
+        filled += draw(st.text(blank, min_size=count, max_size=count))
+    return filled
+
+
+def could_be(kind: Kind, name: str, pod: str) -> bool:
+    """Tell whether a pod of this name can belong to the workload of this kind and name."""
+    if kind in _NUMBERED:
+        return _is_numbered(pod, name, _NUMBERED[kind])
+    return any(_fits(pod, form) for form in _forms(kind, name))
+
+
+def _is_numbered(pod: str, name: str, depth: int) -> bool:
+    numbers = pod.removeprefix(f"{name}-").split("-") if pod.startswith(f"{name}-") else []
+    plain = all(text.isdecimal() and str(int(text)) == text for text in numbers)
+    return plain and 1 <= len(numbers) <= depth and "0" not in numbers[1:]
+
+
+def _fits(pod: str, form: str) -> bool:
+    return len(pod) == len(form) and all(
+        shown in _BLANKS.get(meant, meant) for shown, meant in zip(pod, form, strict=True)
+    )
+
+
+def _forms(kind: Kind, name: str) -> Iterator[str]:
+    match kind:
+        case Kind.DEPLOYMENT | Kind.ROLLOUT:
+            yield from _deployment(name)
+        case Kind.REPLICA_SET | Kind.DAEMON_SET:
+            yield _generated(f"{name}-")
+        case Kind.JOB:
+            yield from _job(name)
+        case Kind.CRON_JOB:
+            yield from _job(f"{name}-{_DIGIT * 8}")
+        case Kind.KNATIVE_SERVICE:
+            yield from _knative(name)
+        case _:
+            for predictor in (f"{name}-predictor", f"{name}-predictor-default"):
+                yield from _deployment(predictor)
+                yield from _knative(predictor)
+
+
+def _generated(base: str) -> str:
+    """What the API server makes of `generateName`."""
+    return base[:_LONGEST_BASE] + _RANDOM * 5
+
+
+def _deployment(name: str) -> Iterator[str]:
+    for length in range(1, 11):
+        yield _generated(f"{name}-{_HASH * length}-")
+
+
+def _job(name: str) -> Iterator[str]:
+    """A pod of a Job, Indexed or not."""
+    yield _generated(f"{name}-")
+    for digits in range(1, 11):
+        index = _DIGIT if digits == 1 else _FIRST_DIGIT + _DIGIT * (digits - 1)
+        yield f"{name[: _LONGEST_BASE - digits - 2]}-{index}-{_RANDOM * 5}"
+
+
+def _knative(name: str) -> Iterator[str]:
+    """A pod of a revision that Knative named."""
+    digest = hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()
+    revision = _child(name, f"-{_DIGIT * 5}", digest)
+    yield from _deployment(_child(revision, "-deployment", _HEX * 32))
+
+
+def _child(parent: str, suffix: str, digest: str) -> str:
+    if len(parent) + len(suffix) <= _LONGEST_LABEL:
+        return parent + suffix
+    return parent[: _LONGEST_LABEL - len(digest) - len(suffix)] + digest + suffix

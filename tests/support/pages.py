@@ -1,7 +1,7 @@
 """How exporters write down a GPU, for clusters that tests make up: names, labels and units.
 
 Written from the exporters' documentation a second time: nothing is shared with the product's table.
-They differ in how a GPU is shown; names and units of all exporters are on the recorded pages.
+They differ in how a GPU is shown; names, labels and units of all exporters are on recorded pages.
 What an exporter shows beside the number that is meant (a decoy) is wrong on purpose.
 """
 
@@ -48,11 +48,10 @@ class Load(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """One series of a page: its name, its number and the labels that it alone has."""
+    """One series of a page."""
 
     metric: str
     value: float
-    extra: Mapping[str, str] = {}
 
 
 Writer = Callable[[Load], list[Shown]]
@@ -77,22 +76,19 @@ class Page:
     """Its share of memory leaves out what is reserved."""
 
 
-def _one(metric: str, factor: float = 1) -> Writer:
-    return lambda load: [Shown(metric, load.percent * factor)]
+def _one(metric: str) -> Writer:
+    return lambda load: [Shown(metric, load.percent)]
 
 
 def _memory(used: str, total: str, unit: int) -> Mapping[Signal, Writer]:
-    return {
-        Signal.MEMORY: lambda load: [Shown(used, load.used * unit), Shown(total, TOTAL_MIB * unit)],
-        Signal.MEMORY_USED: lambda load: [
-            Shown(used, load.used * unit),
-            Shown(total, TOTAL_MIB * unit),
-        ],
-    }
+    def both(load: Load) -> list[Shown]:
+        return [Shown(used, load.used * unit), Shown(total, TOTAL_MIB * unit)]
+
+    return {Signal.MEMORY: both, Signal.MEMORY_USED: both}
 
 
-def _watts(metric: str, factor: float = 1) -> Writer:
-    return lambda load: [Shown(metric, load.worth(Signal.POWER, reserved=False) * factor)]
+def _watts(metric: str) -> Writer:
+    return lambda load: [Shown(metric, load.worth(Signal.POWER, reserved=False))]
 
 
 _ENGINE, _SAMPLED = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"
@@ -117,26 +113,11 @@ def _gfx(load: Load) -> list[Shown]:
     return [Shown("gpu_gfx_activity", whole), Shown("gpu_gfx_busy_instantaneous", part)]
 
 
-def _engines(load: Load) -> list[Shown]:
-    return [
-        Shown("xpum_engine_ratio", load.percent / 100),
-        Shown("xpum_engine_ratio", load.decoy / 100, {"sub_dev": "0"}),
-    ]
-
-
-def _tasks(load: Load) -> list[Shown]:
-    return [
-        Shown("hw_gpu_utilization_ratio", load.percent / 100, {"hw_gpu_task": "general"}),
-        Shown("hw_gpu_utilization_ratio", load.decoy / 100, {"hw_gpu_task": "encoder"}),
-    ]
-
-
 _DCGM: Mapping[Signal, Writer] = {
     Signal.MEMORY: _frame_buffer,
     Signal.MEMORY_USED: _frame_buffer,
     Signal.POWER: _watts("DCGM_FI_DEV_POWER_USAGE"),
 }
-_OLD = ("pod_namespace", "pod_name")
 
 PAGES: Mapping[str, Page] = {
     "dcgm": Page({Signal.UTILIZATION: _one(_SAMPLED), **_DCGM}, slice=None, reserved=True),
@@ -145,22 +126,10 @@ PAGES: Mapping[str, Page] = {
     ),
     "dcgm-old-namespace": Page(
         {Signal.UTILIZATION: _engine_and_sample, **_DCGM},
-        owner=_OLD,
+        owner=("pod_namespace", "pod_name"),
         board="uuid",
         averaged=True,
         reserved=True,
-    ),
-    "ack-legacy": Page(
-        {
-            Signal.UTILIZATION: _one("nvidia_gpu_duty_cycle"),
-            **_memory("nvidia_gpu_memory_used_bytes", "nvidia_gpu_memory_total_bytes", MIB),
-            Signal.POWER: _watts("nvidia_gpu_power_usage_milliwatts", 1000),
-        },
-        rank=2,
-        owner=("namespace_name", "pod_name"),
-        board="uuid",
-        number="minor_number",
-        slice=None,
     ),
     "amd": Page(
         {
@@ -172,26 +141,6 @@ PAGES: Mapping[str, Page] = {
         board="gpu_uuid",
         number="gpu_id",
         slice="gpu_partition_id",
-    ),
-    "intel-xpum-v1": Page(
-        {Signal.UTILIZATION: _engines, Signal.POWER: _watts("xpum_power_watts")},
-        rank=4,
-        owner=("kube_namespace", "kube_pod"),
-        board="uuid",
-        number="dev_file",
-        slice=None,
-    ),
-    "otel-hw": Page(
-        {
-            Signal.UTILIZATION: _tasks,
-            **_memory("hw_memory_usage_bytes", "hw_memory_size_bytes", MIB),
-            Signal.POWER: _watts("hw_power_watts"),
-        },
-        rank=5,
-        owner=("k8s_namespace_name", "k8s_pod_name"),
-        board="hw_id",
-        number="pci_bdf",
-        slice=None,
     ),
     "hami": Page(
         {

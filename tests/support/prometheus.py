@@ -39,8 +39,6 @@ class PrometheusServer(Server):
     READY: ClassVar[str] = "/-/ready"
     LATE_SECONDS: ClassVar[float] = 0
     """How far behind the server's answers about now are."""
-    LOOKBACK_SECONDS: ClassVar[float] = 300
-    """How long a series of a sample every 15 s goes on without one."""
     KEEPS_NAN: ClassVar[bool] = True
     TAKES_LONG_QUERIES: ClassVar[bool] = True
 
@@ -144,7 +142,6 @@ class VictoriaMetrics(PrometheusServer):
     PROGRAM = "victoria-metrics"
     READY = "/health"
     LATE_SECONDS = 30
-    LOOKBACK_SECONDS = 22.5
     KEEPS_NAN = False
     TAKES_LONG_QUERIES = False
 

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,6 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.kube_state_metrics import JOBS
-from keda_gpu_scaler.query.promql import policy
-from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Observation
@@ -34,7 +32,6 @@ from tests.support.kube_state import KubePod
 from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
 from tests.support.prometheus import PrometheusServer
 from tests.support.prometheus_source import connected
-from tests.support.promql_texts import ages_text, kube_state_text, reported_gpus_text, snapshot_text
 from tests.support.series import Series
 
 pytestmark = [
@@ -66,8 +63,12 @@ async def server(
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def proxy(server: PrometheusServer) -> AsyncIterator[LabelProxy]:
-    async with LabelProxy(server.url, (*NAMED_BY_PARAMETER, "-error-on-replace")) as running:
+async def proxy(
+    server: PrometheusServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[LabelProxy]:
+    flags = (*NAMED_BY_PARAMETER, "-error-on-replace")
+    directory = tmp_path_factory.mktemp("proxy")
+    async with LabelProxy(directory, upstream=server.url, flags=flags) as running:
         yield running
 
 
@@ -139,29 +140,6 @@ async def test_samples_health_and_lists_are_those_of_one_cluster(
         assert bool(evidence.without_pods) is (value == 20)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        snapshot_text(snapshot_query("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
-        ages_text(snapshot_query("ml")),
-        reported_gpus_text(["GPU-1", "a\\b"]),
-        EXPORTERS,
-        JOBS,
-        kube_state_text(["ml"], ["kube-state-metrics"]),
-        "time()",
-        "sum by (job) (rate(up[5m] offset -2500ms)) / ignoring (a) group_left () count(up @ end())",
-    ],
-)
-async def test_a_matcher_that_always_holds_changes_no_answer(
-    server: PrometheusServer, now: float, text: str
-) -> None:
-    await server.write(gpus.history(now, [bert("ml", "b")]))
-    await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb"), listed.up()]))
-    confined = policy.confined(text, policy.parsed_matchers('nothing=""'))
-
-    assert await server.query(confined, now) == await server.query(text, now)
-
-
 # One namespace at a time
 
 
@@ -172,17 +150,22 @@ async def test_a_matcher_that_always_holds_changes_no_answer(
         (NAMED_BY_HEADER, {"namespace_header": "X-Namespace"}),
     ],
 )
-async def test_every_question_names_its_one_namespace(
-    server: PrometheusServer, now: float, ns: str, flags: tuple[str, ...], setting: dict[str, Any]
+async def test_every_question_names_its_one_namespace(  # noqa: PLR0913, PLR0917 - fixtures
+    server: PrometheusServer,
+    tmp_path: Path,
+    now: float,
+    ns: str,
+    flags: tuple[str, ...],
+    setting: dict[str, Any],
 ) -> None:
     await server.write(gpus.history(now, [bert(ns, "b"), bert(f"{ns}-other", "c", 10)]))
     await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
     async with (
-        LabelProxy(server.url, flags) as proxy,
+        LabelProxy(tmp_path, upstream=server.url, flags=flags) as proxy,
         connected(proxy.url, **setting) as source,
     ):
         ports = source.ports().within(ns)
-        tenant, (evidence,) = ports.samples, ports.evidence_providers
+        tenant, (evidence,), numbers = ports.samples, ports.evidence_providers, ports.numbers
         await tenant.synchronize()
         asked = snapshot_query(ns)
         assert newest(await tenant.fetch(asked, now)) == {"bert-7b6667bd9-bbbbb": 90}
@@ -194,6 +177,11 @@ async def test_every_question_names_its_one_namespace(
         assert said is not None
         assert said.pods
         assert newest(await observed(source, f"{ns}-other", now)) == {"bert-7b6667bd9-ccccc": 10}
+        assert numbers is not None
+        total = promql.number("sum(DCGM_FI_DEV_GPU_UTIL)", promql.Policy.NAMESPACED, ns)
+        assert await numbers.number(total) == 90
+        with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
+            await source.number(total)
 
 
 def _other_targets(ns: str, now: float) -> list[Series]:
@@ -221,10 +209,6 @@ Others = Callable[[str, float], list[Series]]
 @pytest.mark.parametrize(
     ("shown", "others", "state", "value", "active", "evidence"),
     [
-        pytest.param(
-            dict.fromkeys("bcdfg", (90, None)),
-            None, State.MEASURED, 450, True, None, id="measured",
-        ),
         pytest.param({}, _other_targets, State.UNKNOWN, None, None, None, id="no GPU series"),
         pytest.param(
             {"b": (0, -200), "c": (0, None)},

@@ -1,6 +1,6 @@
 """Every exporter's page through a real Prometheus: the right numbers of the right pods."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -64,33 +64,22 @@ async def observed(source: PrometheusSource, asked: SnapshotQuery) -> Observatio
     return await source.fetch(asked, source.instant())
 
 
-# Through Prometheus
-
-
-async def test_a_profile_reads_the_right_numbers_of_the_right_pods(
-    source: PrometheusSource, subtests: pytest.Subtests
-) -> None:
-    for name, signal in SHOWN:
-        with subtests.test(f"{name} {signal}"):
-            observation = await observed(source, snapshot_query(name, name, signal))
-
-            assert newest(observation) == approximately(SAMPLES[name].shown[signal])
-            assert {gpu.target.job for gpu in observation.series} <= {name}
-            assert observation.refused_samples == 0
-
-
-async def test_auto_finds_the_exporter_by_itself(
+async def test_a_profile_and_auto_read_the_right_numbers_of_the_right_pods(
     source: PrometheusSource, subtests: pytest.Subtests
 ) -> None:
     for name, signal in SHOWN:
         sample = SAMPLES[name]
-        with subtests.test(f"{name} {signal}"):
-            observation = await observed(source, snapshot_query(name, profiles.AUTO, signal))
+        numbers = {
+            name: sample.shown[signal],
+            profiles.AUTO: sample.auto.get(signal, sample.shown[signal]),
+        }
+        for profile, shown in numbers.items():
+            with subtests.test(f"{name} {signal} by {profile}"):
+                observation = await observed(source, snapshot_query(name, profile, signal))
 
-            assert newest(observation) == approximately(
-                sample.auto.get(signal, sample.shown[signal])
-            )
-            assert observation.refused_samples == 0
+                assert newest(observation) == approximately(shown)
+                assert {gpu.target.job for gpu in observation.series} <= {name}
+                assert observation.refused_samples == 0
 
 
 KIN = {
@@ -116,41 +105,24 @@ async def test_a_profile_reads_no_others_labels_or_metrics(
             assert {gpu.namespace for gpu in observation.series if gpu.values} == kin
 
 
-async def test_an_idle_gpu_is_no_load_of_its_exporter(
-    source: PrometheusSource, subtests: pytest.Subtests
-) -> None:
+async def test_an_idle_gpu_is_no_load_of_its_exporter(source: PrometheusSource) -> None:
     namespaces = frozenset({EXPORTER_POD["namespace"]})
     for signal in set(Signal) - {Signal.NUMBER}:
-        with subtests.test(str(signal)):
-            observation = await observed(
-                source, SnapshotQuery(signal, profiles.AUTO, namespaces, 60, 30)
-            )
-
-            assert observation.series == ()
+        asked = SnapshotQuery(signal, profiles.AUTO, namespaces, 60, 30)
+        assert (await observed(source, asked)).series == (), signal
 
 
 # Shared GPUs
 
 
-@pytest.mark.parametrize(
-    ("profile", "signal", "numbers"),
-    [
-        pytest.param("auto", Signal.UTILIZATION, {"bert-0": [87.5], "bert-1": [87.5]}, id="device"),
-        pytest.param(
-            "dcgm-exported", Signal.UTILIZATION, {"bert-0": [55], "bert-1": [28]}, id="processes"
-        ),
-        pytest.param(
-            "auto", Signal.MEMORY_USED, {"bert-0": [20000], "bert-1": [10000]}, id="memory"
-        ),
-        pytest.param("auto", Signal.POWER, {"bert-0": [301.5], "bert-1": [301.5]}, id="copies"),
-    ],
-)
-async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(
-    source: PrometheusSource, profile: str, signal: Signal, numbers: Mapping[str, list[float]]
-) -> None:
-    observation = await observed(source, snapshot_query(SHARED, profile, signal))
-
-    assert newest(observation) == approximately(numbers)
+async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(source: PrometheusSource) -> None:
+    for profile, signal, numbers in (
+        ("auto", Signal.UTILIZATION, {"bert-0": [87.5], "bert-1": [87.5]}),
+        ("dcgm-exported", Signal.UTILIZATION, {"bert-0": [55.0], "bert-1": [28.0]}),
+        ("auto", Signal.MEMORY_USED, {"bert-0": [20000.0], "bert-1": [10000.0]}),
+    ):
+        observation = await observed(source, snapshot_query(SHARED, profile, signal))
+        assert newest(observation) == approximately(numbers)
 
 
 async def test_the_devices_own_series_does_not_look_like_a_lost_pod(

@@ -14,7 +14,6 @@ from keda_gpu_scaler.evaluator.ports import Numbers
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
 from tests.repository.test_examples import EXAMPLES, read
-from tests.support.label_proxy import LabelProxy
 from tests.support.prometheus import PrometheusServer
 from tests.support.prometheus_source import connected
 from tests.support.series import Series
@@ -23,8 +22,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QUEUED = "queued_requests"
 GATEWAY = "gateway_requests_in_progress"
-INSTANT_LOOKBACK_SECONDS = 300
-"""The maximum age of the sample behind an answer, the same on every server."""
 _numbers = itertools.count()
 
 
@@ -99,20 +96,6 @@ async def test_what_is_not_one_number_is_an_error(
             assert [await asked(source, text, ns) for text in without_number] == [None] * 3
 
 
-async def test_it_is_asked_at_the_servers_own_now(server: PrometheusServer, ns: str) -> None:
-    async with connected(server.url) as source:
-        found = await asked(source, "time()", ns)
-    assert found == pytest.approx(server.now(), abs=10)
-
-
-async def test_a_demand_ends_with_its_series(server: PrometheusServer, ns: str) -> None:
-    long_ago = server.now() - INSTANT_LOOKBACK_SECONDS - 60
-    samples = [(long_ago - 15 * age, 9.0) for age in range(4, -1, -1)]
-    await server.write([Series(QUEUED, {"namespace": ns}, samples)])
-    async with connected(server.url) as source:
-        assert await asked(source, f"sum({QUEUED})", ns) is None
-
-
 @pytest.mark.parametrize(
     ("requests", "up", "demand"),
     [((7.0, 2.0), 1.0, 9), ((), 1.0, 0), ((), 0.0, None), ((), None, None), ((3.0,), None, 3)],
@@ -136,9 +119,6 @@ async def test_the_example_takes_nothing_for_zero_only_while_its_gateway_is_scra
         assert await asked(source, metadata["demandQuery"], ns) == demand
 
 
-# Tenants and clusters
-
-
 async def test_a_demand_is_of_the_own_namespace_whichever_label_names_it(
     server: PrometheusServer, ns: str
 ) -> None:
@@ -158,30 +138,3 @@ async def test_a_demand_is_of_the_own_namespace_whichever_label_names_it(
         # With the policy that allows everything, other namespaces count too.
         everything = f'sum({QUEUED}{{exported_namespace=~"{ns}|other"}})'
         assert await source.number(promql.number(everything, Policy.ALLOW, ns)) == 575
-
-
-async def test_a_demand_is_of_the_own_cluster(server: PrometheusServer, ns: str) -> None:
-    clusters = (("eu-1", 2.0), ("us-1", 40.0))
-    await server.write([queued(ns, value, cluster=cluster) for cluster, value in clusters])
-    for cluster, value in clusters:
-        async with connected(server.url, matchers=f'cluster="{cluster}"') as source:
-            assert await asked(source, f"sum({QUEUED})", ns) == value
-            # Also where a trigger says otherwise.
-            assert await asked(source, f'sum({QUEUED}{{cluster="x"}})', ns) is None
-
-
-async def test_a_proxy_between_tenants_is_told_whose_demand_it_is(
-    server: PrometheusServer,
-    ns: str,
-) -> None:
-    await server.write([queued(ns, 6), queued(f"{ns}-x", 1000)])
-    text = promql.number(f"sum({QUEUED})", Policy.NAMESPACED, ns)
-    async with (
-        LabelProxy(server.url) as proxy,
-        connected(proxy.url, namespace_parameter="namespace") as source,
-    ):
-        numbers = source.ports().within(ns).numbers
-        assert numbers is not None
-        assert await numbers.number(text) == 6
-        with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
-            await source.number(text)

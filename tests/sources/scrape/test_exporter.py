@@ -53,7 +53,7 @@ async def test_a_page_is_read_compressed_or_not(server: HttpServer) -> None:
     assert [one.headers["accept-encoding"] for one in server.requests] == ["gzip", "gzip"]
 
 
-@pytest.mark.parametrize("status", [204, 302, 404, 500])
+@pytest.mark.parametrize("status", [204, 302, 500])
 async def test_another_status_is_refused_in_the_exporters_words(
     server: HttpServer, status: int
 ) -> None:
@@ -99,9 +99,7 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
             endless(b"HTTP/1.1 100 Continue\r\n\r\n", b"\r\nHTTP/1.1 100 Continue\r\n\r\n"),
             id="interim answers",
         ),
-        pytest.param(endless(b"2d\r\n" + FOREIGN + b"\r\n", CHUNKED), id="lines"),
         pytest.param(endless(b"1\r\n\n\r\n", CHUNKED), id="tiny chunks"),
-        pytest.param(endless(b"1;" + b"x" * 5000 + b"\r\n\n\r\n", CHUNKED), id="extensions"),
         pytest.param(endless(b"a: b\r\n", CHUNKED + b"0\r\n"), id="trailers"),
         pytest.param(endless(FOREIGN, b"Content-Length: 1000000000000\r\n\r\n"), id="a length"),
         pytest.param(endless(b"x", CHUNKED + b"fffffff\r\n"), id="one line"),
