@@ -134,16 +134,6 @@ def test_a_library_that_repeats_itself_is_written_once_a_minute(path: Path) -> N
     ]
 
 
-def test_a_library_that_does_not_know_how_to_log_fails_nothing(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with logging_to(path):
-        logging.getLogger("a.library").warning("%d of 7", "one")
-        logging.getLogger("a.library").warning("afterwards")
-    assert [line["message"] for line in written(path)] == ["afterwards"]
-    assert "a real number is required" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
 def test_a_traceback_does_not_show_the_values_of_variables(path: Path, form: LogFormat) -> None:
     with logging_to(path, form):
