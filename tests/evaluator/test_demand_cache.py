@@ -165,23 +165,6 @@ async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: 
     ]
 
 
-async def test_nobody_waits_while_the_last_asking_failed(bench: Bench) -> None:
-    bench.source.numbers[WAITING] = REFUSED
-    await bench.ask()
-    bench.source.numbers[WAITING], bench.source.number_gate = 7.0, asyncio.Event()
-    assert (await at_once(bench.later(5))).value is None
-    bench.source.number_gate.set()
-    await bench.landed()
-    assert await bench.ask() == Demand(7.0)
-
-
-async def test_an_answer_is_waited_for_no_longer_than_the_caller_can(bench: Bench) -> None:
-    bench.source.number_gate = asyncio.Event()
-    assert await bench.ask(patience=0.05) == Demand(None, "source default: no answer yet")
-    bench.source.number_gate.set()
-    assert await bench.ask() == Demand(7.0)
-
-
 async def test_an_answer_that_takes_too_long_is_waited_for_by_nobody_and_used_when_it_comes(
     bench: Bench,
 ) -> None:
@@ -219,13 +202,6 @@ async def test_a_fault_of_ours_that_nobody_waited_for_is_not_lost(bench: Bench) 
     assert await bench.ask() == Demand(7.0)
 
 
-async def test_what_is_under_way_ends_with_them(bench: Bench) -> None:
-    bench.source.number_gate = asyncio.Event()
-    await asyncio.gather(*(bench.ask(demanding(text), patience=0) for text in _texts(3)))
-    await bench.demands.close()
-    assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("demand-")]
-
-
 async def test_expressions_take_turns_within_the_budget_of_their_source() -> None:
     """Each expression knows when its turn comes, and no caller waits in vain."""
     bench = Bench(Pace(queries_per_second=0.01))
@@ -236,15 +212,6 @@ async def test_expressions_take_turns_within_the_budget_of_their_source() -> Non
     await asyncio.sleep(0)
     assert bench.source.numbers_asked == [texts[0]]
     await bench.demands.close()
-
-
-async def test_every_expression_gets_its_turn() -> None:
-    bench = Bench(Pace(queries_per_second=1000))
-    texts = _texts(30)
-    bench.source.numbers.update(dict.fromkeys(texts, 1.0))
-    found = await asyncio.gather(*(bench.ask(demanding(text)) for text in texts))
-    assert set(found) == {Demand(1.0)}
-    assert bench.source.numbers_asked == texts
 
 
 async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() -> None:

@@ -1,7 +1,7 @@
 """Claims about one trigger's way to a decision: sharing, waiting, failing, remembering."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -9,9 +9,6 @@ import pytest_asyncio
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.snapshot_cache import OWN_QUERIES_PER_NAMESPACE
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Workload
@@ -260,39 +257,6 @@ async def test_an_hour_of_watching_stands_in_for_a_history(bench: Bench) -> None
     assert (await bench.later(30)).state is State.ENDED
 
 
-def test_who_waits_for_alerts_is_not_called_where_nobody_tells_of_any() -> None:
-    called: list[bool] = []
-    with Evaluator({}).listen(BERT, lambda: called.append(True)):
-        assert not called
-
-
-# Evidence of the cluster
-
-
-async def test_samples_that_fail_leave_no_question_behind(bench: Bench) -> None:
-    bench.source.trouble = REFUSED
-    bench.source.evidence_gate = asyncio.Event()
-    decided = await bench.ask()
-    assert decided.evidence is None
-    assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("evidence ")]
-
-
-def _own_names(snapshot_queries: Sequence[SnapshotQuery]) -> list[str]:
-    return [one.query.name for one in snapshot_queries if one.query is not None]
-
-
-def _own(text: str, **metadata: str) -> TriggerSpec:
-    return spec(query=text, activationThreshold="5", **metadata)
-
-
-async def test_one_text_is_one_snapshot_whatever_its_numbers_are_called(bench: Bench) -> None:
-    await bench.ask(_own("load"))
-    await bench.ask(_own(" load ", signal="utilization"))
-    await bench.ask(_own("power"))
-    asked = _own_names(bench.source.fetched)
-    assert asked == [_own("load").profile, _own("power").profile]
-
-
 async def test_a_pause_of_the_polls_forgets_no_pod(bench: Bench) -> None:
     """KEDA was away for twelve minutes, and so was an exporter, but not its pods."""
     gone_at = bench.clock() + 460
@@ -305,18 +269,6 @@ async def test_a_pause_of_the_polls_forgets_no_pod(bench: Bench) -> None:
     bench.clock.seconds += 700
     decided = await bench.later(4 * STEP)
     assert (decided.state, decided.active) == (State.UNKNOWN, None)
-
-
-@pytest.mark.slow
-async def test_a_query_that_there_is_no_room_for_is_explained_as_such(bench: Bench) -> None:
-    for number in range(OWN_QUERIES_PER_NAMESPACE):
-        await bench.ask(_own(f"load{number}"))
-    bench.clock.seconds += 1
-    assert (await bench.ask(_own("load"))).state is State.UNKNOWN
-    shown, *_ = await bench.evaluator.records(BERT)
-    assert shown.source.trouble is not None
-    assert "more than 20 different custom queries of namespace ml" in shown.source.trouble
-    assert shown.pods == ()
 
 
 def _untargeted(**metadata: str) -> TriggerSpec:
@@ -352,21 +304,6 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     refused = await aimed.ask(_untargeted(onUnknown="error"))
     assert refused.refused
     assert len(aimed.of(facts.Evaluated)) == 2
-
-
-async def test_an_outage_at_the_start_is_no_error_where_the_hpa_asks() -> None:
-    """It asks about a workload with replicas; a poll is about any."""
-    clock = Clock()
-    source = ScriptedSource(World(PODS), clock, trouble=AWAY)
-    started = Bench(source, clock)
-    assert (await started.ask()).active is None
-    clock.seconds += 15
-    decided = await started.ask(timeout_seconds=30.0)
-    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
-    assert decided.reason.endswith(
-        "active because the HPA asks about it, which it does while it has replicas"
-    )
-    await started.evaluator.close()
 
 
 async def test_a_record_is_made_of_what_was_answered_and_is_no_call(bench: Bench) -> None:

@@ -67,13 +67,6 @@ async def test_what_comes_after_a_signal_is_not_asked(bench: Bench) -> None:
     assert bench.source.numbers_asked == []
 
 
-async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> None:
-    bench.source.trouble = REFUSED
-    decided = await bench.ask(spec(activationWorkload="router"))
-    assert (decided.active, decided.activated) == (None, False)
-    assert decided.reason.endswith("; deployment/router may be in use (its load is unknown)")
-
-
 async def test_a_poll_that_would_fail_waits_whether_the_demand_is_known_again(
     bench: Bench,
 ) -> None:
@@ -100,14 +93,6 @@ async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_cal
     assert decided.reason.endswith("(source default: no answer yet): not idle")
 
 
-async def test_an_alert_counts_within_the_same_poll(bench: Bench) -> None:
-    assert (await bench.ask()).active is False
-    bench.alerts.alert = "GpuBusy"
-    assert (await bench.ask()).activated
-    bench.alerts.alert = None
-    assert (await bench.ask()).active is False
-
-
 async def test_the_demand_alone_needs_no_gpu_to_be_known(bench: Bench) -> None:
     bench.source.trouble = REFUSED
     assert await bench.evaluator.demand(BERT, DEMAND, None) == Demand(7.0)
@@ -122,17 +107,6 @@ async def test_there_is_news_when_the_demand_can_be_asked_again(bench: Bench) ->
     bench.clock.seconds += 4.9
     assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 1.0
     assert bench.evaluator.until_news_seconds(BERT, spec()) == STEP
-
-
-async def test_a_demand_that_nobody_asks_for_is_not_looked_for_each_second(bench: Bench) -> None:
-    """The demand of a busy workload is overdue for as long as the workload is busy."""
-    bench.source.world = World(PODS)
-    looks, ends_at = 0, bench.clock.seconds + 60
-    while bench.clock.seconds < ends_at:
-        assert (await bench.ask(DEMAND)).activated
-        bench.clock.seconds += bench.evaluator.until_news_seconds(BERT, DEMAND)
-        looks += 1
-    assert (looks, bench.source.numbers_asked) == (12, [])
 
 
 async def test_nothing_is_decided_anew_within_a_step_except_that_the_demand_says_so(

@@ -27,10 +27,6 @@ def test_two_that_flood_leave_room_for_a_third() -> None:
     assert taken(places, "c") >= 70
 
 
-def test_without_places_there_is_none() -> None:
-    assert taken(Places(0), "a") == 0
-
-
 @given(st.integers(1, 50), st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=200))
 def test_there_are_never_more_than_all_and_never_none_for_a_newcomer(
     most: int, steps: list[tuple[str, bool]]

@@ -50,7 +50,6 @@ def test_a_signal_is_pushed_on_its_edge_and_again_while_no_pod_exists(
 def test_the_repetition_survives_an_evaluation_that_comes_a_little_early() -> None:
     pushes = streams.Pushes()
     due = [pushes.is_due(WAKING, now) for now in (0.4, 15.1, 30.0)]
-
     assert due == [True, True, True]
 
 

@@ -50,7 +50,6 @@ async def test_a_target_is_one_url_or_every_address_of_its_name(
 )
 async def test_a_name_without_an_address_is_a_message(name: str, words: str) -> None:
     message = await Resolver().urls(f"dns+http://{name}:9400/metrics", BOUND_SECONDS)
-
     assert isinstance(message, str)
     assert message
     assert words in message
@@ -117,22 +116,14 @@ class Lookups:
 async def test_a_name_is_looked_up_once_at_a_time_however_many_calls_give_up() -> None:
     lookups = Lookups()
     resolver = Resolver(lookups)
-
     for _ in range(10):
         assert await resolver.urls(NAMED, 0) == "the name was not resolved within 0 s"
     assert lookups.begun == 1
     lookups.may_end.set()
     assert await resolver.urls(NAMED, BOUND_SECONDS) == THERE
-
     begun = lookups.begun
     assert await resolver.urls(NAMED, BOUND_SECONDS) == THERE
     assert lookups.begun == begun + 1
-
-
-async def test_a_lookup_that_goes_on_ends_with_the_resolver() -> None:
-    resolver = Resolver(Lookups())
-    await resolver.urls(NAMED, 0)
-    await resolver.close()
 
 
 async def test_the_addresses_of_a_name_are_known_until_dns_says_that_they_are_gone() -> None:
@@ -141,7 +132,6 @@ async def test_the_addresses_of_a_name_are_known_until_dns_says_that_they_are_go
     resolver = Resolver(lookups)
     assert resolver.last_known(NAMED) == frozenset()
     await resolver.urls(NAMED, BOUND_SECONDS)
-
     lookups.answer = socket.gaierror(socket.EAI_AGAIN, "try again")
     assert "try again" in await resolver.urls(NAMED, BOUND_SECONDS)
     assert resolver.last_known(NAMED) == THERE
