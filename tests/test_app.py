@@ -171,21 +171,6 @@ async def test_a_cluster_that_is_wanted_and_not_configured_is_a_wrong_setting(
         await app.run(settings(kubernetes=True), asyncio.Event())
 
 
-async def test_both_ports_are_closed_afterwards() -> None:
-    async with running(settings()) as scaler:
-        ports = await scaler.ports()
-    for port in ports:
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection("127.0.0.1", port)
-
-
-async def test_a_stop_that_comes_before_the_start_is_kept() -> None:
-    async with asyncio.timeout(HANG_SECONDS):
-        stop = asyncio.Event()
-        stop.set()
-        await app.run(settings(), stop)
-
-
 async def test_a_call_in_progress_finishes_while_it_is_not_ready_any_more() -> None:
     answer = asyncio.Event()
 

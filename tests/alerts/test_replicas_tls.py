@@ -58,13 +58,6 @@ async def test_a_name_counts_although_its_addresses_are_asked(pki: Pki) -> None:
         assert len(old.alerts.records()) == 2
 
 
-async def test_one_replica_is_known_by_what_stands_in_its_url(pki: Pki) -> None:
-    old = firing(pki.ca.issue_cert("localhost"))
-    new = Replica([f"https://localhost:{old.port}"], ca_file=pki.ca_file)
-    async with running(old, new):
-        assert (new.alerts.firing(BERT), new.reasons) == ("Busy", [])
-
-
 async def test_a_certificate_for_another_name_is_refused(pki: Pki) -> None:
     old = firing(pki.ca.issue_cert("127.0.0.1"))
     new = named(old)

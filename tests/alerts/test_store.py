@@ -169,14 +169,6 @@ def test_whether_an_alert_fires_follows_from_what_was_said(steps: Sequence[Step]
     assert bench.told == changes
 
 
-def test_of_several_the_one_that_fires_longest_is_named(bench: Bench) -> None:
-    bench.fires(9_990, "later")
-    bench.fires(9_980, "first")
-    assert bench.firing == "Alert first"
-    bench.ends(9_980, 9_999, "first")
-    assert bench.firing == "Alert later"
-
-
 def test_without_times_the_last_word_counts_though_another_replicas_clock_is_ahead(
     bench: Bench,
 ) -> None:
@@ -232,15 +224,6 @@ def test_who_listens_is_called_when_an_alert_about_the_object_begins_or_ends(ben
         bench.alerts.expire()
     bench.fires()
     assert calls == ["Alert a", None, "Alert a", None]
-
-
-def test_several_may_listen_and_each_leaves_alone(bench: Bench) -> None:
-    calls: list[int] = []
-    with bench.alerts.listen(BERT, lambda: calls.append(1)):
-        with bench.alerts.listen(BERT, lambda: calls.append(2)):
-            bench.fires()
-        bench.ends()
-    assert calls == [1, 2, 1]
 
 
 @pytest.mark.parametrize("is_peer", [False, True], ids=["a sender", "a replica"])
