@@ -295,10 +295,6 @@ def test_one_of_several_is_picked_and_mistakes_of_others_do_not_matter() -> None
 
 
 SCRAPED = {"KEDA_GPU_SCALER_SCRAPE_TARGETS": "http://127.0.0.1:9/metrics"}
-INFLUXDB = {
-    "KEDA_GPU_SCALER_INFLUXDB_URL": "http://127.0.0.1:9",
-    "KEDA_GPU_SCALER_INFLUXDB_DATABASE": "gpus",
-}
 CLUSTER = {"KEDA_GPU_SCALER_KUBERNETES": "true", "KUBECONFIG": "/nowhere/config"}
 NOWHERE = ("--prometheus-url", "http://127.0.0.1:9")
 MISTAKEN = yaml(threshold="much", more="tresholdd: x")
@@ -312,10 +308,7 @@ MISTAKEN = yaml(threshold="much", more="tresholdd: x")
         (NOWHERE, CLUSTER, "", 2, "KUBERNETES:"),
         # Only a Prometheus has a past here.
         (("--at", "2h"), SCRAPED, "", 2, "source default is of type"),
-        (("--at", "2h"), INFLUXDB, "", 2, "source default is of type"),
         ((), SCRAPED, "", 1, "not known here: the past of source default"),
-        # Mistakes are shown as check shows them.
-        (NOWHERE, {}, MISTAKEN, 2, "keda-gpu-scaler: -:16:9: error unknown-key: ScaledObject"),
         (NOWHERE, {}, MISTAKEN, 2, "\n-:15:9: error wrong-value: ScaledObject ml/bert: "),
         (("-f", "/nowhere/a.yaml", *NOWHERE), {}, "", 2, "/nowhere/a.yaml"),
     ],
