@@ -75,17 +75,6 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     assert [gate["name"] for gate in found["gates"]["gates"]] == ["max"]
 
 
-async def test_where_nothing_holds_no_gate_is_named(tmp_path: Path) -> None:
-    kubernetes = Kubernetes.of("settling", "bert")
-    steady = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}
-    kubernetes.change(kubernetes.paths[1], status={"conditions": [steady]})
-    with kubernetes.serving(tmp_path) as path:
-        result = await explained(kubeconfig=path)
-    *_, title, reason = result.stdout.splitlines()
-    assert title == "From the value to 3 replicas, by staging"
-    assert reason.startswith("nothing that the cluster shows holds: the value asks for 2")
-
-
 async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("clusters: []\ncontexts: []\n")
@@ -144,13 +133,6 @@ async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
     refused = await explained(token=TOKEN)
     assert refused.exit_code == 1
     assert "--token-file" in refused.stderr
-
-
-def test_every_mistake_of_a_refused_trigger_is_shown() -> None:
-    mistakes = "; ".join(f"key{number}: unknown key" for number in range(50))
-    result = answered(404, mistakes.encode())
-    assert result.exit_code == 1
-    assert result.stderr.endswith("key49: unknown key\n")
 
 
 @pytest.mark.parametrize(

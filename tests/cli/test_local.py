@@ -188,16 +188,6 @@ def test_a_time_can_be_written_in_three_ways(at: float, zone: tzinfo) -> None:
     assert local.instant(durations.text(now - at), now) == pytest.approx(at, abs=1e-3)
 
 
-async def test_a_source_without_series_is_an_unknown_load_and_no_error(empty: HttpServer) -> None:
-    result = await explained("--prometheus-url", empty.url)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("ml/bert: deployment/bert is unknown, activity unknown")
-    said = result.stderr.splitlines()
-    assert [line.partition(": ")[0] for line in said] == ["not known here"] * 2
-    assert "whether the HPA asks" in said[0]
-    assert "alerts" in said[1]
-
-
 async def test_the_cluster_that_kubeconfig_names_is_asked(
     empty: HttpServer, tmp_path: Path
 ) -> None:

@@ -131,18 +131,6 @@ def test_a_signal_during_the_start_ends_with_0() -> None:
         assert process.wait(PATIENCE_SECONDS) == 0
 
 
-def test_a_hangup_that_is_ignored_stays_ignored() -> None:
-    as_with_nohup = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *COMMAND]
-    with started(environment(), as_with_nohup) as process:
-        ports = said(process, "serve.listening")
-        process.send_signal(signal.SIGHUP)
-        for _ in range(10):
-            url = f"http://127.0.0.1:{ports['http_port']}/readyz"
-            assert httpx.get(url, trust_env=False).status_code == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_SECONDS) == 0
-
-
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -64,16 +64,6 @@ def test_the_settings_in_effect_are_printed_without_secrets(flags: tuple[str, ..
     )
 
 
-def test_every_setting_is_printed_under_the_name_that_the_file_has_for_it() -> None:
-    found = yaml.safe_load(served("--print-config").stdout)
-    keys = {row.key for row in settings.describe()}
-    of_sources = {key for key in keys if key.startswith(("prometheus_", "scrape_", "influxdb_"))}
-    assert set(found) == keys - of_sources - {"config"} | {"sources"}
-    assert {f"scrape_{key}" for key in found["sources"]["default"]} - {"scrape_type"} == {
-        key for key in of_sources if key.startswith("scrape_")
-    }
-
-
 SECONDS = st.integers(100, 10_000).map(lambda number: f"{number}s")
 GIVEN = st.fixed_dictionaries(
     {},
@@ -116,9 +106,3 @@ def test_a_printed_secret_is_refused_as_a_secret(tmp_path: Path) -> None:
     ]
     assert all(line.endswith("write the secret, or leave the setting out") for line in refused)
     assert "**" not in result.stderr
-
-
-def test_the_output_has_a_form_only_where_something_is_printed() -> None:
-    result = served("--output", "json")
-    assert result.exit_code == 2
-    assert "Invalid value for '--output': it goes only with --print-config" in result.stderr

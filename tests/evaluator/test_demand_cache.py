@@ -134,15 +134,6 @@ async def test_a_failure_does_not_age_the_last_number(bench: Bench) -> None:
     assert old == Demand(None, f"source default: {REFUSED}")
 
 
-async def test_a_number_older_than_max_age_is_not_known_even_without_a_failure(
-    bench: Bench,
-) -> None:
-    await bench.ask()
-    bench.source.number_gate = asyncio.Event()
-    bench.clock.seconds += 181
-    assert await bench.ask(patience=0) == Demand(None, "source default: no newer answer")
-
-
 async def test_nothing_is_an_answer_and_counts_at_once(bench: Bench) -> None:
     await bench.ask()
     bench.source.numbers[WAITING] = None
@@ -246,14 +237,6 @@ async def test_a_source_takes_so_many_expressions_and_half_of_them_of_one_namesp
         None, "source default: too many different demandQueries, more than 2,000"
     )
     assert bench.of(facts.DemandKnown)[-1].demand == refused
-    await bench.demands.close()
-
-
-async def test_nobody_waits_for_a_turn_that_comes_after_his_time() -> None:
-    bench = Bench(Pace(queries_per_second=0.01))
-    await bench.ask(demanding("first"), patience=0)
-    assert (await at_once(bench.ask())).value is None
-    assert bench.due(WAITING) == [100.0]
     await bench.demands.close()
 
 

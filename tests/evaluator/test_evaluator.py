@@ -118,25 +118,11 @@ async def test_a_new_namespace_waits_a_moment_to_gather_more(bench: Bench) -> No
     assert len(bench.source.fetched) == 1
 
 
-async def test_a_longer_window_is_a_reason_to_fetch(bench: Bench) -> None:
-    await bench.ask()
-    bench.clock.seconds += 1
-    await bench.ask(spec(window="10m"))
-    assert bench.source.fetched[-1].span_seconds == 600 + 120 + STEP
-
-
 async def test_namespaces_nobody_asks_about_are_no_longer_fetched(bench: Bench) -> None:
     await bench.ask(_spec_in("web"), WEB)
     bench.clock.seconds += 601
     await bench.ask()
     assert bench.source.fetched[-1].namespaces == {"ml"}
-
-
-async def test_a_source_that_fails_is_the_reason_and_not_an_exception(bench: Bench) -> None:
-    bench.source.trouble = REFUSED
-    decided = await bench.ask()
-    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, None)
-    assert "source default: HTTP 503, unavailable: the server is shutting down" in decided.reason
 
 
 async def test_a_failed_fetch_does_not_age_the_snapshot(bench: Bench) -> None:
@@ -175,14 +161,6 @@ async def test_a_slow_fetch_is_waited_for_no_longer_than_the_caller_can_and_used
     assert decided.reason.startswith("source default: no answer yet")
     bench.source.gate.set()
     assert (await bench.again()).value == 450
-
-
-async def test_a_fetch_that_takes_too_long_is_waited_for_by_nobody(bench: Bench) -> None:
-    bench.source.gate = asyncio.Event()
-    await bench.ask(timeout_seconds=0.15)
-    bench.clock.seconds += 2.5
-    decided = await at_once(bench.ask())
-    assert "no answer within 2.5 s" in decided.reason
 
 
 async def test_a_source_that_is_known_to_fail_is_not_waited_for(bench: Bench) -> None:

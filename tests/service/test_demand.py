@@ -87,15 +87,6 @@ async def test_a_third_metric_is_refused_with_the_names_of_the_two(name: str) ->
         assert (running.source.fetched, running.source.numbers_asked) == ([], [])
 
 
-@pytest.mark.parametrize("more", [{"demandThreshold": ""}, dict.fromkeys(DEMAND, "")])
-async def test_a_demand_that_does_not_scale_is_no_metric(more: dict[str, str]) -> None:
-    async with bench() as running:
-        code, text = await refusal(running.metrics("gpu-demand", **more))
-        assert code is grpc.StatusCode.INVALID_ARGUMENT
-        assert text == "metricName 'gpu-demand' is unknown, expected 'gpu-utilization'"
-        assert running.source.numbers_asked == []
-
-
 @pytest.mark.parametrize("demand", [REFUSED, None])
 @pytest.mark.parametrize("on_unknown", ["hold", "zero"])
 async def test_a_demand_that_nobody_knows_is_held_and_never_zero(

@@ -14,11 +14,10 @@ from structlog.testing import capture_logs
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import server
-from keda_gpu_scaler.service.interceptor import BUSY, DEADLINE_TEXT, INTERNAL_TEXT, status_message
+from keda_gpu_scaler.service.interceptor import BUSY, INTERNAL_TEXT, status_message
 from keda_gpu_scaler.trigger.access import Access, Namespaces
 from tests.service.harness import (
     QUIET,
-    SIGNAL,
     Script,
     Served,
     metrics_request,
@@ -152,23 +151,6 @@ def test_the_end_of_the_process_is_no_answer() -> None:
 
     with pytest.raises(SystemExit):
         asyncio.run(ask())
-
-
-async def test_an_evaluation_out_of_time_is_a_passed_deadline() -> None:
-    async with serving(Script(TimeoutError())) as served:
-        code, text = await refusal(served.stub.IsActive(reference()))
-        assert (code, text) == (grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
-
-
-async def test_each_answered_call_is_one_fact() -> None:
-    async with serving(Script(SIGNAL)) as served:
-        await served.stub.GetMetricSpec(reference())
-        await served.stub.GetMetrics(metrics_request())
-        await served.stub.IsActive(reference())
-        assert await served.next_call() == ("GetMetricSpec", "OK")
-        assert await served.next_call() == ("GetMetrics", "OK")
-        assert await served.next_call() == ("IsActive", "OK")
-        assert served.calls.empty()
 
 
 async def test_a_call_that_outlives_its_deadline_is_a_fact() -> None:

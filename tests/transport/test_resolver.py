@@ -8,7 +8,6 @@ import sys
 import httpx
 import pytest
 
-from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.resolver import Resolver
 
 BOUND_SECONDS = 30.0
@@ -81,15 +80,6 @@ async def main():
 asyncio.run(main())
 """
     assert await ended(program) == "True\n['MainThread']\n"
-
-
-async def test_what_a_call_in_a_thread_raises_is_raised() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        await resolver.in_daemon_thread(_interrupted)
-
-
-def _interrupted() -> None:
-    raise KeyboardInterrupt
 
 
 NAMED = "dns+http://replicas:8080"
