@@ -62,9 +62,7 @@ async def test_the_port_speaks_https_and_shows_metrics_to_whoever_knows_the_toke
     assert EXPIRY in page.text
 
 
-async def test_a_certificate_that_rotates_is_shown_to_whoever_connects_next(
-    pki: Pki, lines: LogCapture
-) -> None:
+async def test_a_certificate_that_rotates_is_shown_to_the_next(pki: Pki, lines: LogCapture) -> None:
     async with (
         running(settings(pki)) as scaler,
         browser((await scaler.ports()).http_port, pki) as client,

@@ -169,9 +169,7 @@ def test_whether_an_alert_fires_follows_from_what_was_said(steps: Sequence[Step]
     assert bench.told == changes
 
 
-def test_without_times_the_last_word_counts_though_another_replicas_clock_is_ahead(
-    bench: Bench,
-) -> None:
+def test_without_times_the_last_word_counts_though_a_clock_is_ahead(bench: Bench) -> None:
     ahead = Bench()
     ahead.clock.now += 3
     ahead.fires()
@@ -245,7 +243,7 @@ def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:
 @pytest.mark.parametrize(
     ("heard", "told"), [(AHEAD_SECONDS + 1, NEVER), (NEVER, AHEAD_SECONDS + 1), (0, 1e300)]
 )
-def test_what_another_replica_cannot_have_heard_yet_is_passed_over(
+def test_what_nobody_can_have_heard_yet_is_passed_over(
     bench: Bench, heard: float, told: float
 ) -> None:
     now, key = bench.clock.now, Key(BERT, "a")

@@ -24,9 +24,7 @@ def test_the_version_is_shown() -> None:
         (["demo", "--qqq"], "Error: No such option: --qqq\n"),
     ],
 )
-def test_what_is_unknown_is_refused_and_the_one_that_was_meant_is_named(
-    arguments: list[str], said: str
-) -> None:
+def test_what_is_unknown_is_refused_with_what_was_meant(arguments: list[str], said: str) -> None:
     result = CliRunner().invoke(cli.app, arguments)
     assert result.exit_code == 2
     assert said in result.stderr
@@ -76,9 +74,7 @@ def alone(script: str, *arguments: str, **environ: str) -> subprocess.CompletedP
     ("argument", "environ", "status"),
     [("--help", {}, 0), ("sevre", {}, 2), ("completion", COMPLETING, 0)],
 )
-def test_the_list_of_commands_loads_none_of_them(
-    argument: str, environ: dict[str, str], status: int
-) -> None:
+def test_the_list_loads_no_command(argument: str, environ: dict[str, str], status: int) -> None:
     done = alone(LOADED, argument, **environ)
     loaded = set(done.stderr.splitlines()[-1].split())
     assert done.returncode == status

@@ -109,9 +109,7 @@ IGNORED = ("workload: bert", "workload: bert  # keda-gpu-scaler: ignore no-serie
         (OWN, {"no-pods", "no-readiness"}),
     ],
 )
-async def test_what_is_asked_of_a_source_without_series(
-    empty: HttpServer, given: str, rules: set[str]
-) -> None:
+async def test_a_source_without_series(empty: HttpServer, given: str, rules: set[str]) -> None:
     assert set(await found(empty.url, given)) == rules
 
 
@@ -123,9 +121,7 @@ def test_where_nothing_listens_there_is_one_finding_and_the_status_says_so() -> 
     assert "-:13:7: error no-answer: source default gives nothing: " in result.output
 
 
-async def test_the_kubernetes_api_is_asked_where_the_settings_say_so(
-    empty: HttpServer, tmp_path: Path
-) -> None:
+async def test_the_kubernetes_api_is_asked_if_it_is_set(empty: HttpServer, tmp_path: Path) -> None:
     async with api_server.serving(ApiServer()) as api:
         result = await checked(
             SLEEPING,

@@ -94,9 +94,7 @@ def still(found: Any) -> Any:  # noqa: ANN401 - JSON
     return [still(value) for value in found] if isinstance(found, list) else found
 
 
-async def test_a_running_scaler_on_the_same_source_has_the_same_record(
-    prometheus: PrometheusServer,
-) -> None:
+async def test_a_running_scaler_has_the_same_record(prometheus: PrometheusServer) -> None:
     now = time.time()
     pods = {"bert-7b6667bd9-bbbbb": 90, "bert-7b6667bd9-ccccc": 60}
     other = KubePod(name="bert-7b6667bd9-ddddd", ready=False, created=-60)
@@ -188,9 +186,7 @@ def test_a_time_can_be_written_in_three_ways(at: float, zone: tzinfo) -> None:
     assert local.instant(durations.text(now - at), now) == pytest.approx(at, abs=1e-3)
 
 
-async def test_the_cluster_that_kubeconfig_names_is_asked(
-    empty: HttpServer, tmp_path: Path
-) -> None:
+async def test_the_cluster_of_kubeconfig_is_asked(empty: HttpServer, tmp_path: Path) -> None:
     async with api_server.serving(ApiServer()) as api:
         environ = {
             **QUIET,
@@ -226,7 +222,7 @@ async def test_settings_are_those_of_serve_with_the_url_on_top(empty: HttpServer
     ("reply", "seconds", "said"),
     [(web.hangs, "0.1", "no answer within 0.1 s"), (web.closes, "20", "disconnected")],
 )
-async def test_a_source_that_does_not_answer_is_an_error_beside_what_is_answered_then(
+async def test_a_source_that_is_silent_is_an_error(
     reply: web.Reply, seconds: str, said: str
 ) -> None:
     async with HttpServer(reply) as server:

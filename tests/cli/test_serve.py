@@ -100,9 +100,7 @@ def reference() -> externalscaler_pb2.ScaledObjectRef:
 
 
 @pytest.mark.parametrize("number", [*SIGNALS, signal.SIGHUP])
-def test_it_serves_until_a_signal_and_ends_with_0_whatever_streams_are_open(
-    number: signal.Signals,
-) -> None:
+def test_it_serves_until_a_signal_and_ends_with_0_despite_streams(number: signal.Signals) -> None:
     with (
         serving(HEEDING) as (process, ports),
         grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
@@ -158,7 +156,7 @@ def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
     ],
     ids=["a wrong setting", "a taken port"],
 )
-def test_what_keeps_it_from_starting_ends_it_with_a_message(
+def test_what_prevents_its_start_is_said(
     settings: Mapping[str, str], status: int, words: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
@@ -233,9 +231,7 @@ def test_it_loads_nothing_for_other_commands_and_for_what_is_not_set() -> None:
     assert found & UNUSED == set()
 
 
-def test_threads_take_short_turns_and_what_is_loaded_at_the_start_is_left_out_of_collections() -> (
-    None
-):
+def test_threads_take_short_turns_and_no_collection_looks_at_modules() -> None:
     """Else calls wait for a thread that computes, and for a look at all modules."""
     frozen, is_short = sorted(told(SHARED, environment()))
     assert int(frozen) > len(sys.modules)

@@ -35,9 +35,7 @@ def simulating(*flags: str, host: str = "127.0.0.1") -> Iterator[tuple[subproces
 @pytest.mark.parametrize(
     ("number", "host"), [(signal.SIGTERM, "127.0.0.1"), (signal.SIGINT, "[::1]")]
 )
-def test_the_flags_shape_the_cluster_and_a_signal_ends_it(
-    number: signal.Signals, host: str
-) -> None:
+def test_flags_shape_the_cluster_and_a_signal_ends_it(number: signal.Signals, host: str) -> None:
     flags = ["--workload", "team-a/bert=3:250", "--workload", "team-b/llm=1:80:2"]
     with simulating(*flags, host=host) as (process, url):
         found = httpx.get(f"{url}/workloads").json()["workloads"]

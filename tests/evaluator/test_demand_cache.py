@@ -156,9 +156,7 @@ async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: 
     ]
 
 
-async def test_an_answer_that_takes_too_long_is_waited_for_by_nobody_and_used_when_it_comes(
-    bench: Bench,
-) -> None:
+async def test_a_late_answer_is_waited_for_by_nobody_and_used_when_it_comes(bench: Bench) -> None:
     bench.source.number_gate = asyncio.Event()
     await bench.ask(patience=0)
     bench.clock.seconds += 3

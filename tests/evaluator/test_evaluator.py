@@ -47,9 +47,7 @@ async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
     assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]
 
 
-async def test_a_decision_is_stated_with_the_one_before_until_the_trigger_is_forgotten(
-    bench: Bench,
-) -> None:
+async def test_a_decision_is_stated_with_the_one_before(bench: Bench) -> None:
     first = await bench.ask()
     await bench.ask(scaled_object=ScaledObject("ml", "other"))
     bench.clock.seconds += 3 * STEP
@@ -132,9 +130,7 @@ async def test_a_failed_fetch_does_not_age_the_snapshot(bench: Bench) -> None:
     assert (await bench.later(30)).state is State.UNKNOWN
 
 
-async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_behind(
-    bench: Bench,
-) -> None:
+async def test_a_signal_that_is_refused_takes_no_source_down(bench: Bench) -> None:
     """A trigger on a signal that the server refuses, deleted later; then a real outage."""
     power = spec(signal="power", threshold="200", activationThreshold="50")
     bench.source.refused_signals = {Signal.POWER}
@@ -153,9 +149,7 @@ async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_
     assert [change.works for change in bench.of(facts.SourceChanged)] == [True, False]
 
 
-async def test_a_slow_fetch_is_waited_for_no_longer_than_the_caller_can_and_used_when_it_lands(
-    bench: Bench,
-) -> None:
+async def test_a_slow_fetch_costs_no_more_than_the_callers_time_and_is_used(bench: Bench) -> None:
     bench.source.gate = asyncio.Event()
     decided = await bench.ask(timeout_seconds=0.15)
     assert decided.reason.startswith("source default: no answer yet")
@@ -176,9 +170,7 @@ async def test_a_source_that_is_known_to_fail_is_not_waited_for(bench: Bench) ->
 
 
 @pytest.mark.parametrize("on_unknown", ["hold", "error"])
-async def test_a_poll_that_would_fail_waits_whether_the_source_is_back(
-    bench: Bench, on_unknown: str
-) -> None:
+async def test_a_poll_that_would_fail_waits_for_the_source(bench: Bench, on_unknown: str) -> None:
     """KEDA 2.21 closes a connection that nothing else uses after a poll that failed."""
     asked = spec(onUnknown=on_unknown)
     bench.source.trouble = REFUSED
@@ -302,9 +294,7 @@ async def test_a_record_can_be_had_of_a_trigger_that_nobody_asked_about(aimed: B
     assert (shown.state, shown.reason.startswith(f"{AWAY}: hold")) == ("unknown", True)
 
 
-async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace(
-    bench: Bench,
-) -> None:
+async def test_summaries_come_in_the_order_of_objects_or_of_one_namespace(bench: Bench) -> None:
     for scaled_object in (WEB, BERT):
         await bench.ask(scaled_object=scaled_object)
         bench.clock.seconds += 1
@@ -317,9 +307,7 @@ async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace
     assert await bench.evaluator.records(ScaledObject("ml", "other")) == []
 
 
-async def test_the_hpa_s_call_about_any_trigger_shows_that_a_workload_has_replicas(
-    bench: Bench,
-) -> None:
+async def test_the_hpa_s_call_about_any_trigger_shows_that_it_has_replicas(bench: Bench) -> None:
     await bench.ask()
     assert not bench.evaluator.has_replicas(BERT)
     await bench.ask(spec(threshold="80"), timeout_seconds=5.0)

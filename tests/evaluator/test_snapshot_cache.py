@@ -94,9 +94,7 @@ async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
     assert bench.source.within_namespaces["a"] is not before
 
 
-async def test_custom_queries_are_bounded_in_number_for_each_namespace_and_for_all(
-    bench: Bench,
-) -> None:
+async def test_custom_queries_are_bounded_for_each_namespace_and_for_all(bench: Bench) -> None:
     async def ask(number: int, tenant: str) -> SharedSnapshot:
         one = replace(spec(), query=OwnQuery(f"x{number}", (), is_complete=True))
         snapshot_query, _ = bench.snapshot_cache.needs(one)

@@ -99,9 +99,7 @@ def test_every_key_is_shown_where_it_has_a_value() -> None:
         ({"queryFromEnv": 'max by (pod) (secret{namespace="ml"})', "activationThreshold": "3"}, []),
     ],
 )
-def test_what_comes_from_the_environment_is_not_shown(
-    given: dict[str, str], queries: list[str]
-) -> None:
+def test_the_environment_is_not_shown(given: dict[str, str], queries: list[str]) -> None:
     metadata = {"workload": "bert", "threshold": "70", **given}
     shown = record(trigger.parse(BERT, metadata, access()), snapshot())
     (setting,) = (one for one in shown.settings if one.origin is Origin.ENVIRONMENT)

@@ -89,9 +89,7 @@ async def test_a_third_metric_is_refused_with_the_names_of_the_two(name: str) ->
 
 @pytest.mark.parametrize("demand", [REFUSED, None])
 @pytest.mark.parametrize("on_unknown", ["hold", "zero"])
-async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
-    demand: Exception | None, on_unknown: str
-) -> None:
+async def test_an_unknown_demand_is_never_zero(demand: Exception | None, on_unknown: str) -> None:
     async with bench(demand) as running:
         assert await running.value("gpu-demand", onUnknown=on_unknown) is None
 
@@ -103,9 +101,7 @@ async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
         (None, "its query gives nothing: an error by onUnknown error"),
     ],
 )
-async def test_a_demand_that_nobody_knows_is_an_error_where_the_trigger_wants_one(
-    demand: Exception | None, why: str
-) -> None:
+async def test_an_unknown_demand_can_be_an_error(demand: Exception | None, why: str) -> None:
     async with bench(demand) as running:
         call = running.metrics("gpu-demand", onUnknown="error")
         assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, why)

@@ -52,9 +52,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_bytes_that_are_no_message_are_refused(
-    method: str, subtests: pytest.Subtests
-) -> None:
+async def test_bytes_that_are_no_message(method: str, subtests: pytest.Subtests) -> None:
     async with serving(Script(QUIET)) as served:
         for what, broken in BROKEN.items():
             is_within = method == "GetMetrics" and what != "no protobuf"
@@ -95,9 +93,7 @@ async def test_four_megabytes_of_metadata_are_too_much(method: str) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("hunter2"), errors.SourceError("hunter2")])
-async def test_our_own_fault_is_internal_with_a_fixed_text_and_a_trace_in_the_log(
-    error: Exception,
-) -> None:
+async def test_our_own_fault_has_a_fixed_text_and_a_trace_in_the_log(error: Exception) -> None:
     async with serving(Script(error)) as served:
         with capture_logs() as logs:
             code, text = await refusal(served.stub.IsActive(reference()))

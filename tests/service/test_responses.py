@@ -36,9 +36,7 @@ def test_a_target_that_rounds_to_nearly_itself_is_no_warning(threshold: float) -
 @pytest.mark.parametrize(
     ("threshold", "whole"), [(0.4, 1), (1.4, 1), (2.5, 2), (1.9, 2), (0.94, 1)]
 )
-def test_rounding_a_target_by_more_than_five_percent_is_warned_of(
-    threshold: float, whole: int
-) -> None:
+def test_rounding_by_more_than_five_percent_is_warned_of(threshold: float, whole: int) -> None:
     warning = responses.rounding_warning("gpu-load", threshold)
     assert warning is not None
     assert f"for gpu-load they use {whole}, not {threshold}" in warning

@@ -106,7 +106,7 @@ def der(issued: trustme.LeafCert) -> bytes:
         pytest.param(expired(CLIENTS, "keda-operator"), id="expired"),
     ],
 )
-async def test_a_client_without_a_valid_certificate_is_not_answered(
+async def test_a_client_of_no_valid_certificate(
     mounted: Mounted, leaf: trustme.LeafCert | None
 ) -> None:
     script = Script(QUIET)

@@ -20,9 +20,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "name"), [("http", "the HTTP port's"), ("webhook", "the webhook's")]
 )
-def test_a_token_stands_in_the_settings_or_in_a_file_of_which_the_moment_counts(
-    file: Path, kind: str, name: str
-) -> None:
+def test_a_token_is_in_the_settings_or_in_a_file(file: Path, kind: str, name: str) -> None:
     loaded = load(PROMETHEUS_URL=URL, **{f"{kind}_token".upper(): WORD})
     assert getattr(loaded, f"{kind}_secret")() == WORD
     assert WORD not in f"{loaded!r} {loaded.model_dump(mode='json')}"

@@ -183,7 +183,9 @@ async def test_the_scaler_is_asked_for_spec_value_activity_and_reason(scene: Sce
 async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words(scene: Scene) -> None:
     scene.servicer.value_refusal = DOWN
     frames: list[driver.Frame] = []
-    played = driver.Driver(cluster.MadeUp(), scene.scaler.ask, frames.append, patience_seconds=0)
+    played = driver.Driver(
+        simulated=cluster.MadeUp(), ask=scene.scaler.ask, show=frames.append, patience_seconds=0
+    )
     with pytest.raises(scenario.DemoError, match="does not answer: UNAVAILABLE: source is down"):
         await played.prepare()
 

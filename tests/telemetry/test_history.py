@@ -77,7 +77,7 @@ def test_a_trigger_keeps_its_last_changes_and_a_reason_of_bounded_length() -> No
 @pytest.mark.parametrize(
     ("metrics", "values"), [(1, 10), (10, 1)], ids=["many changes", "many triggers"]
 )
-def test_the_changes_of_all_are_bounded_and_the_object_decided_longest_ago_goes_first(
+def test_the_changes_of_all_are_bounded_and_the_oldest_object_goes(
     metrics: int, values: int
 ) -> None:
     watched = Watched(total_changes=100)

@@ -77,9 +77,7 @@ def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
     ]
 
 
-def test_each_change_of_state_or_activity_is_told_once_and_each_decision_at_debug(
-    lines: LogCapture,
-) -> None:
+def test_each_change_is_told_once_and_each_decision_at_debug(lines: LogCapture) -> None:
     idle = replace(evaluated().decision, active=False)
     observe_each(LogObserver(), None, idle, idle, UNKNOWN, None)
     assert [line["log_level"] for line in named(lines, "decision.made")] == ["debug"] * 5
@@ -153,7 +151,7 @@ OTHER_FORMS: dict[str, dict[str, object]] = {
 def test_a_fact_is_a_line_with_its_fields(
     lines: LogCapture, fact: facts.Fact, level: str, event: str
 ) -> None:
-    fields = dataclasses.fields(fact)  # type: ignore[arg-type]  # every fact is a dataclass
+    fields = dataclasses.fields(fact)
     expected = {each.name: getattr(fact, each.name) for each in fields} | OTHER_FORMS.get(event, {})
     if scaled_object := expected.get("scaled_object"):
         expected |= {"namespace": scaled_object.namespace, "scaled_object": scaled_object.name}
@@ -240,9 +238,7 @@ PODS = ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1"))
     ],
     ids=["without a GPU", "that no exporter shows"],
 )
-def test_pods_that_do_not_count_are_told_when_they_change(
-    lines: LogCapture, decisions: list[Decision], event: str
-) -> None:
+def test_pods_that_do_not_count(lines: LogCapture, decisions: list[Decision], event: str) -> None:
     observe_each(LogObserver(), *decisions)
     warnings = [line for line in lines.entries if "pods" in line]
     assert [(line["event"], line["pods"]) for line in warnings] == [

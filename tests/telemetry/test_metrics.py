@@ -240,9 +240,7 @@ def test_what_is_stated_is_shown(
     assert {name: shown.get(name) for name in expected} == expected
 
 
-def test_ages_grow_while_people_ask_and_series_end_ten_minutes_after(
-    counted: Telemetry, clock: Clock
-) -> None:
+def test_ages_grow_and_series_end_after_ten_minutes(counted: Telemetry, clock: Clock) -> None:
     for fact in (evaluated(), TAKEN, demand(7.0)):
         counted(fact)
     began = clock.now
@@ -258,9 +256,7 @@ def test_ages_grow_while_people_ask_and_series_end_ten_minutes_after(
         assert is_shown == (expected is not None)
 
 
-def test_a_source_that_stays_down_is_shown_while_people_ask(
-    counted: Telemetry, clock: Clock
-) -> None:
+def test_a_source_that_stays_down_is_shown(counted: Telemetry, clock: Clock) -> None:
     counted(DOWN)
     counted(UNPROVEN)
     for _ in range(3):

@@ -25,9 +25,7 @@ def failing(_fact: facts.Fact) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_failure_is_told_once_for_each_kind_of_fact_and_the_others_get_all(
-    lines: LogCapture,
-) -> None:
+def test_a_failure_is_told_once_for_each_kind_and_others_get_all(lines: LogCapture) -> None:
     got: list[facts.Fact] = []
     observe = Observers({"log": failing, "history": got.append, "traces": failing})
     stated = [FACT, FACT, facts.PeersAsked(1, 0)]

@@ -17,7 +17,6 @@ from tests.service.harness import decided
 from tests.support.triggers import BERT, demanding
 
 SECOND = 1_000_000_000
-TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CALL = "externalscaler.ExternalScaler/GetMetrics"
 OK = facts.Called("GetMetrics", "OK", 2.0)
 QUOTED = 'sum(queue{token="s3cret"})'
@@ -88,7 +87,7 @@ async def test_a_call_is_one_span_from_its_beginning_to_its_end() -> None:
     ],
     ids=["an unknown load", "a demand", "an unknown demand", "something else"],
 )
-async def test_what_is_known_is_on_the_span_of_its_call_and_no_text_of_a_query(
+async def test_a_span_has_what_is_known_and_no_query(
     stated: facts.Fact, shown: dict[str, object]
 ) -> None:
     recorded = Recorded()

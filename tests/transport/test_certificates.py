@@ -80,9 +80,7 @@ def test_nothing_shows_the_key(followed: Followed) -> None:
     assert "key=" not in repr(current)
 
 
-def test_a_pair_that_is_half_written_changes_nothing_and_is_reported_once(
-    followed: Followed,
-) -> None:
+def test_a_half_written_pair_changes_nothing_and_is_reported_once(followed: Followed) -> None:
     before = followed.files.current()
     followed.pair.cert.write_bytes(chain(SECOND))
     assert followed.files.current() is before
@@ -172,9 +170,7 @@ def test_a_bundle_may_hold_other_things(followed: Followed, content: bytes) -> N
     ],
     ids=["of another kind", "without an end"],
 )
-def test_a_certificate_that_would_be_left_out_is_refused(
-    followed: Followed, content: bytes
-) -> None:
+def test_a_certificate_that_would_be_left_out(followed: Followed, content: bytes) -> None:
     followed.ca.write_bytes(content)
     assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes()
     (refused,) = followed.stated[1:]

@@ -31,9 +31,7 @@ def local_urls(scheme: str = "http", path: str = "/metrics") -> set[str]:
         ("dns+http://[::1]:9400/metrics", {"http://[::1]:9400/metrics"}),
     ],
 )
-async def test_a_target_is_one_url_or_every_address_of_its_name(
-    target: str, urls: set[str]
-) -> None:
+async def test_a_target_is_a_url_or_all_addresses_of_its_name(target: str, urls: set[str]) -> None:
     assert await Resolver().urls(target, BOUND_SECONDS) == frozenset(urls)
 
 

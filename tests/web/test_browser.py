@@ -205,9 +205,7 @@ def test_every_page_can_be_used_by_everybody(
 
 
 @pytest.mark.parametrize("has_script", [True, False])
-def test_lists_are_filtered_with_and_without_a_script(
-    browser: Browser, fleet: Address, *, has_script: bool
-) -> None:
+def test_lists_are_filtered(browser: Browser, fleet: Address, *, has_script: bool) -> None:
     browser.command("Emulation.setScriptExecutionDisabled", value=not has_script)
     try:
         browser.look(f"{fleet.url}/")

@@ -97,9 +97,7 @@ async def test_a_full_book_asks_to_send_again() -> None:
 
 
 @pytest.mark.parametrize("path", ["/webhook", "/webhook/ml/bert", "/alerts"])
-async def test_without_a_token_there_is_no_webhook_and_it_is_said_how_to_have_one(
-    path: str,
-) -> None:
+async def test_without_a_token_there_is_no_webhook_and_it_is_said_why(path: str) -> None:
     async with serving(None) as client:
         answer = await client.post(path, json=group(alert()))
     assert answer.status_code == 404
