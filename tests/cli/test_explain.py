@@ -161,6 +161,7 @@ def test_what_cannot_be_asked_is_a_wrong_argument(arguments: Sequence[str]) -> N
         (200, b'{"triggers": [{"version": 1}]}', "is that the HTTP port of a scaler"),
         (500, b"\x1b[31mno", "HTTP 500: ?[31mno"),
         (503, b"", "its own token"),
+        (404, b"; ".join([b"key: unknown key"] * 50), "key; key: unknown key\n"),
     ],
 )
 def test_another_server_is_said_to_be_one(status: int, body: bytes, said: str) -> None:

@@ -106,3 +106,9 @@ def test_a_printed_secret_is_refused_as_a_secret(tmp_path: Path) -> None:
     ]
     assert all(line.endswith("write the secret, or leave the setting out") for line in refused)
     assert "**" not in result.stderr
+
+
+def test_the_output_has_a_form_only_where_something_is_printed() -> None:
+    result = served("--output", "json")
+    assert result.exit_code == 2
+    assert "Invalid value for '--output': it goes only with --print-config" in result.stderr

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import server
-from keda_gpu_scaler.service.interceptor import BUSY, INTERNAL_TEXT, status_message
+from keda_gpu_scaler.service.interceptor import BUSY, DEADLINE_TEXT, INTERNAL_TEXT, status_message
 from keda_gpu_scaler.trigger.access import Access, Namespaces
 from tests.service.harness import (
     QUIET,
@@ -90,6 +90,12 @@ async def test_four_megabytes_of_metadata_are_too_much(method: str) -> None:
     async with serving(Script(QUIET)) as served:
         code, _ = await refusal(raw_call(served, method, data))
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_an_evaluation_out_of_time_is_a_passed_deadline() -> None:
+    async with serving(Script(TimeoutError())) as served:
+        refused = await refusal(served.stub.IsActive(reference()))
+        assert refused == (grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("hunter2"), errors.SourceError("hunter2")])

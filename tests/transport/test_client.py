@@ -242,6 +242,16 @@ async def test_every_exception_of_httpx_becomes_a_source_error(failure: type[Exc
     )
 
 
+async def test_an_error_without_words_has_those_of_its_cause() -> None:
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise httpx.ReadError("") from ssl.SSLError(1, "certificate required")
+
+    made = offline(fail)
+    with pytest.raises(errors.SourceUnreachableError, match="certificate required"):
+        await made.fetch("http://prometheus")
+    await made.close()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
