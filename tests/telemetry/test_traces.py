@@ -107,6 +107,13 @@ async def test_a_fault_of_ours_is_an_error(code: str) -> None:
     assert recorded.span().status.status_code is StatusCode.ERROR
 
 
+async def test_a_call_that_was_never_read_has_a_span_too() -> None:
+    recorded = Recorded()
+    recorded.state(facts.Called("GetMetrics", "RESOURCE_EXHAUSTED", 0.5))
+    span = recorded.span()
+    assert (span.start_time, span.end_time) == (99.5 * SECOND, 100 * SECOND)
+
+
 async def test_a_query_that_a_call_set_off_is_its_child_even_when_it_ends_later() -> None:
     recorded, answered = Recorded(), asyncio.Event()
 

@@ -114,6 +114,12 @@ async def test_a_name_is_looked_up_once_at_a_time_however_many_calls_give_up() -
     assert lookups.begun == begun + 1
 
 
+async def test_a_lookup_that_goes_on_ends_with_the_resolver() -> None:
+    resolver = Resolver(Lookups())
+    await resolver.urls(NAMED, 0)
+    await resolver.close()
+
+
 async def test_the_addresses_of_a_name_are_known_until_dns_says_that_they_are_gone() -> None:
     lookups = Lookups()
     lookups.may_end.set()
