@@ -57,11 +57,6 @@ class Bench:
         return self.alerts.firing(BERT)
 
     @property
-    def reasons(self) -> list[str]:
-        """Why alerts changed, in order."""
-        return [fact.reason for fact in self.facts if isinstance(fact, facts.AlertChanged)]
-
-    @property
     def told(self) -> list[tuple[str, bool]]:
         """The changes that were reported, in order."""
         return [
@@ -251,24 +246,3 @@ def test_what_nobody_can_have_heard_yet_is_passed_over(
     allowed = AlertRecord(Key(BERT, "b"), "Alert b", began_at=now, heard_at=now + AHEAD_SECONDS)
     bench.alerts.merge([ahead, allowed])
     assert bench.alerts.records() == [allowed]
-
-
-def test_the_reason_of_a_change_is_who_said_so(bench: Bench) -> None:
-    other = Bench()
-    bench.fires(9_990)
-    other.alerts.merge(bench.alerts.records())
-    bench.ends(9_990, 9_999)
-    other.alerts.merge(bench.alerts.records())
-    bench.fires(10_000)
-    bench.clock.now += LIFETIME + 1
-    bench.alerts.expire()
-    assert bench.reasons == [
-        "a message says that it fires",
-        "a message says that it is resolved",
-        "a message says that it fires",
-        "no message has said for 1h that it fires",
-    ]
-    assert other.reasons == [
-        "another replica says that it fires",
-        "another replica says that it is resolved",
-    ]

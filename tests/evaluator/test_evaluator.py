@@ -38,15 +38,6 @@ def _spec_in(namespace: str) -> TriggerSpec:
     return replace(ours, pods=replace(ours.pods, namespace=namespace))  # type: ignore[type-var]  # the port says less
 
 
-async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
-    decided = await bench.ask()
-    age = bench.clock() - bench.source.instant()
-    assert bench.of(facts.Evaluated) == [
-        facts.Evaluated(BERT, spec(), decided, age, "default", recommended=7)
-    ]
-    assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]
-
-
 async def test_a_decision_is_stated_with_the_one_before(bench: Bench) -> None:
     first = await bench.ask()
     await bench.ask(scaled_object=ScaledObject("ml", "other"))

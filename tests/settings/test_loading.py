@@ -247,33 +247,22 @@ def test_two_definitions_of_the_default_source_are_refused(yaml: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("SERVICE_HOST", "10.0.0.1"),
-        ("SERVICE_PORT", "6000"),
-        ("PORT", "tcp://10.0.0.1:6000"),
-        ("PORT_6000_TCP", "tcp://10.0.0.1:6000"),
-        ("PROMETHEUS_SERVICE_PORT_HTTP", "8080"),
-        ("METRICS_PORT_8080_TCP_PORT", "8080"),
-    ],
-)
-def test_what_kubernetes_says_of_services_is_no_setting(name: str, value: str) -> None:
-    assert load(PROMETHEUS_URL=URL, **{name: value}) == load(PROMETHEUS_URL=URL)
+SERVICES = {
+    "SERVICE_HOST": "10.0.0.1",
+    "SERVICE_PORT": "6000",
+    "PORT": "tcp://10.0.0.1:6000",
+    "PORT_6000_TCP": "tcp://10.0.0.1:6000",
+    "PROMETHEUS_SERVICE_PORT_HTTP": "8080",
+    "METRICS_PORT_8080_TCP_PORT": "8080",
+}
+"""What Kubernetes says of Services of this name."""
+NO_LINKS = {"PORT": "6001", "METRICS_PORT": "http://scaler:8080", "METRICS_PORT_8080_TCP": "8080"}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("PORT", "6001"),
-        ("METRICS_PORT", "http://scaler:8080"),
-        ("METRICS_PORT_8080_TCP", "8080"),
-    ],
-)
-def test_a_port_that_is_no_link_of_a_service_is_an_unknown_setting(name: str, value: str) -> None:
-    assert refusal(PROMETHEUS_URL=URL, **{name: value}) == [
-        f"- KEDA_GPU_SCALER_{name}: unknown setting"
-    ]
+def test_what_kubernetes_says_of_services_is_no_setting_and_any_other_port_is_unknown() -> None:
+    assert load(PROMETHEUS_URL=URL, **SERVICES) == load(PROMETHEUS_URL=URL)
+    unknown = [f"- {PREFIX}{name}: unknown setting" for name in sorted(NO_LINKS)]
+    assert sorted(refusal(PROMETHEUS_URL=URL, **NO_LINKS)) == sorted(unknown)
 
 
 def test_a_removed_setting_is_refused_with_what_to_use_instead(yaml: Path) -> None:

@@ -1,9 +1,7 @@
 """Targets → URLs, by the resolver of this machine."""
 
 import asyncio
-import contextlib
 import socket
-import sys
 
 import httpx
 import pytest
@@ -50,34 +48,6 @@ async def test_a_name_without_an_address_is_a_message(name: str, words: str) -> 
     assert isinstance(message, str)
     assert message
     assert words in message
-
-
-async def ended(program: str) -> str:
-    """Run a program in a process of its own to its end; return what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(), BOUND_SECONDS)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    assert process.returncode == 0
-    return output.decode()
-
-
-async def test_a_lookup_leaves_no_thread_that_a_process_waits_for() -> None:
-    program = """
-import asyncio, threading
-from keda_gpu_scaler.transport import resolver
-
-async def main():
-    print(len(await resolver.Resolver().urls("dns+http://localhost:9400", 60)) > 0)
-    print([thread.name for thread in threading.enumerate() if not thread.daemon])
-
-asyncio.run(main())
-"""
-    assert await ended(program) == "True\n['MainThread']\n"
 
 
 NAMED = "dns+http://replicas:8080"

@@ -223,13 +223,3 @@ async def test_tls_shows_the_current_certificate_and_leaves_open_connections_alo
             assert shown(new[1]) in rotating.now.chain.decode()
         assert await answered(old) == OK
         assert shown(old[1]) in first.chain.decode()
-
-
-async def test_silent_connections_with_tls_are_cut_as_well() -> None:
-    rotating = Rotating()
-    bounds = Bounds(request_seconds=SOON)
-    async with (
-        serving(bounds, certificate=rotating) as port,
-        connected(port, rotating.trusting()) as (reader, _),
-    ):
-        assert await ended(reader)
