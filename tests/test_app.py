@@ -106,9 +106,7 @@ def reference(**metadata: str) -> externalscaler_pb2.ScaledObjectRef:
     return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
 
 
-async def test_it_listens_is_healthy_and_ready_although_its_source_is_down(
-    lines: LogCapture,
-) -> None:
+async def test_it_is_healthy_and_ready_although_its_source_is_down(lines: LogCapture) -> None:
     async with running(settings()) as scaler:
         ports = await scaler.ports()
         async with channel(ports.grpc_port) as opened, browser(ports.http_port) as client:
@@ -171,21 +169,6 @@ async def test_a_cluster_that_is_wanted_and_not_configured_is_a_wrong_setting(
         await app.run(settings(kubernetes=True), asyncio.Event())
 
 
-async def test_both_ports_are_closed_afterwards() -> None:
-    async with running(settings()) as scaler:
-        ports = await scaler.ports()
-    for port in ports:
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection("127.0.0.1", port)
-
-
-async def test_a_stop_that_comes_before_the_start_is_kept() -> None:
-    async with asyncio.timeout(HANG_SECONDS):
-        stop = asyncio.Event()
-        stop.set()
-        await app.run(settings(), stop)
-
-
 async def test_a_call_in_progress_finishes_while_it_is_not_ready_any_more() -> None:
     answer = asyncio.Event()
 
@@ -216,9 +199,7 @@ async def test_a_call_in_progress_finishes_while_it_is_not_ready_any_more() -> N
     [(True, "KEDA_GPU_SCALER_GRPC_ADDRESS"), (False, "KEDA_GPU_SCALER_HTTP_ADDRESS")],
     ids=["grpc", "http"],
 )
-async def test_a_port_that_is_taken_is_named_by_its_setting(
-    *, grpc_is_taken: bool, setting: str
-) -> None:
+async def test_a_taken_port_is_named_by_its_setting(*, grpc_is_taken: bool, setting: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = Address("127.0.0.1", holder.getsockname()[1])
         addresses = (taken, LOCAL) if grpc_is_taken else (LOCAL, taken)
@@ -239,9 +220,7 @@ async def test_a_part_that_ends_by_surprise_ends_the_process(name: str, part: st
             await scaler.life
 
 
-async def test_with_a_certificate_grpc_speaks_tls_and_shows_when_it_expires(
-    tmp_path: Path,
-) -> None:
+async def test_grpc_speaks_tls_and_shows_when_its_certificate_expires(tmp_path: Path) -> None:
     authority = trustme.CA()
     pair = certificates.write(tmp_path, authority.issue_cert("127.0.0.1"))
     changed = {"grpc_cert_file": pair.cert, "grpc_key_file": pair.key}
@@ -269,9 +248,7 @@ async def _expiry(client: httpx.AsyncClient) -> float:
     return float(value)
 
 
-async def test_a_certificate_that_broke_since_the_settings_were_read_is_a_wrong_setting(
-    tmp_path: Path,
-) -> None:
+async def test_a_certificate_that_broke_meanwhile_is_a_wrong_setting(tmp_path: Path) -> None:
     pair = certificates.write(tmp_path, trustme.CA().issue_cert("127.0.0.1"))
     changed = {"grpc_cert_file": pair.cert, "grpc_key_file": pair.key}
     pair.key.unlink()

@@ -10,7 +10,6 @@ from structlog.testing import LogCapture
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from tests.support import certificates
 from tests.support.pki import Pki
-from tests.support.prometheus import PrometheusServer
 from tests.test_app import DEAD_TARGET, LOCAL, lines, running
 
 __all__ = ["lines"]
@@ -62,9 +61,7 @@ async def test_the_port_speaks_https_and_shows_metrics_to_whoever_knows_the_toke
     assert EXPIRY in page.text
 
 
-async def test_a_certificate_that_rotates_is_shown_to_whoever_connects_next(
-    pki: Pki, lines: LogCapture
-) -> None:
+async def test_a_certificate_that_rotates_is_shown_to_the_next(pki: Pki, lines: LogCapture) -> None:
     async with (
         running(settings(pki)) as scaler,
         browser((await scaler.ports()).http_port, pki) as client,
@@ -80,22 +77,3 @@ async def test_a_certificate_that_rotates_is_shown_to_whoever_connects_next(
     assert [listening[each] for each in protected] == [False, False, True, True]
     loaded = [line for line in lines.entries if line["event"] == "certificate.loaded"]
     assert [line["server"] for line in loaded] == ["http"] * 3
-
-
-@pytest.mark.usefixtures("lines")
-async def test_a_real_prometheus_reads_the_metrics_with_the_token_and_not_without(
-    pki: Pki, prometheus: PrometheusServer
-) -> None:
-    async with running(settings(pki)) as scaler:
-        target = f"127.0.0.1:{(await scaler.ports()).http_port}"
-        job = {
-            "scheme": "https",
-            "tls_config": {"ca_file": str(pki.ca_file), "server_name": certificates.HOST},
-            "static_configs": [{"targets": [target]}],
-        }
-        token = {"authorization": {"credentials_file": str(pki.file("sent", TOKEN.encode()))}}
-        await prometheus.reload(
-            [{"job_name": "known", **job, **token}, {"job_name": "unknown", **job}]
-        )
-        assert await prometheus.wait_for('up{job="known"} == 1')
-        assert await prometheus.wait_for('up{job="unknown"} == 0')

@@ -9,9 +9,7 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from tests.observing.test_manifests import written
-from tests.support import api_server
 from tests.support import http_replies as web
-from tests.support.api_server import ApiServer
 from tests.test_app import LOCAL, SAMPLES, browser, lines, running
 
 __all__ = ["lines"]
@@ -66,34 +64,3 @@ async def test_a_folder_of_scaled_objects_is_shown_and_nothing_can_ask_for_it(
         await web.generators_closed()
     (refused,) = (line for line in lines.entries if line["event"] == "observe.refused")
     assert (refused["file"], refused["line"]) == ("bert.yaml", 29)
-
-
-async def test_what_no_exporter_ever_showed_is_never_seen_and_asks_for_nothing(
-    lines: LogCapture, observed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not idle: a name that no workload has looks the same."""
-    others = SAMPLES.replace("bert", "other")
-    async with (
-        web.HttpServer(web.says(others, content_type="text/plain")) as exporter,
-        api_server.serving(ApiServer()) as api,
-    ):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
-        chosen = Settings(
-            kubernetes=True,
-            http_address=LOCAL,
-            sources={"default": ScrapeSettings(targets=(exporter.url,))},
-        )
-        async with (
-            running(chosen, observed) as scaler,
-            browser((await scaler.ports()).http_port) as client,
-        ):
-            page = ""
-            while "never seen: " not in page:  # the test's limit ends it
-                page = (await client.get("/")).text
-                await asyncio.sleep(0)
-            (shown,) = (await client.get(f"{API}/ml/bert")).json()["triggers"]
-        await web.generators_closed()
-    assert (shown["state"], shown["value"], shown["active"]) == ("unknown", None, None)
-    assert shown["recommended"] is None
-    changed = [line["reason"] for line in lines.entries if line["event"] == "decision.changed"]
-    assert changed[-1].startswith("never seen: no exporter has shown a pod of deployment/bert; ")

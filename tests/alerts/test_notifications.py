@@ -1,5 +1,6 @@
 """Messages of Alertmanager and of Grafana, and which alerts fire by them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,102 +23,105 @@ from tests.support.alert_messages import (
 )
 
 FIRES = AlertUpdate(Key(BERT, "c6eadffa33fcdf37"), "Busy", fires=True, starts_at=BEGAN_AT)
-ENDED = AlertUpdate(
-    Key(BERT, "c6eadffa33fcdf37"), "Busy", fires=False, starts_at=BEGAN_AT, ends_at=ENDED_AT
-)
+ENDED = replace(FIRES, fires=False, ends_at=ENDED_AT)
+GPT = ScaledObject("ml", "gpt")
+OF_GPT = replace(FIRES, key=Key(GPT, "c6eadffa33fcdf37"))
+NOTHING = {"namespace": "ml", "scaled_object": "bert", "rulename": "Busy"}
+"""Labels of what Grafana sends when it does not know."""
 
 
 def labelled(**labels: str) -> dict[str, Any]:
     return alert(labels={"alertname": "Busy", **labels})
 
 
-def read(*alerts: object) -> Notification:
-    return read_notification(group(*alerts), None)
-
-
-def test_alerts_that_fire_and_alerts_that_are_resolved_come_in_one_message() -> None:
-    notification = read_notification(group(alert(), alert(fires=False)), None)
-    assert notification == Notification(Sender.ALERTMANAGER, (FIRES, ENDED))
-
-
-def test_grafana_writes_the_same_and_more() -> None:
-    notification = read_notification(of_grafana(alert()), None)
-    assert notification == Notification(Sender.GRAFANA, (FIRES,))
-
-
-def test_the_path_says_what_all_alerts_are_about() -> None:
-    gpt = ScaledObject("ml", "gpt")
-    notification = read_notification(group(alert(), labelled()), gpt)
-    assert [update.key.scaled_object for update in notification.updates] == [gpt, gpt]
-
-
-@pytest.mark.parametrize("label", ["scaled_object", "scaledObject", "scaledobject"])
-def test_the_label_is_written_as_our_metrics_do_or_as_keda_s_or_as_kubernetes_would(
-    label: str,
-) -> None:
-    notification = read(labelled(**{"namespace": "ml", label: "bert"}))
-    assert [update.key.scaled_object for update in notification.updates] == [BERT]
+def told(*updates: AlertUpdate, truncated: int = 0) -> Notification:
+    return Notification(Sender.ALERTMANAGER, updates, truncated=truncated)
 
 
 @pytest.mark.parametrize(
-    ("labels", "words"),
+    ("message", "path", "expected"),
     [
-        ({"namespace": "ml"}, "no label scaled_object; add namespace and scaled_object"),
-        ({"scaled_object": "bert"}, "no label namespace; add namespace and scaled_object"),
-        ({}, "no label namespace and no label scaled_object; add"),
-        (
-            {"namespace": "ml", "scaled_object": "bert", "scaledObject": "gpt"},
-            "expected one ScaledObject, found ['bert', 'gpt']",
+        (group(alert(), alert(fires=False)), None, told(FIRES, ENDED)),
+        (of_grafana(alert()), None, Notification(Sender.GRAFANA, (FIRES,))),
+        # The path says what all alerts are about.
+        (group(alert(), labelled()), GPT, told(OF_GPT, OF_GPT)),
+        # The label is written as our metrics do, or as KEDA's, or as Kubernetes would.
+        *(
+            (group(labelled(**{"namespace": "ml", label: "bert"})), None, told(FIRES))
+            for label in ("scaled_object", "scaledObject", "scaledobject")
         ),
+        # A time that is not there is none.
         (
-            {"namespace": "m l", "scaled_object": "b\n"},
-            "expected the names of a namespace and of a ScaledObject, found m l and b?",
+            group(alert(fires=False, startsAt=NONE, endsAt=None)),
+            None,
+            told(replace(ENDED, starts_at=None, ends_at=None)),
+        ),
+        (group(alert(), truncatedAlerts=3), None, told(FIRES, truncated=3)),
+        (group(alert(), truncatedAlerts="many"), None, told(FIRES)),
+        # What Grafana does not know says nothing.
+        *(
+            (
+                of_grafana(alert(labels={"alertname": name, **NOTHING})),
+                None,
+                Notification(Sender.GRAFANA, (), passed_over=1),
+            )
+            for name in ("DatasourceNoData", "DatasourceError")
+        ),
+        *(
+            (
+                of_dashboard(state),
+                BERT,
+                Notification(Sender.GRAFANA_DASHBOARD, (), passed_over=1),
+            )
+            for state in ("no_data", "pending", "paused", "unknown")
         ),
     ],
 )
-def test_an_alert_that_names_no_object_is_refused_beside_the_others(
-    labels: dict[str, str], words: str
+def test_what_a_message_says(
+    message: object, path: ScaledObject | None, expected: Notification
 ) -> None:
-    notification = read(labelled(**labels), alert())
-    assert notification.updates == (FIRES,)
-    (sentence,) = notification.refused
-    assert sentence.startswith(f"alerts[0] (Busy): {words}")
+    assert read_notification(message, path) == expected
 
 
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
-        ("text", "alerts[0]: expected an object"),
-        (alert(labels=None), "alerts[0]: expected labels that are an object of texts"),
-        (alert(labels={"alertname": 1}), "alerts[0] (1): expected labels that are an object of"),
         (
-            alert(status="pending"),
-            "alerts[0] (Busy): expected the status firing or resolved, found",
-        ),
-        (alert(startsAt="noon"), "alerts[0] (Busy): expected startsAt to be a time, found noon"),
-        (alert(startsAt="2026-11-21T10:00:00"), "alerts[0] (Busy): expected startsAt to be a time"),
-        (alert(status=nested()), "alerts[0] (Busy): expected the status firing or resolved, found"),
-        (
-            alert(startsAt=nested()),
-            "alerts[0] (Busy): expected startsAt to be a time, found a list",
+            labelled(namespace="ml"),
+            "(Busy): no label scaled_object; add namespace and scaled_object",
         ),
         (
-            alert(labels={"alertname": nested()}),
-            "alerts[0] (a list): expected labels that are an object of texts",
+            labelled(scaled_object="bert"),
+            "(Busy): no label namespace; add namespace and",
         ),
-        (alert(startsAt={}), "alerts[0] (Busy): expected startsAt to be a time, found an object"),
-        (alert(fires=False, endsAt=7), "alerts[0] (Busy): expected endsAt to be a time, found 7"),
+        (labelled(), "(Busy): no label namespace and no label scaled_object; add"),
+        (
+            labelled(namespace="ml", scaled_object="bert", scaledObject="gpt"),
+            "(Busy): expected one ScaledObject, found ['bert', 'gpt']",
+        ),
+        (
+            labelled(namespace="m l", scaled_object="b\n"),
+            "(Busy): expected the names of a namespace and of a ScaledObject, found m l and b?",
+        ),
+        (alert(labels={"alertname": "y" * 200}), f"({'y' * 100}…): no label"),
+        (alert(labels=None), ": expected labels that are an object of texts"),
+        (alert(labels={"alertname": 1}), "(1): expected labels that are an object of"),
+        (alert(labels={"alertname": nested()}), "(a list): expected labels that are an object of"),
+        (alert(status="pending"), "(Busy): expected the status firing or resolved, found"),
+        (alert(status=nested()), "(Busy): expected the status firing or resolved, found"),
+        (alert(startsAt="noon"), "(Busy): expected startsAt to be a time, found noon"),
+        (alert(startsAt="2026-11-21T10:00:00"), "(Busy): expected startsAt to be a time"),
+        (alert(startsAt=nested()), "(Busy): expected startsAt to be a time, found a list"),
+        (alert(startsAt={}), "(Busy): expected startsAt to be a time, found an object"),
+        (alert(fires=False, endsAt=7), "(Busy): expected endsAt to be a time, found 7"),
+        ("text", ": expected an object"),
     ],
 )
-def test_an_alert_of_another_shape_is_refused_beside_the_others(broken: object, words: str) -> None:
-    notification = read(broken, alert())
+def test_an_alert_that_is_refused_hides_no_other(broken: object, words: str) -> None:
+    notification = read_notification(group(broken, alert()), None)
     assert notification.updates == (FIRES,)
-    assert notification.refused[0].startswith(words)
-
-
-def test_a_time_that_is_not_there_is_none() -> None:
-    notification = read(alert(fires=False, startsAt=NONE, endsAt=None))
-    assert (notification.updates[0].starts_at, notification.updates[0].ends_at) == (None, None)
+    (sentence,) = notification.refused
+    assert sentence.removeprefix("alerts[0]").lstrip().startswith(words)
 
 
 @pytest.mark.parametrize("fingerprint", [None, "", 'x"y', "a" * 65])
@@ -128,88 +132,52 @@ def test_without_a_usable_fingerprint_the_labels_tell_alerts_apart(fingerprint: 
         alert(labels={"zone": "a", **here, "alertname": "Busy"}) | {"fingerprint": fingerprint},
         labelled(**here, zone="b") | {"fingerprint": fingerprint},
     )
-    marks = [update.key.alert for update in read(plain, same, other).updates]
+    updates = read_notification(group(plain, same, other), None).updates
+    marks = [update.key.alert for update in updates]
     assert marks[0] == marks[1] != marks[2]
 
 
-@pytest.mark.parametrize("name", ["DatasourceNoData", "DatasourceError"])
-@pytest.mark.parametrize("fires", [True, False])
-def test_that_grafana_does_not_know_says_nothing(name: str, fires: bool) -> None:  # noqa: FBT001 - a table
-    labels = {"alertname": name, "namespace": "ml", "scaled_object": "bert", "rulename": "Busy"}
-    notification = read_notification(of_grafana(alert(fires=fires, labels=labels)), None)
-    assert (notification.updates, notification.passed_over, notification.refused) == ((), 1, ())
-
-
-def test_what_was_left_out_is_counted() -> None:
-    assert read_notification(group(alert(), truncatedAlerts=3), None).truncated == 3
-    assert read_notification(group(alert(), truncatedAlerts="many"), None).truncated == 0
-
-
-def test_a_name_is_shown_on_one_line_and_cut() -> None:
-    labels = {"alertname": "Bu\nsy" + "y" * 200, "namespace": "ml", "scaled_object": "bert"}
-    (update,) = read(alert(labels=labels)).updates
-    assert update.name == "Bu?sy" + "y" * 95 + "…"
-
-
 @pytest.mark.parametrize(
-    "payload", [None, [], "text", {}, {"alerts": "many"}, {"status": "firing"}]
+    ("payload", "words"),
+    [
+        (None, "a message of Alertmanager or of Graf"),
+        ([], "a message of Alertmanager or of Graf"),
+        ({"alerts": "many"}, "a message of Alertmanager or of Graf"),
+        ({"status": "firing"}, "a message of Alertmanager or of Graf"),
+        *(
+            (of_dashboard() | {"state": state}, "one of Grafana's states")
+            for state in ("firing", "", None, 7, nested())
+        ),
+    ],
 )
-def test_a_message_of_nobody_we_know_is_refused(payload: object) -> None:
-    with pytest.raises(errors.RequestError, match="expected a message of Alertmanager or of Graf"):
-        read_notification(payload, None)
+def test_a_message_of_nobody_we_know_is_refused(payload: object, words: str) -> None:
+    with pytest.raises(errors.RequestError, match=f"expected {words}"):
+        read_notification(payload, BERT)
 
 
 # Alerts on dashboards of Grafana, as version 4 sends them
 
-NAME = "GPU usage of the cluster"
 
-
-def read_rule(state: str = "alerting", **changes: Any) -> Notification:  # noqa: ANN401 - any JSON
-    return read_notification(of_dashboard(state, **changes), BERT)
-
-
-def mark(**changes: Any) -> str:  # noqa: ANN401 - any JSON
-    (update,) = read_rule(**changes).updates
-    return update.key.alert
+def rule(state: str = "alerting", **changes: Any) -> AlertUpdate:  # noqa: ANN401 - any JSON
+    (update,) = read_notification(of_dashboard(state, **changes), BERT).updates
+    return update
 
 
 @pytest.mark.parametrize(("state", "fires"), [("alerting", True), ("ok", False)])
 def test_a_rule_fires_or_does_not(state: str, fires: bool) -> None:  # noqa: FBT001 - a table
-    (update,) = read_rule(state).updates
-    assert (update.key.scaled_object, update.name, update.fires) == (BERT, NAME, fires)
-    assert (update.starts_at, update.ends_at) == (None, None)
+    said = AlertUpdate(rule().key, "GPU usage of the cluster", fires)
+    assert said.key.scaled_object == BERT
+    assert rule(state) == said
 
 
-@pytest.mark.parametrize("state", ["no_data", "pending", "paused", "unknown"])
-def test_a_state_that_does_not_say_changes_nothing(state: str) -> None:
-    assert read_rule(state) == Notification(Sender.GRAFANA_DASHBOARD, (), passed_over=1)
-
-
-@pytest.mark.parametrize("state", ["firing", "", None, 7, nested()])
-def test_a_state_that_grafana_does_not_have_is_refused(state: object) -> None:
-    with pytest.raises(errors.RequestError, match="expected one of Grafana's states"):
-        read_notification(of_dashboard() | {"state": state}, BERT)
-
-
-def test_a_rule_stays_the_same_when_it_is_renamed_or_its_panel_moves() -> None:
-    same = {"ruleName": "Another name", "ruleUrl": "http://grafana:3000/d/xyz?panelId=9"}
-    assert mark(**same) == mark()
-
-
-def test_rules_differ_by_their_number_and_by_their_grafana() -> None:
-    assert mark(ruleId=8) != mark()
-    assert mark(ruleUrl="http://another:3000/dashboard") != mark()
-
-
-@pytest.mark.parametrize("url", [None, "", "http://[broken"])
-def test_a_rule_without_a_usable_url_has_its_number(url: object) -> None:
-    assert mark(ruleUrl=url) == mark(ruleUrl=url)
-    assert mark(ruleUrl=url, ruleId=8) != mark(ruleUrl=url)
-
-
-def test_what_is_no_text_where_one_belongs_is_not_written() -> None:
-    (update,) = read_rule(ruleName=nested(), ruleId=nested(), ruleUrl=nested()).updates
-    assert update.name == "a list"
+@pytest.mark.parametrize("url", [of_dashboard()["ruleUrl"], None, "", "http://[broken", nested()])
+def test_a_rule_is_known_by_its_number_and_its_grafana(url: object) -> None:
+    """Not by its name, nor by the place of its panel."""
+    here = rule(ruleUrl=url).key
+    assert rule(ruleUrl=url, ruleName=nested()).key == here
+    assert rule(ruleUrl=url, ruleId=8).key != here
+    assert rule(ruleUrl="http://another:3000/dashboard").key != here
+    assert rule().key == rule(ruleUrl="http://grafana:3000/d/xyz?panelId=9").key
 
 
 def test_newer_versions_name_the_object_in_tags_and_older_ones_need_the_path() -> None:

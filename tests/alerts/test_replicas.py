@@ -1,7 +1,6 @@
 """Every replica learns of each alert, and none waits for a replica that is gone."""
 
 import asyncio
-import json
 import socket
 
 import httpx
@@ -181,19 +180,3 @@ async def test_the_token_is_sent_and_no_proxy_is_used(monkeypatch: pytest.Monkey
         assert {request.headers["authorization"] for request in server.requests} == {
             "Bearer s3cr3t-t0ken"
         }
-
-
-async def test_many_messages_at_once_are_few_rounds() -> None:
-    known = web.says('{"alerts": []}')
-    async with web.HttpServer(known) as server:
-        replica = Replica([server.url])
-        async with running(replica):
-            messages = [group(alert(fingerprint=f"{number}")) for number in range(20)]
-            answers = await asyncio.gather(*map(replica.receive, messages))
-        assert {answer.status_code for answer in answers} == {200}
-        posts = [request for request in server.requests if request.method == "POST"]
-        assert len(posts) < len(messages)
-        sent_records = [
-            record for request in posts for record in json.loads(request.body)["alerts"]
-        ]
-        assert len(sent_records) == len(messages)

@@ -62,9 +62,7 @@ def test_keys_and_values_have_their_positions() -> None:
         ("!Ref 70", "string", 70),
     ],
 )
-def test_scalars_have_the_type_that_kubernetes_sees(
-    written: str, kind: str, number: int | None
-) -> None:
+def test_scalars_are_typed_as_in_kubernetes(written: str, kind: str, number: int | None) -> None:
     document = only(f"key: {written}\n")
     assert document.entries["key"].value.kind == kind
     assert document.integer("key") == number
@@ -116,9 +114,7 @@ def test_merged_keys_are_there_and_own_ones_win() -> None:
         ("é" * (documents.BYTES_LIMIT // 2 + 1), "too-large", (1, 1)),
     ],
 )
-def test_what_cannot_be_read_is_a_problem_at_its_place(
-    source: str, rule: str, position: tuple[int, int]
-) -> None:
+def test_what_cannot_be_read(source: str, rule: str, position: tuple[int, int]) -> None:
     assert problem(source) == (rule, position)
 
 

@@ -228,9 +228,7 @@ def test_a_variant_has_what_its_rule_finds(source: str, name: str) -> None:
         ),
     ],
 )
-def test_a_finding_says_what_is_wrong_and_what_to_write(
-    before: str, after: str, why: str, fix: str
-) -> None:
+def test_a_finding_says_what_to_write(before: str, after: str, why: str, fix: str) -> None:
     findings = report(changed(STAYS, (before, after))).findings
     assert (why, fix) in {(one.why, one.fix) for one in findings}
 

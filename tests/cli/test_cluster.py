@@ -119,9 +119,7 @@ def first(shown: Any) -> str | None:  # noqa: ANN401 - gates
     return shown.gates[0].name if shown.gates else None
 
 
-def test_the_gates_come_from_the_scaled_object_its_hpa_and_the_scale(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_gates_come_from_three_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kubernetes = Kubernetes.of("settling")
     began = time.time()
     with kubernetes.serving(tmp_path) as path:

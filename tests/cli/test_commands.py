@@ -3,25 +3,16 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import __version__, cli
 
-MODULE = [sys.executable, "-m", "keda_gpu_scaler"]
-
 
 def test_the_version_is_shown() -> None:
     result = CliRunner().invoke(cli.app, ["--version"])
     assert (result.exit_code, result.output) == (0, f"keda-gpu-scaler {__version__}\n")
-
-
-def test_no_summary_of_a_command_is_cut_or_wrapped_on_a_line_of_80() -> None:
-    output = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, ["--help"]).output
-    shown = output.partition("Commands:\n")[2].splitlines()
-    assert [line.split(maxsplit=1) for line in shown] == list(map(list, cli.COMMANDS.items()))
 
 
 @pytest.mark.parametrize(
@@ -33,9 +24,7 @@ def test_no_summary_of_a_command_is_cut_or_wrapped_on_a_line_of_80() -> None:
         (["demo", "--qqq"], "Error: No such option: --qqq\n"),
     ],
 )
-def test_what_is_unknown_is_refused_and_the_one_that_was_meant_is_named(
-    arguments: list[str], said: str
-) -> None:
+def test_what_is_unknown_is_refused_with_what_was_meant(arguments: list[str], said: str) -> None:
     result = CliRunner().invoke(cli.app, arguments)
     assert result.exit_code == 2
     assert said in result.stderr
@@ -85,9 +74,7 @@ def alone(script: str, *arguments: str, **environ: str) -> subprocess.CompletedP
     ("argument", "environ", "status"),
     [("--help", {}, 0), ("sevre", {}, 2), ("completion", COMPLETING, 0)],
 )
-def test_the_list_of_commands_loads_none_of_them(
-    argument: str, environ: dict[str, str], status: int
-) -> None:
+def test_the_list_loads_no_command(argument: str, environ: dict[str, str], status: int) -> None:
     done = alone(LOADED, argument, **environ)
     loaded = set(done.stderr.splitlines()[-1].split())
     assert done.returncode == status
@@ -107,18 +94,6 @@ def test_a_shell_completes_commands_options_and_values() -> None:
     assert completed("se") == ["serve"]
     assert completed("probe", "--spec") == ["--spec-only"]
     assert completed("check", "--output", "s") == ["sarif"]
-
-
-def test_the_completion_can_be_installed(tmp_path: Path) -> None:
-    done = alone(MAIN, "--install-completion", "bash", HOME=str(tmp_path))
-    assert "bash completion installed in" in done.stdout
-    (file,) = (tmp_path / ".bash_completions").iterdir()
-    assert "complete -o default -F _keda_gpu_scaler_completion keda-gpu-scaler" in file.read_text()
-
-
-def test_the_module_is_the_command() -> None:
-    done = subprocess.run([*MODULE, "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"keda-gpu-scaler {__version__}\n"
 
 
 def test_a_signal_before_anything_has_started_ends_with_0() -> None:

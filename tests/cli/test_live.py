@@ -14,7 +14,6 @@ from keda_gpu_scaler import cli
 from tests.check.cases import SLEEPS, STAYS, changed, key
 from tests.cli.test_local import healthy
 from tests.support import api_server, gpus, kube_state
-from tests.support import http_replies as web
 from tests.support.api_server import ApiServer
 from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
@@ -110,9 +109,7 @@ IGNORED = ("workload: bert", "workload: bert  # keda-gpu-scaler: ignore no-serie
         (OWN, {"no-pods", "no-readiness"}),
     ],
 )
-async def test_what_is_asked_of_a_source_without_series(
-    empty: HttpServer, given: str, rules: set[str]
-) -> None:
+async def test_a_source_without_series(empty: HttpServer, given: str, rules: set[str]) -> None:
     assert set(await found(empty.url, given)) == rules
 
 
@@ -124,19 +121,7 @@ def test_where_nothing_listens_there_is_one_finding_and_the_status_says_so() -> 
     assert "-:13:7: error no-answer: source default gives nothing: " in result.output
 
 
-async def test_a_server_that_refuses_our_own_questions_is_judged_by_its_answers() -> None:
-    async def picky(request: web.Request, writer: asyncio.StreamWriter) -> None:
-        reply = web.says("{}", status=422) if "count(" in request.form["query"] else healthy
-        await reply(request, writer)
-
-    async with HttpServer(picky) as server:
-        why = (await found(server.url))["no-pods"][1]
-    assert why == "the source shows no GPU of deployment/bert"
-
-
-async def test_the_kubernetes_api_is_asked_where_the_settings_say_so(
-    empty: HttpServer, tmp_path: Path
-) -> None:
+async def test_the_kubernetes_api_is_asked_if_it_is_set(empty: HttpServer, tmp_path: Path) -> None:
     async with api_server.serving(ApiServer()) as api:
         result = await checked(
             SLEEPING,

@@ -94,9 +94,7 @@ def still(found: Any) -> Any:  # noqa: ANN401 - JSON
     return [still(value) for value in found] if isinstance(found, list) else found
 
 
-async def test_a_running_scaler_on_the_same_source_has_the_same_record(
-    prometheus: PrometheusServer,
-) -> None:
+async def test_a_running_scaler_has_the_same_record(prometheus: PrometheusServer) -> None:
     now = time.time()
     pods = {"bert-7b6667bd9-bbbbb": 90, "bert-7b6667bd9-ccccc": 60}
     other = KubePod(name="bert-7b6667bd9-ddddd", ready=False, created=-60)
@@ -188,19 +186,7 @@ def test_a_time_can_be_written_in_three_ways(at: float, zone: tzinfo) -> None:
     assert local.instant(durations.text(now - at), now) == pytest.approx(at, abs=1e-3)
 
 
-async def test_a_source_without_series_is_an_unknown_load_and_no_error(empty: HttpServer) -> None:
-    result = await explained("--prometheus-url", empty.url)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("ml/bert: deployment/bert is unknown, activity unknown")
-    said = result.stderr.splitlines()
-    assert [line.partition(": ")[0] for line in said] == ["not known here"] * 2
-    assert "whether the HPA asks" in said[0]
-    assert "alerts" in said[1]
-
-
-async def test_the_cluster_that_kubeconfig_names_is_asked(
-    empty: HttpServer, tmp_path: Path
-) -> None:
+async def test_the_cluster_of_kubeconfig_is_asked(empty: HttpServer, tmp_path: Path) -> None:
     async with api_server.serving(ApiServer()) as api:
         environ = {
             **QUIET,
@@ -236,7 +222,7 @@ async def test_settings_are_those_of_serve_with_the_url_on_top(empty: HttpServer
     ("reply", "seconds", "said"),
     [(web.hangs, "0.1", "no answer within 0.1 s"), (web.closes, "20", "disconnected")],
 )
-async def test_a_source_that_does_not_answer_is_an_error_beside_what_is_answered_then(
+async def test_a_source_that_is_silent_is_an_error(
     reply: web.Reply, seconds: str, said: str
 ) -> None:
     async with HttpServer(reply) as server:
@@ -295,10 +281,6 @@ def test_one_of_several_is_picked_and_mistakes_of_others_do_not_matter() -> None
 
 
 SCRAPED = {"KEDA_GPU_SCALER_SCRAPE_TARGETS": "http://127.0.0.1:9/metrics"}
-INFLUXDB = {
-    "KEDA_GPU_SCALER_INFLUXDB_URL": "http://127.0.0.1:9",
-    "KEDA_GPU_SCALER_INFLUXDB_DATABASE": "gpus",
-}
 CLUSTER = {"KEDA_GPU_SCALER_KUBERNETES": "true", "KUBECONFIG": "/nowhere/config"}
 NOWHERE = ("--prometheus-url", "http://127.0.0.1:9")
 MISTAKEN = yaml(threshold="much", more="tresholdd: x")
@@ -312,10 +294,7 @@ MISTAKEN = yaml(threshold="much", more="tresholdd: x")
         (NOWHERE, CLUSTER, "", 2, "KUBERNETES:"),
         # Only a Prometheus has a past here.
         (("--at", "2h"), SCRAPED, "", 2, "source default is of type"),
-        (("--at", "2h"), INFLUXDB, "", 2, "source default is of type"),
         ((), SCRAPED, "", 1, "not known here: the past of source default"),
-        # Mistakes are shown as check shows them.
-        (NOWHERE, {}, MISTAKEN, 2, "keda-gpu-scaler: -:16:9: error unknown-key: ScaledObject"),
         (NOWHERE, {}, MISTAKEN, 2, "\n-:15:9: error wrong-value: ScaledObject ml/bert: "),
         (("-f", "/nowhere/a.yaml", *NOWHERE), {}, "", 2, "/nowhere/a.yaml"),
     ],

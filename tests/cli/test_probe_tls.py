@@ -10,6 +10,8 @@ from tests.support.pki import Pki
 from tests.support.probing import ANSWERED, failed, probing, run_alone, trusting
 from tests.support.scalers import Scaler, credentials
 
+NAME = "keda-gpu-scaler.keda.svc"
+
 
 def showing(pki: Pki, ca: trustme.CA) -> tuple[str, ...]:
     """Return the flags that show a certificate of a CA."""
@@ -22,48 +24,30 @@ def pki(tmp_path: Path) -> Pki:
     return Pki(tmp_path)
 
 
-def test_tls_and_the_certificate_of_a_client(pki: Pki) -> None:
-    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert("127.0.0.1"), pki.other)) as port:
-        result = probing(f"https://127.0.0.1:{port}", *trusting(pki), *showing(pki, pki.other))
+def test_the_certificate_of_a_client_is_shown_and_another_name_can_be_expected(pki: Pki) -> None:
+    flags = (*trusting(pki), *showing(pki, pki.other), "--server-name", NAME)
+    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert(NAME), pki.other)) as port:
+        result = probing(f"https://127.0.0.1:{port}", *flags)
     assert (result.exit_code, result.output) == (0, ANSWERED)
 
 
-def test_a_name_other_than_the_targets_can_be_expected(pki: Pki) -> None:
-    leaf = pki.ca.issue_cert("keda-gpu-scaler.keda.svc")
-    with scalers.serving(Scaler(), credentials(leaf)) as port:
-        result = probing(port, *trusting(pki), "--server-name", "keda-gpu-scaler.keda.svc")
-        said = failed(probing(port, *trusting(pki)))
-    assert (result.exit_code, result.output) == (0, ANSWERED)
-    assert "health: the server's certificate is for another name: --server-name says" in said
+def test_what_is_wrong_with_a_certificate_is_named(pki: Pki) -> None:
+    right, other = pki.ca.issue_cert("127.0.0.1"), pki.ca.issue_cert(NAME)
+    plain, tls, ours = (), trusting(pki), (*trusting(pki), *showing(pki, pki.other))
+    client = "where it asks for client certificates, --cert-file and --key-file have to be"
+    for shown, flags, words in (
+        (credentials(other), tls, "certificate is for another name: --server-name says"),
+        (credentials(certificates.expired(pki.ca, "127.0.0.1")), tls, "certificate has expired ("),
+        (credentials(right), plain, "where it speaks TLS, give --ca-file ("),
+        (None, tls, "health: the server speaks no TLS: leave --ca-file out ("),
+        (credentials(right, pki.ca), tls, client),
+        (credentials(right, pki.ca), ours, client),
+    ):
+        with scalers.serving(Scaler(), shown) as port:
+            assert words in failed(probing(port, *flags))
 
 
-def test_an_expired_certificate_is_named(pki: Pki) -> None:
-    leaf = certificates.expired(pki.ca, "127.0.0.1")
-    with scalers.serving(Scaler(), credentials(leaf)) as port:
-        assert "health: the server's certificate has expired (" in failed(
-            probing(port, *trusting(pki))
-        )
-
-
-def test_plaintext_against_tls_is_named_and_the_other_way_round(pki: Pki) -> None:
-    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert("127.0.0.1"))) as port:
-        assert "where it speaks TLS, give --ca-file (" in failed(probing(port))
-    with scalers.serving(Scaler()) as port:
-        said = failed(probing(port, *trusting(pki)))
-    assert "health: the server speaks no TLS: leave --ca-file out (" in said
-
-
-@pytest.mark.parametrize("shows", [False, True])
-def test_a_client_certificate_that_is_missing_or_unknown_is_named(pki: Pki, *, shows: bool) -> None:
-    flags = showing(pki, pki.other) if shows else ()
-    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert("127.0.0.1"), pki.ca)) as port:
-        said = failed(probing(port, *trusting(pki), *flags))
-    assert "where it asks for client certificates, --cert-file and --key-file have to be" in said
-
-
-def test_a_certificate_of_another_ca_is_named_in_one_line_and_not_in_what_the_library_writes(
-    pki: Pki,
-) -> None:
+def test_another_ca_is_named_in_one_line_and_not_in_what_the_library_writes(pki: Pki) -> None:
     with scalers.serving(Scaler(), credentials(pki.other.issue_cert("127.0.0.1"))) as port:
         done = run_alone(f"127.0.0.1:{port}", *trusting(pki))
     assert (done.returncode, done.stdout) == (1, "")

@@ -157,9 +157,7 @@ def test_output_that_cannot_be_written_changes_no_answer_and_no_exit(how: str) -
         assert scaler.end() == 0
 
 
-def test_a_reader_of_the_error_output_that_hangs_does_not_stop_grpcs_library(
-    tmp_path: Path,
-) -> None:
+def test_a_hanging_reader_of_the_error_output_does_not_stop_grpc(tmp_path: Path) -> None:
     """The library writes a line of its own for each handshake that fails."""
     authority = trustme.CA()
     pair = certificates.write(tmp_path, authority.issue_cert("127.0.0.1"))

@@ -64,16 +64,6 @@ def test_the_settings_in_effect_are_printed_without_secrets(flags: tuple[str, ..
     )
 
 
-def test_every_setting_is_printed_under_the_name_that_the_file_has_for_it() -> None:
-    found = yaml.safe_load(served("--print-config").stdout)
-    keys = {row.key for row in settings.describe()}
-    of_sources = {key for key in keys if key.startswith(("prometheus_", "scrape_", "influxdb_"))}
-    assert set(found) == keys - of_sources - {"config"} | {"sources"}
-    assert {f"scrape_{key}" for key in found["sources"]["default"]} - {"scrape_type"} == {
-        key for key in of_sources if key.startswith("scrape_")
-    }
-
-
 SECONDS = st.integers(100, 10_000).map(lambda number: f"{number}s")
 GIVEN = st.fixed_dictionaries(
     {},

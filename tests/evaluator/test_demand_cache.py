@@ -133,15 +133,6 @@ async def test_a_failure_does_not_age_the_last_number(bench: Bench) -> None:
     assert old == Demand(None, f"source default: {REFUSED}")
 
 
-async def test_a_number_older_than_max_age_is_not_known_even_without_a_failure(
-    bench: Bench,
-) -> None:
-    await bench.ask()
-    bench.source.number_gate = asyncio.Event()
-    bench.clock.seconds += 181
-    assert await bench.ask(patience=0) == Demand(None, "source default: no newer answer")
-
-
 async def test_nothing_is_an_answer_and_counts_at_once(bench: Bench) -> None:
     await bench.ask()
     bench.source.numbers[WAITING] = None
@@ -164,26 +155,7 @@ async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: 
     ]
 
 
-async def test_nobody_waits_while_the_last_asking_failed(bench: Bench) -> None:
-    bench.source.numbers[WAITING] = REFUSED
-    await bench.ask()
-    bench.source.numbers[WAITING], bench.source.number_gate = 7.0, asyncio.Event()
-    assert (await at_once(bench.later(5))).value is None
-    bench.source.number_gate.set()
-    await bench.landed()
-    assert await bench.ask() == Demand(7.0)
-
-
-async def test_an_answer_is_waited_for_no_longer_than_the_caller_can(bench: Bench) -> None:
-    bench.source.number_gate = asyncio.Event()
-    assert await bench.ask(patience=0.05) == Demand(None, "source default: no answer yet")
-    bench.source.number_gate.set()
-    assert await bench.ask() == Demand(7.0)
-
-
-async def test_an_answer_that_takes_too_long_is_waited_for_by_nobody_and_used_when_it_comes(
-    bench: Bench,
-) -> None:
+async def test_a_late_answer_is_waited_for_by_nobody_and_used_when_it_comes(bench: Bench) -> None:
     bench.source.number_gate = asyncio.Event()
     await bench.ask(patience=0)
     bench.clock.seconds += 3
@@ -218,13 +190,6 @@ async def test_a_fault_of_ours_that_nobody_waited_for_is_not_lost(bench: Bench) 
     assert await bench.ask() == Demand(7.0)
 
 
-async def test_what_is_under_way_ends_with_them(bench: Bench) -> None:
-    bench.source.number_gate = asyncio.Event()
-    await asyncio.gather(*(bench.ask(demanding(text), patience=0) for text in _texts(3)))
-    await bench.demands.close()
-    assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("demand-")]
-
-
 async def test_expressions_take_turns_within_the_budget_of_their_source() -> None:
     """Each expression knows when its turn comes, and no caller waits in vain."""
     bench = Bench(Pace(queries_per_second=0.01))
@@ -235,15 +200,6 @@ async def test_expressions_take_turns_within_the_budget_of_their_source() -> Non
     await asyncio.sleep(0)
     assert bench.source.numbers_asked == [texts[0]]
     await bench.demands.close()
-
-
-async def test_every_expression_gets_its_turn() -> None:
-    bench = Bench(Pace(queries_per_second=1000))
-    texts = _texts(30)
-    bench.source.numbers.update(dict.fromkeys(texts, 1.0))
-    found = await asyncio.gather(*(bench.ask(demanding(text)) for text in texts))
-    assert set(found) == {Demand(1.0)}
-    assert bench.source.numbers_asked == texts
 
 
 async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() -> None:
@@ -278,14 +234,6 @@ async def test_a_source_takes_so_many_expressions_and_half_of_them_of_one_namesp
         None, "source default: too many different demandQueries, more than 2,000"
     )
     assert bench.of(facts.DemandKnown)[-1].demand == refused
-    await bench.demands.close()
-
-
-async def test_nobody_waits_for_a_turn_that_comes_after_his_time() -> None:
-    bench = Bench(Pace(queries_per_second=0.01))
-    await bench.ask(demanding("first"), patience=0)
-    assert (await at_once(bench.ask())).value is None
-    assert bench.due(WAITING) == [100.0]
     await bench.demands.close()
 
 

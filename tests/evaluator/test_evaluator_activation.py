@@ -38,9 +38,7 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.evaluator.close()
 
 
-async def test_a_demand_that_scales_is_in_the_recommendation_also_where_it_is_not_asked(
-    bench: Bench,
-) -> None:
+async def test_a_demand_that_scales_is_recommended_also_where_it_is_not_asked(bench: Bench) -> None:
     bench.source.numbers[WAITING] = 40.0
     scales = demanding(WAITING, demandThreshold="2")
     await bench.ask(scales)
@@ -74,9 +72,7 @@ async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> Non
     assert decided.reason.endswith("; deployment/router may be in use (its load is unknown)")
 
 
-async def test_a_poll_that_would_fail_waits_whether_the_demand_is_known_again(
-    bench: Bench,
-) -> None:
+async def test_a_poll_that_would_fail_waits_for_the_demand(bench: Bench) -> None:
     """An unknown demand for a workload without pods is an error by default."""
     bench.source.numbers[WAITING] = AWAY
     assert (await bench.ask(DEMAND)).active is None
@@ -89,23 +85,13 @@ async def test_a_poll_that_would_fail_waits_whether_the_demand_is_known_again(
     assert (await waiting).activated
 
 
-async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_callers_time(
-    bench: Bench,
-) -> None:
+async def test_a_demand_that_hangs_costs_no_more_than_the_callers_time(bench: Bench) -> None:
     bench.source.world = World(IDLE)
     await bench.ask()
     bench.source.number_gate = asyncio.Event()
     decided = await at_once(bench.ask(DEMAND, timeout_seconds=0))
     assert (decided.state, decided.value, decided.active) == (State.MEASURED, 0, True)
     assert decided.reason.endswith("(source default: no answer yet): not idle")
-
-
-async def test_an_alert_counts_within_the_same_poll(bench: Bench) -> None:
-    assert (await bench.ask()).active is False
-    bench.alerts.alert = "GpuBusy"
-    assert (await bench.ask()).activated
-    bench.alerts.alert = None
-    assert (await bench.ask()).active is False
 
 
 async def test_the_demand_alone_needs_no_gpu_to_be_known(bench: Bench) -> None:
@@ -124,20 +110,7 @@ async def test_there_is_news_when_the_demand_can_be_asked_again(bench: Bench) ->
     assert bench.evaluator.until_news_seconds(BERT, spec()) == STEP
 
 
-async def test_a_demand_that_nobody_asks_for_is_not_looked_for_each_second(bench: Bench) -> None:
-    """The demand of a busy workload is overdue for as long as the workload is busy."""
-    bench.source.world = World(PODS)
-    looks, ends_at = 0, bench.clock.seconds + 60
-    while bench.clock.seconds < ends_at:
-        assert (await bench.ask(DEMAND)).activated
-        bench.clock.seconds += bench.evaluator.until_news_seconds(BERT, DEMAND)
-        looks += 1
-    assert (looks, bench.source.numbers_asked) == (12, [])
-
-
-async def test_nothing_is_decided_anew_within_a_step_except_that_the_demand_says_so(
-    bench: Bench,
-) -> None:
+async def test_within_a_step_only_the_demand_changes_a_decision(bench: Bench) -> None:
     bench.source.numbers[WAITING] = 0.0
     bench.clock.seconds += 10  # the first moment of a step
     await bench.ask(DEMAND)
@@ -288,9 +261,7 @@ async def test_a_few_scaled_objects_are_looked_at_at_a_time(bench: Bench) -> Non
     assert [one.scaled_object for (one,) in found] == [str(one) for one in asked]
 
 
-async def test_of_many_triggers_of_one_object_those_are_looked_at_that_were_asked_about_last(
-    bench: Bench,
-) -> None:
+async def test_of_many_triggers_of_one_object_the_last_ones_are_looked_at(bench: Bench) -> None:
     for number in range(1, LOOKED_AT + 5):
         await bench.ask(spec(threshold=str(number)))
         bench.clock.seconds += 0.01

@@ -64,18 +64,11 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.snapshot_cache.close()
 
 
-async def test_namespaces_share_a_snapshot(bench: Bench) -> None:
-    assert bench.of(spec("b")) is bench.of(spec("a"))
-    _, key = bench.snapshot_cache.needs(spec("a"))
-    assert key.source == "default"
-
-
 async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Bench) -> None:
     bench.ask_by_namespace()
     power = spec("a", Signal.POWER)
     for one in (spec("a"), spec("b"), power):
         await bench.ask(one)
-
     tenants = bench.source.within_namespaces
     assert bench.source.fetched == []
     assert {name: len(one.fetched) for name, one in tenants.items()} == {"a": 2, "b": 1}
@@ -92,20 +85,16 @@ async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
     await bench.ask(spec("a"))
     kept = bench.of(spec("a"))
     before = bench.source.within_namespaces["a"]
-
     bench.clock.seconds += FORGET_SECONDS / 2
     await bench.ask(spec("b"))
     assert bench.of(spec("a")) is kept
-
     bench.clock.seconds += FORGET_SECONDS / 2 + 1
     await bench.ask(spec("c"))
     assert bench.of(spec("a")) is not kept
     assert bench.source.within_namespaces["a"] is not before
 
 
-async def test_custom_queries_are_bounded_in_number_for_each_namespace_and_for_all(
-    bench: Bench,
-) -> None:
+async def test_custom_queries_are_bounded_for_each_namespace_and_for_all(bench: Bench) -> None:
     async def ask(number: int, tenant: str) -> SharedSnapshot:
         one = replace(spec(), query=OwnQuery(f"x{number}", (), is_complete=True))
         snapshot_query, _ = bench.snapshot_cache.needs(one)

@@ -59,18 +59,6 @@ async def test_a_new_namespace_is_asked_about_together_with_the_others(
     ]
 
 
-async def test_a_clock_that_was_set_back_begins_anew_once_for_all_signals(
-    source: ScriptedSource, evidence_fetcher: EvidenceFetcher
-) -> None:
-    """Each signal of the source notices it, and they share what the cluster says."""
-    names = frozenset({"ml"})
-    await evidence_fetcher.pod_statuses(names, AT)
-    for _ in range(2):
-        evidence_fetcher.forget_after(AT - 600)
-        await evidence_fetcher.pod_statuses(names, AT - 600)
-    assert source.questioned == [(names, AT), (names, AT - 600)]
-
-
 async def test_what_decisions_rest_on_is_stated_when_it_changes(
     source: ScriptedSource, evidence_fetcher: EvidenceFetcher, seen: list[facts.Fact]
 ) -> None:

@@ -39,7 +39,7 @@ def test_the_same_trigger_of_the_same_object_is_tracked_once(tracked: TrackedTri
     assert [each.scaled_object.name for each in tracked.all()] == ["bert", "bert", "gpt"]
 
 
-def test_a_trigger_that_names_no_pods_is_tracked_with_those_of_its_target(
+def test_a_trigger_without_pods_is_tracked_with_those_of_its_target(
     tracked: TrackedTriggers,
 ) -> None:
     pods, others = (Workload(Kind.DEPLOYMENT, "ml", name) for name in ("bert", "gpt"))
@@ -56,9 +56,7 @@ def test_a_trigger_that_names_no_pods_is_tracked_with_those_of_its_target(
     assert tracked.all() == [other]
 
 
-def test_it_is_forgotten_ten_minutes_after_it_was_asked_about(
-    tracked: TrackedTriggers, clock: Clock
-) -> None:
+def test_it_is_forgotten_after_ten_minutes(tracked: TrackedTriggers, clock: Clock) -> None:
     one = tracked.track(BERT, SPEC)
     clock.seconds = FORGET_SECONDS - 1
     assert tracked.track(BERT, SPEC) is one
@@ -72,9 +70,7 @@ def test_it_is_forgotten_ten_minutes_after_it_was_asked_about(
 
 
 @pytest.mark.slow
-def test_of_too_many_those_go_that_were_asked_about_longest_ago(
-    tracked: TrackedTriggers, clock: Clock
-) -> None:
+def test_of_too_many_the_oldest_go(tracked: TrackedTriggers, clock: Clock) -> None:
     first = tracked.track(BERT, SPEC)
     room = tracked_trigger.TRACKED_BYTES // first.kept_bytes
     clock.seconds = 1

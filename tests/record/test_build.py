@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
 from keda_gpu_scaler.record.record import Origin, Record, Says
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
@@ -98,22 +97,13 @@ def test_every_key_is_shown_where_it_has_a_value() -> None:
         ({"queryFromEnv": 'max by (pod) (secret{namespace="ml"})', "activationThreshold": "3"}, []),
     ],
 )
-def test_what_comes_from_the_environment_is_not_shown(
-    given: dict[str, str], queries: list[str]
-) -> None:
+def test_the_environment_is_not_shown(given: dict[str, str], queries: list[str]) -> None:
     metadata = {"workload": "bert", "threshold": "70", **given}
     shown = record(trigger.parse(BERT, metadata, access()), snapshot())
     (setting,) = (one for one in shown.settings if one.origin is Origin.ENVIRONMENT)
     assert setting.value == HIDDEN
     assert [one.name for one in shown.queries] == queries
     assert b"secret" not in orjson.dumps(shown)
-
-
-def test_a_query_of_the_users_own_is_the_query_that_is_shown() -> None:
-    own = spec(query='max by (pod, gpu) (busy{namespace="ml"})', activationThreshold="3")
-    (query,) = record(own, snapshot(bert("b", 90))).queries
-    assert own.query is not None
-    assert (query.name, query.text) == ("query", own.query.text)
 
 
 def test_placeholders_are_shown_as_they_are_sent_and_the_key_as_it_was_written() -> None:
@@ -229,14 +219,6 @@ def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
     assert (metric.name, metric.value, metric.desired) == ("gpu-demand", 12, 3)
     _, metric = record(given, snapshot(bert("b", 90))).metrics
     assert (metric.value, metric.ratio, metric.desired) == (None, None, None)
-
-
-def test_without_a_value_the_hpa_holds() -> None:
-    (metric,) = record(spec(), snapshot(unseen("b", said()))).metrics
-    assert (metric.value, metric.desired) == (None, None)
-    refused = Decision(state="unknown", reason="no", value=3.0, active=None, refused=True)  # type: ignore[arg-type]
-    (metric,) = record(spec(), None, decision=refused).metrics
-    assert metric.value is None
 
 
 def test_without_a_snapshot_there_is_a_record_of_what_was_answered() -> None:

@@ -124,25 +124,6 @@ def test_pods_found_by_a_pattern_get_costs() -> None:
     assert costs(decided(bert("b", 90), given=given)) == [("b", -1)]
 
 
-def test_a_sample_too_old_for_the_window_is_no_moment() -> None:
-    shown = decided(bert("b", 90))
-    (pod,) = shown.pods
-    before = replace(shown, pods=(replace(pod, gpus=(replace(pod.gpus[0], busiest=None),)),))
-    assert "# load 90 %" in list(drain(before))
-
-
-@given(st.text(), st.text(), st.sampled_from([90.0, None]))
-def test_every_line_is_a_comment_or_a_command_about_one_name(
-    name: str, reason: str, load: float | None
-) -> None:
-    shown = decided(bert("b", 90), bert("c", 80))
-    one, other = shown.pods
-    pods = (replace(one, name=name, reason=reason, load=load), other)
-    for line in drain(replace(shown, pods=pods, scaled_object=name, unit=reason)):
-        assert line.isprintable()
-        assert line.startswith("#") or COMMAND.fullmatch(line)
-
-
 @given(st.from_type(Record))
 def test_whatever_a_record_holds_there_is_an_answer(shown: Record) -> None:
     for line in drain(shown):

@@ -112,9 +112,7 @@ def test_each_change_gives_what_is_wanted_and_a_smaller_one_does_not(
         ),
     ],
 )
-def test_the_nearest_value_and_threshold_are_told(
-    shown: Record, wanted: int, ways: list[str]
-) -> None:
+def test_the_nearest_ways_are_told(shown: Record, wanted: int, ways: list[str]) -> None:
     found = why_not(shown, wanted)
     assert texts(found) == ways
     assert (found.is_so, found.reasons) == (False, ())

@@ -50,20 +50,6 @@ def parsed(
     return trigger.parse(named, metadata, allowed)
 
 
-def test_the_trigger_is_accepted_without_a_warning(subtests: pytest.Subtests) -> None:
-    for path in EXAMPLES:
-        with subtests.test(path.stem):
-            document = read(path)
-            (one,) = ours(document)
-            found = parsed(document, one["metadata"])
-            assert found.warnings == ()
-            target = document["spec"]["scaleTargetRef"]
-            kind = target.get("kind", "Deployment").lower()
-            assert found.workload == f"{kind}/{target['name']}"
-            assert found.pods.namespace == document["metadata"]["namespace"]
-            assert "fallback" not in document["spec"], "it cannot work with onUnknown: hold"
-
-
 def test_a_demand_of_ours_wakes_within_seconds(subtests: pytest.Subtests) -> None:
     for path in EXAMPLES:
         with subtests.test(path.stem):

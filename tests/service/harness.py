@@ -162,7 +162,6 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     """
     before = asyncio.all_tasks()
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
-
     server = service.GrpcServer(
         evaluator,
         access=access or Access({"default": EVERY_NAMESPACE}),

@@ -61,7 +61,6 @@ async def test_the_spec_names_both_metrics_and_nobody_is_asked() -> None:
         stream = running.served.stub.StreamMetricSpec(reference(**DEMAND))
         assert await anext(aiter(stream)) == answer
         running.served.draining.set()
-
         assert answer.metricSpecs == [
             pb.MetricSpec(metricName="gpu-utilization", targetSize=70, targetSizeFloat=70),
             pb.MetricSpec(metricName="gpu-demand", targetSize=20, targetSizeFloat=20),
@@ -82,28 +81,15 @@ async def test_each_metric_is_answered_by_its_name(prefix: str) -> None:
 async def test_a_third_metric_is_refused_with_the_names_of_the_two(name: str) -> None:
     async with bench() as running:
         code, text = await refusal(running.metrics(name))
-
         assert code is grpc.StatusCode.INVALID_ARGUMENT
         expected = "is unknown, expected 'gpu-utilization' or 'gpu-demand'"
         assert text == f"metricName {name[:100]!r} {expected}"
         assert (running.source.fetched, running.source.numbers_asked) == ([], [])
 
 
-@pytest.mark.parametrize("more", [{"demandThreshold": ""}, dict.fromkeys(DEMAND, "")])
-async def test_a_demand_that_does_not_scale_is_no_metric(more: dict[str, str]) -> None:
-    async with bench() as running:
-        code, text = await refusal(running.metrics("gpu-demand", **more))
-
-        assert code is grpc.StatusCode.INVALID_ARGUMENT
-        assert text == "metricName 'gpu-demand' is unknown, expected 'gpu-utilization'"
-        assert running.source.numbers_asked == []
-
-
 @pytest.mark.parametrize("demand", [REFUSED, None])
 @pytest.mark.parametrize("on_unknown", ["hold", "zero"])
-async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
-    demand: Exception | None, on_unknown: str
-) -> None:
+async def test_an_unknown_demand_is_never_zero(demand: Exception | None, on_unknown: str) -> None:
     async with bench(demand) as running:
         assert await running.value("gpu-demand", onUnknown=on_unknown) is None
 
@@ -115,12 +101,9 @@ async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
         (None, "its query gives nothing: an error by onUnknown error"),
     ],
 )
-async def test_a_demand_that_nobody_knows_is_an_error_where_the_trigger_wants_one(
-    demand: Exception | None, why: str
-) -> None:
+async def test_an_unknown_demand_can_be_an_error(demand: Exception | None, why: str) -> None:
     async with bench(demand) as running:
         call = running.metrics("gpu-demand", onUnknown="error")
-
         assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, why)
 
 

@@ -5,8 +5,6 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
@@ -34,25 +32,16 @@ def test_each_call_about_a_wrong_trigger_is_stated_and_each_new_trigger_once() -
     assert changed == facts.TriggerChanged(OBJECT)
 
 
-@given(st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=9), st.data())
-def test_a_trigger_is_found_again_in_whatever_order_its_strings_come(
-    more: dict[str, str], data: st.DataObject
-) -> None:
-    strings = [*more.items(), *TRIGGER.items()]
-    shuffled = data.draw(st.permutations(strings))
+def test_a_trigger_is_found_again_in_whatever_order_its_strings_come() -> None:
     known = triggers()
-    read: list[Any] = []
-    for entries in (strings, shuffled):
+    read = []
+    for entries in (list(TRIGGER.items()), list(TRIGGER.items())[::-1]):
         # As another client may write them: one after the other, in this order.
         fields = (pb.ScaledObjectRef(scalerMetadata={key: text}) for key, text in entries)
         sent = b"".join(field.SerializeToString() for field in fields)
         sent += pb.ScaledObjectRef(name="bert-scaler", namespace="ml").SerializeToString()
-        try:
-            read.append(known.read(pb.ScaledObjectRef.FromString(sent)))
-        except errors.SpecError as error:
-            read.append(str(error))
-    assert read[0] == read[1]
-    assert isinstance(read[0], str) or read[0] is read[1]
+        read.append(known.read(pb.ScaledObjectRef.FromString(sent)))
+    assert read[0] is read[1]
 
 
 @pytest.mark.slow
@@ -88,7 +77,6 @@ def test_a_trigger_that_is_refused_is_parsed_as_seldom_as_one_that_is_not(thresh
     for _ in range(3):
         with contextlib.suppress(errors.SpecError):
             known.read(reference(threshold=threshold))
-
     assert sources.asked == 1
 
 
@@ -124,17 +112,7 @@ def test_a_reference_without_names_is_refused_and_each_is_named(
 ) -> None:
     with pytest.raises(errors.RequestError) as caught:
         triggers().read(broken)
-
     assert [text for text in named if text not in str(caught.value)] == []
-
-
-@given(st.from_regex(r"s[0-9]{1,4}-", fullmatch=True))
-def test_the_triggers_metric_is_known_with_one_leaked_prefix(prefix: str) -> None:
-    names = ["gpu-utilization", "gpu-demand", f"{prefix}gpu"]
-    for name in names:
-        assert requests.metric_name(name, names) == name
-    assert requests.metric_name(f"{prefix}gpu-utilization", names) == "gpu-utilization"
-    assert requests.metric_name(f"{prefix}gpu-demand", names) == "gpu-demand"
 
 
 def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:

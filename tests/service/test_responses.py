@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler import trigger
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.spec import demand
 from tests.service.harness import OBJECT, TRIGGER, decided
@@ -24,18 +24,8 @@ def keda_reads(whole: int, precise: float) -> float:
 def test_any_target_of_a_demand_is_one_that_the_hpa_takes(target: float) -> None:
     metadata = TRIGGER | {"demandQuery": "load", "demandThreshold": f"{target:.17g}"}
     _, demand_spec = responses.metric_spec(trigger.parse(OBJECT, metadata, access())).metricSpecs
-
     assert demand_spec.targetSizeFloat == target
     assert demand_spec.targetSize >= 1
-
-
-def test_a_target_below_one_is_still_a_target_for_readers_of_integers() -> None:
-    parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "0.4"}, access())
-
-    (metric,) = responses.metric_spec(parsed).metricSpecs
-
-    assert metric.targetSize == 1
-    assert metric.targetSizeFloat == 0.4
 
 
 @pytest.mark.parametrize("threshold", [1, 70, 70.4, 10.5, 0.96, 9.6, 1e15])
@@ -46,11 +36,8 @@ def test_a_target_that_rounds_to_nearly_itself_is_no_warning(threshold: float) -
 @pytest.mark.parametrize(
     ("threshold", "whole"), [(0.4, 1), (1.4, 1), (2.5, 2), (1.9, 2), (0.94, 1)]
 )
-def test_rounding_a_target_by_more_than_five_percent_is_warned_of(
-    threshold: float, whole: int
-) -> None:
+def test_rounding_by_more_than_five_percent_is_warned_of(threshold: float, whole: int) -> None:
     warning = responses.rounding_warning("gpu-load", threshold)
-
     assert warning is not None
     assert f"for gpu-load they use {whole}, not {threshold}" in warning
 
@@ -58,7 +45,6 @@ def test_rounding_a_target_by_more_than_five_percent_is_warned_of(
 @given(VALUES)
 def test_no_reader_loses_a_value(value: float) -> None:
     (metric,) = responses.metric_value("gpu-utilization", decided(value=value)).metricValues
-
     assert keda_reads(metric.metricValue, metric.metricValueFloat) == value
     assert metric.metricValueFloat == value
     assert metric.metricValue - 1 < value <= metric.metricValue
@@ -69,10 +55,3 @@ def test_no_reader_loses_a_value(value: float) -> None:
 def test_a_value_that_keda_cannot_count_with_is_a_fault_and_not_an_answer(value: float) -> None:
     with pytest.raises(ValueError, match="not a number that KEDA can count with"):
         responses.metric_value("gpu-utilization", decided(value=value))
-
-
-def test_unknown_activity_of_replicas_is_active_unless_the_trigger_wants_an_error() -> None:
-    assert responses.activity(decided(active=None), has_replicas=True).result
-    refused = decided(active=None, refused=True, reason="source down")
-    with pytest.raises(errors.UnknownLoadError, match="source down"):
-        responses.activity(refused, has_replicas=True)

@@ -2,7 +2,6 @@
 
 import grpc
 import pytest
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from keda_gpu_scaler import errors, service
 from keda_gpu_scaler.service import server, streams
@@ -12,7 +11,6 @@ from tests.service.harness import (
     QUIET,
     SIGNAL,
     Script,
-    Served,
     first,
     reference,
     refusal,
@@ -47,7 +45,6 @@ async def test_open_streams_end_well_and_do_not_hold_a_stopping_server() -> None
         for stream in streams:
             await first(stream)
         await served.server.stop(3600)
-
         assert served.draining.is_set()
         assert [await rest(stream) for stream in streams] == [[], []]
 
@@ -59,35 +56,13 @@ async def test_a_call_that_does_not_end_is_cut_after_the_grace() -> None:
         call = served.stub.IsActive(reference())
         await script.asked_at_least(1)
         await served.server.stop(0.01)
-
         assert (await refusal(call))[0] is grpc.StatusCode.UNAVAILABLE
         assert await served.next_call() == ("IsActive", "CANCELLED")
-
-
-async def reflected(
-    served: Served, request: reflection_pb2.ServerReflectionRequest
-) -> reflection_pb2.ServerReflectionResponse:
-    """Ask the reflection service one question."""
-    stub = reflection_pb2_grpc.ServerReflectionStub(served.channel)
-    (answer,) = [answer async for answer in stub.ServerReflectionInfo(iter([request]))]
-    return answer
-
-
-async def test_reflection_lists_the_services() -> None:
-    async with serving(Script(QUIET)) as served:
-        answer = await reflected(served, reflection_pb2.ServerReflectionRequest(list_services=""))
-
-        assert {listed.name for listed in answer.list_services_response.service} == {
-            "externalscaler.ExternalScaler",
-            "grpc.health.v1.Health",
-            "grpc.reflection.v1alpha.ServerReflection",
-        }
 
 
 def test_a_connection_outlives_the_streams_opened_on_it() -> None:
     options = dict(server.channel_options(connection_max_age_seconds=600))
     age, grace = options["grpc.max_connection_age_ms"], options["grpc.max_connection_age_grace_ms"]
-
     assert age == 600_000
     assert grace > 1000 * streams.LONGEST_SPEC_SECONDS
     endless = dict(server.channel_options(connection_max_age_seconds=1e9))

@@ -22,7 +22,6 @@ async def test_a_service_is_serving_and_one_that_is_not_here_is_not_found() -> N
             answer = await health_of(served).Check(pb.HealthCheckRequest(service=service))
             assert answer.status == SERVING
         code, _ = await refusal(health_of(served).Check(pb.HealthCheckRequest(service="other")))
-
         assert code is grpc.StatusCode.NOT_FOUND
 
 
@@ -31,7 +30,6 @@ async def test_what_a_probe_needs_not_is_unimplemented(method: str) -> None:
     async with serving(Script(QUIET)) as served:
         request = pb.HealthCheckRequest() if method == "Watch" else pb.HealthListRequest()
         code, _ = await refusal(getattr(health_of(served), method)(request))
-
         assert code is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -47,13 +47,6 @@ def test_a_signal_is_pushed_on_its_edge_and_again_while_no_pod_exists(
     assert pushed(*decisions, step_seconds=step_seconds) == expected
 
 
-def test_the_repetition_survives_an_evaluation_that_comes_a_little_early() -> None:
-    pushes = streams.Pushes()
-    due = [pushes.is_due(WAKING, now) for now in (0.4, 15.1, 30.0)]
-
-    assert due == [True, True, True]
-
-
 def test_streams_of_specs_that_were_opened_at_once_end_hours_apart() -> None:
     lives = sorted(streams.spec_seconds() for _ in range(1000))
     assert 43_200 <= lives[0] < 46_000

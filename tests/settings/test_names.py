@@ -3,18 +3,9 @@
 import pytest
 
 from keda_gpu_scaler import errors, settings
-from keda_gpu_scaler.settings import Row, Settings
+from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.settings.sources import KINDS
 from tests.repository.chart.schema import fields
-
-
-def test_every_setting_has_a_row_with_both_names_and_a_meaning() -> None:
-    rows = settings.describe()
-    assert len({row.variable for row in rows}) == len(rows)
-    for row in rows:
-        assert row.variable == f"KEDA_GPU_SCALER_{row.key.upper()}"
-        assert row.meaning.endswith(".")
-    assert {row.key.partition("_")[0] for row in rows} >= {"grpc", *KINDS}
 
 
 @pytest.mark.parametrize(
@@ -37,17 +28,6 @@ def test_the_defaults_shown_are_accepted_as_values(kind: str, needed: dict[str, 
 
     assert settings.load(variables | named) == settings.load(named)
     assert any(name.startswith(prefix) for name in variables)
-
-
-def test_a_row_carries_the_unit_in_its_text() -> None:
-    row = next(row for row in settings.describe() if row.key == "shutdown_grace")
-    assert row == Row(
-        "KEDA_GPU_SCALER_SHUTDOWN_GRACE",
-        "shutdown_grace",
-        "20s",
-        "How long the process waits for open calls when it stops. It must be below "
-        "terminationGracePeriodSeconds.",
-    )
 
 
 SECRETS = [key for key, field in fields(Settings) if "SecretStr" in repr(field.annotation)]

@@ -146,9 +146,7 @@ def test_what_stands_for_a_secret_where_settings_are_printed_is_no_secret(form: 
         pytest.param("[::1]:6000", "::1", 6000, "[::1]:6000", id="IPv6"),
     ],
 )
-def test_an_address_is_read_and_shown_as_it_was_written(
-    text: str, host: str, port: int, explicit: str
-) -> None:
+def test_an_address_is_shown_as_written(text: str, host: str, port: int, explicit: str) -> None:
     address = values.address(text)
     assert address == Address(host, port)
     assert (str(address), address.explicit) == (text, explicit)

@@ -4,11 +4,8 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from keda_gpu_scaler.simulator.cluster import Cluster, Key, MadeUp, Pod, Wanted
-from keda_gpu_scaler.spec import workload
 
 KEY = Key("team-a", "bert")
 NODES = {"blue": 4, "green": 4}
@@ -73,30 +70,6 @@ def test_a_pod_keeps_its_gpus_while_others_come_and_go() -> None:
     assert {gpu.index for gpu in shown.gpus(0)} == set(range(5))
 
 
-@given(
-    looks=st.lists(
-        st.dictionaries(
-            st.sampled_from("abcdef"),
-            st.tuples(st.sampled_from(["blue", "green"]), st.integers(1, 3)),
-        ),
-        max_size=8,
-    )
-)
-def test_each_pod_holds_what_it_asks_for_on_its_node(
-    looks: list[dict[str, tuple[str, int]]],
-) -> None:
-    shown = Cluster()
-    for number, look in enumerate(looks):
-        nodes = NODES if number % 3 else {"blue": 4}
-        shown.show(nodes, [seen(name, node=node, gpus=gpus) for name, (node, gpus) in look.items()])
-        found = {
-            name: ({node for node, _ in gpus}, len(gpus)) for name, gpus in held(shown).items()
-        }
-        assert found == {
-            name: ({node}, gpus) for name, (node, gpus) in look.items() if node in nodes
-        }
-
-
 # Load
 
 
@@ -122,14 +95,6 @@ def test_load_spreads_over_the_gpus_of_ready_pods(pods: list[Pod], expected: lis
 
 
 # Made-up pods
-
-
-@given(name=st.from_regex(r"[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?", fullmatch=True))
-def test_a_made_up_pod_is_named_as_that_of_a_deployment(name: str) -> None:
-    shown = MadeUp()
-    shown.put(Key("team-a", name), Wanted(replicas=2), 0)
-    deployment = workload.parse(f"deployment/{name}", "team-a")
-    assert all(deployment.matches(pod) and len(pod) <= 63 for pod in names(shown))
 
 
 def test_pods_keep_their_names_and_the_newest_go_first() -> None:

@@ -34,27 +34,13 @@ def page_of(replicas: int, load: float) -> bytes:
 
 def test_the_page_has_the_names_labels_and_units_of_the_exporter() -> None:
     page = page_of(replicas=1, load=41.4)
-    expected = {
-        UTILIZATION: 41,
-        "DCGM_FI_DEV_ENC_UTIL": 0,
-        "DCGM_FI_DEV_DEC_UTIL": 0,
-        "DCGM_FI_DEV_GPU_TEMP": 47,
-        "DCGM_FI_DEV_POWER_USAGE": 330.82,
-        "DCGM_FI_DEV_FB_USED": 48935,
-        "DCGM_FI_DEV_FB_FREE": 32624,
-        ENGINE: 0.414,
-        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.2484,
-        "DCGM_FI_PROF_DRAM_ACTIVE": 0.207,
-    }
-    for name, value in expected.items():
+    for name, value in ((UTILIZATION, 41), (ENGINE, 0.414), ("DCGM_FI_DEV_FB_USED", 48935)):
         (sample,) = samples(page, name)
         assert sample.value == pytest.approx(value)
         assert sample.labels.keys() == EXPORTER_LABELS | POD_LABELS
         assert f"# TYPE {name} gauge\n".encode() in page
-        assert f"# HELP {name} ".encode() in page
+    assert page.count(b"# HELP DCGM_FI_") == 10
     assert sample.labels["pod"].startswith("bert-")
-    assert sample.labels["namespace"] == "team-a"
-    assert sample.labels["Hostname"] == "gpu-node-0"
 
 
 def test_idle_gpus_carry_no_pod_labels_and_use_no_memory() -> None:
@@ -75,9 +61,7 @@ def test_idle_gpus_carry_no_pod_labels_and_use_no_memory() -> None:
     ("text", "message"),
     [
         ("bert=3:250", "is not namespace/name=replicas:load"),
-        ("team-a/bert=3:1.2.3", "is not namespace/name=replicas:load"),
         ("team-a/bert=99999:1", "replicas: Input should be less than or equal to 1000"),
-        ("team-a/bert=3:1:0", "gpus_per_pod: Input should be greater than or equal to 1"),
         ("Team/bert=3:1", "namespace 'Team' is no Kubernetes namespace name"),
         ("team-a/be_rt=3:1", "name 'be_rt' is no Kubernetes object name"),
     ],
@@ -144,19 +128,14 @@ WRONG_BODIES = (
     (b"\xff", "Invalid JSON"),
     (b"[]", "Input should be an object"),
     (b'{"replicas": 1.5}', "replicas: Input should be a valid integer"),
-    (b'{"replicas": null}', "replicas: Input should be a valid integer"),
     (b'{"load": NaN}', "load: Input should be a finite number"),
-    (b'{"load": "9"}', "load: Input should be a valid number"),
     (b'{"draining_percent": 1}', "draining_percent: not up to the simulator here"),
-    (b'{"completed_percent": 1}', "completed_percent: not up to the simulator here"),
     (b'{"replica": 1}', "replica: Extra inputs are not permitted"),
     (b'{"replicas": -1, "load": -1}', "; load: "),
 )
 
 
-async def test_a_wrong_body_is_refused_in_words_and_changes_nothing(
-    simulator: Simulator, subtests: pytest.Subtests
-) -> None:
+async def test_a_wrong_body_is_refused(simulator: Simulator, subtests: pytest.Subtests) -> None:
     for body, message in WRONG_BODIES:
         response = await simulator.client.put("/workloads/team-a/bert", content=body)
         with subtests.test(repr(body)):

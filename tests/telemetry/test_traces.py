@@ -17,7 +17,6 @@ from tests.service.harness import decided
 from tests.support.triggers import BERT, demanding
 
 SECOND = 1_000_000_000
-TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CALL = "externalscaler.ExternalScaler/GetMetrics"
 OK = facts.Called("GetMetrics", "OK", 2.0)
 QUOTED = 'sum(queue{token="s3cret"})'
@@ -78,18 +77,6 @@ async def test_a_call_is_one_span_from_its_beginning_to_its_end() -> None:
     }
 
 
-async def test_a_stream_keeps_what_was_said_last() -> None:
-    recorded = Recorded()
-    recorded.state(
-        began(),
-        facts.CallDecided(decided(state=State.UNKNOWN, active=False)),
-        facts.CallDecided(decided(active=True)),
-        OK,
-    )
-    assert attributes_of(recorded.span())["active"] is True
-    assert attributes_of(recorded.span())["state"] == "measured"
-
-
 @pytest.mark.parametrize(
     ("stated", "shown"),
     [
@@ -100,7 +87,7 @@ async def test_a_stream_keeps_what_was_said_last() -> None:
     ],
     ids=["an unknown load", "a demand", "an unknown demand", "something else"],
 )
-async def test_what_is_known_is_on_the_span_of_its_call_and_no_text_of_a_query(
+async def test_a_span_has_what_is_known_and_no_query(
     stated: facts.Fact, shown: dict[str, object]
 ) -> None:
     recorded = Recorded()
@@ -111,16 +98,6 @@ async def test_what_is_known_is_on_the_span_of_its_call_and_no_text_of_a_query(
     known = {key: found[key] for key in ("state", "active", "demand") if key in found}
     assert known == shown
     assert "s3cret" not in recorded.span().to_json()
-
-
-async def test_the_callers_trace_goes_on() -> None:
-    recorded = Recorded()
-    recorded.state(began(f"00-{TRACE}-{PARENT}-01"), OK)
-    span = recorded.span()
-    assert span.context is not None
-    assert f"{span.context.trace_id:032x}" == TRACE
-    assert span.parent is not None
-    assert f"{span.parent.span_id:016x}" == PARENT
 
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED"])
@@ -135,8 +112,6 @@ async def test_a_call_that_was_never_read_has_a_span_too() -> None:
     recorded.state(facts.Called("GetMetrics", "RESOURCE_EXHAUSTED", 0.5))
     span = recorded.span()
     assert (span.start_time, span.end_time) == (99.5 * SECOND, 100 * SECOND)
-    assert span.status.status_code is StatusCode.UNSET
-    assert "scaled_object" not in attributes_of(span)
 
 
 async def test_a_query_that_a_call_set_off_is_its_child_even_when_it_ends_later() -> None:

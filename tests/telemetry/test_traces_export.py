@@ -48,9 +48,7 @@ def parent(trace: str) -> str:
     return f"00-{trace}-{PARENT}-01"
 
 
-async def test_a_collector_receives_each_call_and_the_queries_it_set_off(
-    prometheus: PrometheusServer,
-) -> None:
+async def test_a_collector_receives_calls_and_their_queries(prometheus: PrometheusServer) -> None:
     with collecting() as collector:
         environ = environment(collector.port, PROMETHEUS_URL=prometheus.url, SCRAPE_TARGETS="")
         with serving(environ | {PROTOCOL: "grpc"}) as (process, stub):

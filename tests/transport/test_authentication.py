@@ -60,7 +60,7 @@ async def test_a_client_with_the_token_reads_the_metrics() -> None:
             assert "answer_ratio 42.0" in answer.text
 
 
-async def test_without_the_token_every_page_is_refused_also_one_that_does_not_exist(
+async def test_without_the_token_every_page_is_refused_if_it_exists_or_not(
     subtests: pytest.Subtests,
 ) -> None:
     headers = ("", TOKEN, "Bearer wrong", f"Bearer {WEBHOOK_TOKEN}")

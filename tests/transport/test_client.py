@@ -14,8 +14,6 @@ import httpx
 import pytest
 import pytest_asyncio
 import trustme
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -80,7 +78,6 @@ async def test_a_whole_answer_comes_back_whole_whatever_its_status(
     server.reply = reply
     async with connected(server.url) as made:
         assert await made.fetch(f"{server.url}/a/path") == expected
-
     assert [(request.method, request.path) for request in server.requests] == [("GET", "/a/path")]
     assert server.requests[0].headers["user-agent"] == "keda-gpu-scaler"
 
@@ -93,7 +90,6 @@ async def test_a_redirect_is_not_followed(server: HttpServer, location: str) -> 
             assert (await made.fetch(server.url)).status == 302
         except errors.SourceUnreachableError as error:
             assert "URL" in str(error)  # noqa: PT017 - either is right
-
     assert len(server.requests) == 1
 
 
@@ -102,13 +98,12 @@ async def test_a_redirect_is_not_followed(server: HttpServer, location: str) -> 
     [(gzip.compress(b"hello " * 1000), b"hello " * 1000), (b"", b"")],
     ids=["compressed", "empty"],
 )
-async def test_a_compressed_answer_is_unpacked_and_an_empty_one_need_not_be_compressed(
+async def test_a_compressed_answer_is_unpacked(
     server: HttpServer, sent: bytes, body: bytes
 ) -> None:
     server.reply = web.says(sent, content_encoding="gzip")
     async with connected(server.url) as made:
         assert (await made.fetch(server.url)).body == body
-
     assert server.requests[0].headers["accept-encoding"] == "gzip"
 
 
@@ -156,7 +151,6 @@ async def test_an_answer_that_is_not_whole_is_an_error_that_says_so_without_the_
         with pytest.raises(fault) as raised:
             async with asyncio.timeout(BOUND_SECONDS):
                 await made.fetch(f"{server.url}/?token={SECRET}")
-
     assert str(raised.value).startswith(words)
     assert SECRET not in str(raised.value)
 
@@ -179,7 +173,6 @@ async def test_other_tasks_run_between_the_parts_of_an_answer(server: HttpServer
         counting = asyncio.create_task(count())
         answer = await made.fetch(server.url)
         counting.cancel()
-
     assert answer.body == b"x" * 20_000
     assert turns > 10_000
 
@@ -196,7 +189,7 @@ BOMB = gzip.compress(b"\0" * (64 * ONE_MIB))
         ("gzip,br\x80", "an answer with the encoding gzip,br? instead of gzip"),
     ],
 )
-async def test_the_bound_holds_after_decompression(
+async def test_the_bound_is_of_what_is_unpacked(
     server: HttpServer, encoding: str, words: str
 ) -> None:
     server.reply = packed(gzip.compress(BOMB) if "," in encoding else BOMB, encoding)
@@ -204,7 +197,6 @@ async def test_the_bound_holds_after_decompression(
     message = await refusal(server, errors.SourceMalformedError, max_response_bytes=ONE_MIB)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-
     assert message == words
     assert peak < 8 * ONE_MIB
 
@@ -212,29 +204,8 @@ async def test_the_bound_holds_after_decompression(
 async def test_an_endless_answer_is_dropped_at_its_bound(server: HttpServer) -> None:
     server.reply = server.endless
     words = await refusal(server, errors.SourceMalformedError, max_response_bytes=2 * ONE_MIB)
-
     assert words == f"an answer of more than {2 * ONE_MIB} bytes"
     assert server.sent_bytes < 64 * ONE_MIB  # the sockets' buffers hold some of it
-
-
-async def test_an_answer_of_exactly_the_bound_is_taken(server: HttpServer) -> None:
-    server.reply = web.says("x" * 1000)
-    async with connected(server.url, max_response_bytes=1000) as made:
-        assert len((await made.fetch(server.url)).body) == 1000
-
-
-@example("http://[::1")
-@example("http://xn--")
-@example("http://☃..x")
-@given(url=st.from_regex(r"https?://[a-zé☃\[][-a-zé☃.\[\]:%]{0,19}(/[^\s]{0,9})?", fullmatch=True))
-async def test_any_url_ends_in_an_answer_or_a_source_error(url: str) -> None:
-    made = offline(lambda _: httpx.Response(200))
-    try:
-        assert (await made.fetch(url)).status == 200
-    except errors.SourceUnreachableError as error:
-        assert str(error)  # noqa: PT017 - either is right
-    finally:
-        await made.close()
 
 
 def offline(reply: Callable[[httpx.Request], httpx.Response]) -> Client:
@@ -265,33 +236,20 @@ async def test_every_exception_of_httpx_becomes_a_source_error(failure: type[Exc
     with pytest.raises(errors.SourceError) as raised:
         await made.fetch("http://prometheus")
     await made.close()
-
     assert str(raised.value)
     assert isinstance(raised.value, errors.SourceTimeoutError) == issubclass(
         failure, httpx.TimeoutException
     )
 
 
-@pytest.mark.parametrize(
-    ("failure", "cause", "words"),
-    [
-        (OSError(5, "no such luck"), None, "[Errno 5] no such luck"),
-        (ssl.SSLError(1, "bad alert"), None, "bad alert"),
-        (httpx.ReadError(""), ssl.SSLError(1, "certificate required"), "certificate required"),
-        (httpx.ReadError(""), None, "ReadError"),
-    ],
-)
-async def test_an_error_has_its_own_words_or_those_of_its_cause_or_its_name(
-    failure: Exception, cause: Exception | None, words: str
-) -> None:
+async def test_an_error_without_words_has_those_of_its_cause() -> None:
     def fail(_: httpx.Request) -> httpx.Response:
-        raise failure from cause
+        raise httpx.ReadError("") from ssl.SSLError(1, "certificate required")
 
     made = offline(fail)
-    with pytest.raises(errors.SourceUnreachableError) as raised:
+    with pytest.raises(errors.SourceUnreachableError, match="certificate required"):
         await made.fetch("http://prometheus")
     await made.close()
-    assert str(raised.value).endswith(words)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +287,6 @@ async def test_every_request_has_the_credentials_of_the_settings(
     async with connected(server.url, **given) as made:
         await made.fetch(server.url)
         await made.fetch(server.url, {})
-
     for request in server.requests:
         assert {name: request.headers.get(name) for name in headers} == headers
     assert len(server.requests) == 2
@@ -363,7 +320,6 @@ async def test_a_file_without_a_token_is_named_and_not_shown_and_may_come_back(
         for written in ("second", "third\n"):
             token.write_text(written)  # at once: no clock of a file system may matter
             await made.fetch(server.url)
-
     sent = [request.headers["authorization"] for request in server.requests]
     assert sent == ["Bearer second", "Bearer third"]
     assert str(raised.value) == f"the bearer token file {token} {words}"
@@ -387,7 +343,6 @@ async def test_no_error_shows_a_secret(
     async with connected(server.url, timeout="200ms", **given) as made:
         with pytest.raises(errors.SourceError) as raised:
             await made.fetch(server.url)
-
     assert SECRET not in shown(raised.value)
 
 

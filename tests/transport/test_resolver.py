@@ -1,14 +1,11 @@
 """Targets → URLs, by the resolver of this machine."""
 
 import asyncio
-import contextlib
 import socket
-import sys
 
 import httpx
 import pytest
 
-from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.resolver import Resolver
 
 BOUND_SECONDS = 30.0
@@ -32,9 +29,7 @@ def local_urls(scheme: str = "http", path: str = "/metrics") -> set[str]:
         ("dns+http://[::1]:9400/metrics", {"http://[::1]:9400/metrics"}),
     ],
 )
-async def test_a_target_is_one_url_or_every_address_of_its_name(
-    target: str, urls: set[str]
-) -> None:
+async def test_a_target_is_a_url_or_all_addresses_of_its_name(target: str, urls: set[str]) -> None:
     assert await Resolver().urls(target, BOUND_SECONDS) == frozenset(urls)
 
 
@@ -50,47 +45,9 @@ async def test_a_target_is_one_url_or_every_address_of_its_name(
 )
 async def test_a_name_without_an_address_is_a_message(name: str, words: str) -> None:
     message = await Resolver().urls(f"dns+http://{name}:9400/metrics", BOUND_SECONDS)
-
     assert isinstance(message, str)
     assert message
     assert words in message
-
-
-async def ended(program: str) -> str:
-    """Run a program in a process of its own to its end; return what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(), BOUND_SECONDS)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    assert process.returncode == 0
-    return output.decode()
-
-
-async def test_a_lookup_leaves_no_thread_that_a_process_waits_for() -> None:
-    program = """
-import asyncio, threading
-from keda_gpu_scaler.transport import resolver
-
-async def main():
-    print(len(await resolver.Resolver().urls("dns+http://localhost:9400", 60)) > 0)
-    print([thread.name for thread in threading.enumerate() if not thread.daemon])
-
-asyncio.run(main())
-"""
-    assert await ended(program) == "True\n['MainThread']\n"
-
-
-async def test_what_a_call_in_a_thread_raises_is_raised() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        await resolver.in_daemon_thread(_interrupted)
-
-
-def _interrupted() -> None:
-    raise KeyboardInterrupt
 
 
 NAMED = "dns+http://replicas:8080"
@@ -117,13 +74,11 @@ class Lookups:
 async def test_a_name_is_looked_up_once_at_a_time_however_many_calls_give_up() -> None:
     lookups = Lookups()
     resolver = Resolver(lookups)
-
     for _ in range(10):
         assert await resolver.urls(NAMED, 0) == "the name was not resolved within 0 s"
     assert lookups.begun == 1
     lookups.may_end.set()
     assert await resolver.urls(NAMED, BOUND_SECONDS) == THERE
-
     begun = lookups.begun
     assert await resolver.urls(NAMED, BOUND_SECONDS) == THERE
     assert lookups.begun == begun + 1
@@ -141,7 +96,6 @@ async def test_the_addresses_of_a_name_are_known_until_dns_says_that_they_are_go
     resolver = Resolver(lookups)
     assert resolver.last_known(NAMED) == frozenset()
     await resolver.urls(NAMED, BOUND_SECONDS)
-
     lookups.answer = socket.gaierror(socket.EAI_AGAIN, "try again")
     assert "try again" in await resolver.urls(NAMED, BOUND_SECONDS)
     assert resolver.last_known(NAMED) == THERE

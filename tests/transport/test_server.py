@@ -88,10 +88,6 @@ async def test_it_listens_on_every_address_or_on_one(host: str) -> None:
         assert await answered(streams) == OK
 
 
-async def test_a_server_that_never_started_stops_at_once() -> None:
-    await web.HttpServer(Starlette(), "127.0.0.1", 0).stop()
-
-
 async def test_connections_without_an_open_request_do_not_hold_up_the_stop() -> None:
     async with contextlib.AsyncExitStack() as stack:
         async with serving(Bounds(shutdown_seconds=int(LATE))) as port:
@@ -227,13 +223,3 @@ async def test_tls_shows_the_current_certificate_and_leaves_open_connections_alo
             assert shown(new[1]) in rotating.now.chain.decode()
         assert await answered(old) == OK
         assert shown(old[1]) in first.chain.decode()
-
-
-async def test_silent_connections_with_tls_are_cut_as_well() -> None:
-    rotating = Rotating()
-    bounds = Bounds(request_seconds=SOON)
-    async with (
-        serving(bounds, certificate=rotating) as port,
-        connected(port, rotating.trusting()) as (reader, _),
-    ):
-        assert await ended(reader)

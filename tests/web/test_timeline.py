@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from keda_gpu_scaler.telemetry.history import Change
 from keda_gpu_scaler.web import timeline
@@ -52,21 +50,6 @@ def test_a_load_holds_until_the_next_one(
     assert load.target_y == 10
     assert {step.value for step in asked_for.steps} <= {None}
     assert len(active.steps) == len(replicas.steps) == len(drawn)
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 3000), st.none() | st.floats(0, 1e308)), max_size=12),
-    st.none() | st.floats(0.1, 1e308),
-)
-def test_nothing_is_drawn_outside_of_its_row(
-    steps: list[tuple[float, float | None]], threshold: float | None
-) -> None:
-    for row in timeline.rows(changes(sorted(steps, key=lambda step: step[0])), PERIOD, threshold):
-        assert row.target_y is None or 0 <= row.target_y <= 100
-        for step in row.steps:
-            assert 0 <= step.x <= step.x + step.width <= 100.1
-            assert 0 <= step.y < 100
-            assert step.y + step.height == pytest.approx(100)
 
 
 @pytest.mark.parametrize(

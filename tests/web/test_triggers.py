@@ -158,23 +158,10 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
     ):
         history = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
         other = (await client.get(f"{url}{PATH}/ml/other/history")).json()
-    assert history == {
-        "since": NOW,
-        "changes": [
-            {
-                "at": NOW,
-                "metric_name": "gpu-utilization",
-                "workload": "deployment/bert",
-                "state": "measured",
-                "value": 90,
-                "active": True,
-                "average": 90,
-                "replicas": 1,
-                "recommended": 2,
-                "reason": DECIDED.reason,
-            }
-        ],
-    }
+    (change,) = history["changes"]
+    shown = ("at", "metric_name", "workload", "state", "value", "active", "recommended", "reason")
+    expected = (NOW, "gpu-utilization", "deployment/bert", "measured", 90, True, 2, DECIDED.reason)
+    assert tuple(change[name] for name in shown) == expected
     assert other == {"since": NOW, "changes": []}
 
 

@@ -97,9 +97,7 @@ async def test_a_full_book_asks_to_send_again() -> None:
 
 
 @pytest.mark.parametrize("path", ["/webhook", "/webhook/ml/bert", "/alerts"])
-async def test_without_a_token_there_is_no_webhook_and_it_is_said_how_to_have_one(
-    path: str,
-) -> None:
+async def test_without_a_token_there_is_no_webhook_and_it_is_said_why(path: str) -> None:
     async with serving(None) as client:
         answer = await client.post(path, json=group(alert()))
     assert answer.status_code == 404
@@ -121,3 +119,13 @@ async def test_a_path_that_names_no_object_is_refused(path: str, words: str) -> 
         answer = await client.post(path, json=group(alert()))
     assert answer.status_code == 400
     assert answer.text.startswith(words)
+
+
+@pytest.mark.parametrize("payload", [[], {"alerts": [1]}, group(alert())])
+async def test_what_no_replica_sends_is_refused(payload: object) -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.post("/alerts", json=payload)
+    assert answer.status_code == 400
+    assert answer.text.startswith("expected ")
+    assert hook.alerts.records() == []

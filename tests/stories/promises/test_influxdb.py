@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,6 @@ pytestmark = [pytest.mark.needs("influxd"), on_influxdb]
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 CANARY = "bert-canary-7b6667bd9-bbbbb"
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
-TIMES = range(-900, 1, 15)
 MEAN_ABOVE_45 = DemandSpec(
     text=f'SELECT mean("gauge") FROM "{UTIL}" WHERE time > now() - 1m',  # noqa: S608 - no input
     activation_threshold=45,
@@ -59,13 +58,22 @@ async def influxdb(tmp_path: Path) -> AsyncIterator[InfluxdbServer]:
         yield running
 
 
-def gpu(
-    pod: str, value: float, *, number: int = 0, times: Iterable[float] = TIMES, **tags: str
-) -> Series:
-    """Return the points that Telegraf makes of one series of dcgm-exporter, up to now."""
-    given = {"namespace": "ml", "pod": pod, "UUID": f"GPU-{pod}-{number}", "host": "a", **tags}
-    now = time.time()
-    return Series(UTIL, given, [(now + at, value) for at in times])
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """The points that Telegraf makes of one series of dcgm-exporter, up to now."""
+
+    pod: str
+    value: float
+    uuid: str = ""
+    times: Iterable[float] = range(-900, 1, 15)
+    namespace: str = "ml"
+
+    def series(self) -> Series:
+        """Return them."""
+        tags = {"namespace": self.namespace, "pod": self.pod, "host": "a"}
+        now = time.time()
+        uuid = self.uuid or f"GPU-{self.pod}"
+        return Series(UTIL, {**tags, "UUID": uuid}, [(now + at, self.value) for at in self.times])
 
 
 @asynccontextmanager
@@ -83,62 +91,51 @@ async def running(
         await source.close()
 
 
-async def decided(influxdb: InfluxdbServer, history: Iterable[Series], **metadata: str) -> Decision:
-    await influxdb.write(history)
+async def decided(influxdb: InfluxdbServer, *shown: Gpu, **metadata: str) -> Decision:
+    await influxdb.write([one.series() for one in shown])
     async with running(influxdb) as evaluator:
         return await evaluator.evaluate(triggers.BERT, triggers.spec(**metadata), None)
 
 
-async def test_exactly_the_workloads_pods_count(influxdb: InfluxdbServer) -> None:
-    history = [gpu(pod, 90) for pod in PODS]
-    others = [gpu(CANARY, 100), gpu(PODS[0], 100, namespace="lab", UUID="GPU-lab")]
-
-    found = await decided(influxdb, [*history, *others])
-
-    assert (found.state, found.value, found.active) == (State.MEASURED, 450, True)
+UNTIL_FIVE_MINUTES_AGO = range(-900, -300, 15)
+GONE = Gpu(PODS[0], 0, times=UNTIL_FIVE_MINUTES_AGO)
+OTHERS = [Gpu(CANARY, 100), Gpu(PODS[0], 100, "GPU-lab", namespace="lab")]
 
 
-async def test_the_gpus_of_a_pod_are_one_load(influxdb: InfluxdbServer) -> None:
-    found = await decided(influxdb, [gpu(PODS[0], 80), gpu(PODS[0], 100, number=1)])
-    assert (found.state, found.value, found.active) == (State.MEASURED, 90, True)
+@pytest.mark.parametrize(
+    ("shown", "state", "value", "active"),
+    [
+        ([*(Gpu(pod, 90) for pod in PODS), *OTHERS], State.MEASURED, 450, True),
+        ([Gpu(PODS[0], 80, "GPU-1"), Gpu(PODS[0], 100, "GPU-2")], State.MEASURED, 90, True),
+        ([Gpu(PODS[0], 0)], State.MEASURED, 0, False),
+        ([Gpu(PODS[1], 0), GONE], State.PARTIAL, None, True),
+        ([GONE], State.UNKNOWN, None, None),
+        ([], State.UNKNOWN, None, None),
+    ],
+    ids=["exactly its pods", "two GPUs", "idle", "one vanished", "all vanished", "none ever"],
+)
+async def test_what_is_decided(
+    influxdb: InfluxdbServer, shown: list[Gpu], state: State, value: float | None, active: object
+) -> None:
+    found = await decided(influxdb, *shown)
+    assert (found.state, found.value, found.active) == (state, value, active)
 
 
 async def test_the_load_is_the_mean_over_the_window(influxdb: InfluxdbServer) -> None:
     begun = time.time() // 15 * 15 - time.time()  # an instant of the source
     earlier, later = range(-900, -75, 15), range(-75, 1, 15)
     history = [
-        gpu(PODS[0], 0, times=[begun + at for at in earlier]),
-        gpu(PODS[0], 80, times=[begun + at for at in later]),
+        Gpu(PODS[0], 0, times=[begun + at for at in earlier]),
+        Gpu(PODS[0], 80, times=[begun + at for at in later]),
     ]
-    found = await decided(influxdb, history, window="2m")
-
+    found = await decided(influxdb, *history, window="2m")
     assert found.state is State.MEASURED
     assert found.average in (80 * 5 / 8, 80 * 6 / 8)  # by whether the newest instant is settled
     assert found.value == 80, "the newest samples are more"
 
 
-async def test_idle_pods_are_inactive(influxdb: InfluxdbServer) -> None:
-    found = await decided(influxdb, [gpu(PODS[0], 0)])
-    assert (found.state, found.value, found.active) == (State.MEASURED, 0, False)
-
-
-async def test_a_pod_that_vanished_holds_and_keeps_active(influxdb: InfluxdbServer) -> None:
-    history = [gpu(PODS[0], 0), gpu(PODS[1], 0, times=range(-900, -300, 15))]
-    found = await decided(influxdb, history)
-    assert (found.state, found.value, found.active) == (State.PARTIAL, None, True)
-
-
-async def test_pods_that_all_vanished_are_unknown_and_never_gone(influxdb: InfluxdbServer) -> None:
-    async with running(influxdb) as evaluator:
-        never = await evaluator.evaluate(triggers.BERT, triggers.spec(), None)
-    vanished = await decided(influxdb, [gpu(PODS[0], 0, times=range(-900, -300, 15))])
-
-    assert (never.state, never.value) == (State.UNKNOWN, None)
-    assert (vanished.state, vanished.value) == (State.UNKNOWN, None)
-
-
 async def test_the_cluster_says_what_absence_cannot(influxdb: InfluxdbServer) -> None:
-    await influxdb.write([gpu(PODS[0], 0, times=range(-900, -300, 15))])
+    await influxdb.write([GONE.series()])
     async with running(influxdb, EmptyCluster()) as evaluator:
         found = await evaluator.evaluate(triggers.BERT, triggers.spec(), None)
     assert (found.state, found.value, found.active) == (State.EMPTY, 0, False)
@@ -148,12 +145,12 @@ async def test_the_cluster_says_what_absence_cannot(influxdb: InfluxdbServer) ->
 async def test_the_mean_of_a_cluster_wakes_a_workload_above_45_percent(
     influxdb: InfluxdbServer, busy: float, value: float | None, *, active: bool
 ) -> None:
-    await influxdb.write([gpu("resnet-0", busy), gpu("", 10, UUID="GPU-idle")])
+    idle = Gpu("", 10, "GPU-idle")
+    await influxdb.write([Gpu("resnet-0", busy).series(), idle.series()])
     asked = replace(triggers.spec(), demand=MEAN_ABOVE_45)
     async with running(influxdb, EmptyCluster()) as evaluator:
         demand = await evaluator.demand(triggers.BERT, asked, None)
         found = await evaluator.evaluate(triggers.BERT, asked, None)
-
     assert demand.value is not None
     assert round(demand.value, 6) == round((busy + 10) / 2, 6)
     assert (found.value, found.active) == (value, active)
@@ -162,7 +159,7 @@ async def test_the_mean_of_a_cluster_wakes_a_workload_above_45_percent(
 async def test_a_server_that_is_away_makes_the_load_unknown_until_it_is_back(
     influxdb: InfluxdbServer,
 ) -> None:
-    await influxdb.write([gpu(PODS[0], 90)])
+    await influxdb.write([Gpu(PODS[0], 90).series()])
     await influxdb.stop()
     async with running(influxdb, step="1s") as evaluator:
         seen = [await evaluator.evaluate(triggers.BERT, triggers.spec(), None)]
@@ -173,7 +170,6 @@ async def test_a_server_that_is_away_makes_the_load_unknown_until_it_is_back(
 
         await influxdb.start()
         await until(is_known, 30, "the load is known again")
-
     assert seen[0].state is State.UNKNOWN
     assert "source default: " in seen[0].reason
     assert (seen[-1].state, seen[-1].value) == (State.MEASURED, 90)

@@ -43,32 +43,6 @@ async def test_an_exporter_of_five_that_is_lost_never_leads_to_a_scale_in(
     assert poll.value is None or poll.value == 450
 
 
-@ON_EVERY_SERVER
-async def test_all_exporters_lost_hold_what_there_is(prometheus: PrometheusServer) -> None:
-    parts: list[Gpu | Up] = [Up(down=-300), *(Gpu(pod, 90, end=-300) for pod in FIVE)]
-    await prometheus.write(history(prometheus.now(), parts))
-    async with running(prometheus.url, step="15s") as stack:
-        assert await stack.value() is None
-        with pytest.raises(grpc.aio.AioRpcError) as failed:
-            await stack.active()
-        assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
-        assert "did not end, and no fresh sample of them is left" in str(failed.value.details())
-
-
-@ON_EVERY_SERVER
-async def test_an_exporter_that_lost_its_map_of_pods_does_not_end_them(
-    prometheus: PrometheusServer,
-) -> None:
-    parts: list[Gpu | Up] = [Up(), *(Gpu(pod, 90, end=-180) for pod in FIVE)]
-    unmapped = [Gpu(pod, 90, uuid=f"GPU-{pod}", convention="idle", begin=-165) for pod in FIVE]
-    await prometheus.write(history(prometheus.now(), [*parts, *unmapped]))
-    async with running(prometheus.url, step="15s") as stack:
-        assert await stack.value() is None
-        with pytest.raises(grpc.aio.AioRpcError) as failed:
-            await stack.active()
-        assert "did not end" in str(failed.value.details())
-
-
 async def _feed(
     prometheus: PrometheusServer, value: float = 90, since: float | None = None
 ) -> float:

@@ -1,0 +1,239 @@
+"""What KEDA is answered in one situation after the other, by every server.
+
+Those that `tests/support/recorded.py` has are decided on every server too.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import grpc
+import pytest
+
+from tests.stories.promises.stack import Poll, running
+from tests.support import kube_state
+from tests.support.gpus import INTERVAL_SECONDS, Gpu, Up, history
+from tests.support.kube_state import KubePod, Listed
+from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.series import STALE, Series
+
+PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
+NODES = [f"10.0.0.{number}:9400" for number in (1, 2, 9)]
+SCHEMES = ("exported", "plain", "old", "exported", "plain")
+NOT_ENDED = "did not end, and no fresh sample of them is left"
+CLAIM = {"claim_name": "gpu", "resourceclaim_name": "", "resourceclaim_template_name": "one-gpu"}
+"""A ResourceClaim of a pod, as kube-state-metrics shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakingTurns:
+    """The series of one GPU with another pod at each scrape, as time-slicing shows it."""
+
+    order: Sequence[str]
+
+    def series(self, now: float) -> list[Series]:
+        """Return the series of each pod, marked where it is another's turn."""
+        times = [now - INTERVAL_SECONDS * back for back in reversed(range(60))]
+        turns = list(zip(times, itertools.cycle(self.order)))
+        return [
+            Series(
+                "DCGM_FI_DEV_GPU_UTIL",
+                Gpu(pod, 90, uuid="GPU-shared").series(now).labels,
+                [(at, 90.0 if turn == pod else STALE) for at, turn in turns],
+            )
+            for pod in set(self.order)
+        ]
+
+
+Answers = Sequence[tuple[Mapping[str, str], Poll | str]]
+"""The keys of a trigger, and what KEDA learns, or why nothing is known of its activity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a server holds, and what is answered of deployment/bert at a threshold of 70."""
+
+    gpus: Sequence[Gpu | Up | TakingTurns]
+    answers: Answers
+    listed: Sequence[KubePod | Listed] = ()
+    """What kube-state-metrics shows beside its health and the owner of the ReplicaSet."""
+    claims_without_gpus: frozenset[str] = frozenset()
+    kube: Sequence[Listed] = field(default_factory=lambda: (kube_state.up(), kube_state.BERT))
+
+    def series(self, now: float) -> list[Series]:
+        """Return everything that is to be stored."""
+        has_up = any(isinstance(part, Up) and part.instance == NODES[0] for part in self.gpus)
+        gpus = history(now, [] if has_up else [Up()])
+        for part in self.gpus:
+            gpus += part.series(now) if isinstance(part, TakingTurns) else [part.series(now)]
+        said = [*self.kube, *self.listed] if self.listed else []
+        return [*gpus, *kube_state.history(now, said)]
+
+
+def answers(value: float | None, *, active: bool = True, **keys: str) -> Answers:
+    return [(keys, Poll(70, value, active=active))]
+
+
+def lost(pod: str, value: float = 90, at: float = -300) -> list[Gpu | Up]:
+    """Return the GPU of a pod whose node left discovery, and whose exporter went with it."""
+    return [Up(instance=NODES[2], gone=at), Gpu(pod, value, instance=NODES[2], end=at)]
+
+
+def shared(pod: str, number: int, end: float | None = None) -> Gpu:
+    """Return a GPU that several pods have, as the device plugin's virtual mode shows it."""
+    return Gpu(pod, 90, uuid="GPU-shared", extra={"vgpu": str(number)}, end=end)
+
+
+DEVICE = Gpu("device", 90, uuid="GPU-shared", convention="idle")
+AN_HOUR = [Gpu(PODS[0], 60, begin=-3600), Gpu(PODS[1], 60, begin=-3600)]
+TWO = [KubePod(name=pod) for pod in PODS[:2]]
+LABELS = [
+    {"Hostname": "exporter-a", "pci_bus_id": "00000000:04:00.0"},
+    {"hostname": "node-1", "pci_bus_id": "00000000:04:00.0", "gpu": "1"},
+    {"hostname": "node-1", "vgpu": "3", "DCGM_FI_DRIVER_VERSION": "570"},
+]
+"""Of one GPU: the exporter was renamed, restarted and upgraded."""
+TIMES: list[tuple[float, float | None]] = [(-900, -60), (-60, -15), (-15, None)]
+
+
+def claiming(ready_since: float) -> KubePod:
+    return KubePod(name=PODS[2], asks_gpu=False, claim=CLAIM, ready_since=ready_since)
+
+
+def pending() -> KubePod:
+    return KubePod(name=PODS[0], created=-600, ready=None, phase="Pending", begin=-600)
+
+
+SITUATIONS = {
+    "five pods with two GPUs each in three label schemes on two nodes, and a canary": Situation(
+        [
+            Up(instance=NODES[1]),
+            *(
+                Gpu(pod, load, uuid=f"{pod}-{load}", convention=scheme, instance=node)
+                for pod, scheme, node in zip(PODS, SCHEMES, NODES[:2] * 3, strict=False)
+                for load in (80, 100)
+            ),
+            Gpu("bert-canary-7b6667bd9-bbbbb", 100),
+        ],
+        answers(450),
+    ),
+    "a young pod is not measured before its warm-up is over": Situation(
+        [Gpu(PODS[0], 90, begin=-60)], [*answers(None), *answers(90, warmup="0s")]
+    ),
+    "all exporters are lost": Situation(
+        [Up(down=-300), *(Gpu(pod, 90, end=-300) for pod in PODS)], [({}, NOT_ENDED)]
+    ),
+    "an exporter that lost its map of pods does not end them": Situation(
+        [
+            *(Gpu(pod, 90, end=-180) for pod in PODS),
+            *(Gpu(pod, 90, convention="idle", begin=-165) for pod in PODS),
+        ],
+        [({}, "did not end")],
+    ),
+    # Pods that share one GPU.
+    "pods that take turns all count": Situation([TakingTurns(PODS[:3])], answers(270, warmup="0s")),
+    "pods that are shown by chance all count": Situation(
+        [TakingTurns([PODS[0], PODS[0], PODS[1], PODS[2], PODS[2]])], answers(270, warmup="0s")
+    ),
+    "copies of a device count once for each pod": Situation(
+        [DEVICE, *(shared(pod, number) for number, pod in enumerate([*PODS[:3], PODS[0]]))],
+        answers(270),
+    ),
+    "a pod that leaves a shared GPU has ended though the device is busy": Situation(
+        [DEVICE, shared(PODS[0], 0), shared(PODS[1], 1, end=-120)], answers(90)
+    ),
+    "a series whose labels change is still one GPU": Situation(
+        [
+            Gpu(PODS[0], 90, extra=labels, begin=begin, end=end)
+            for labels, (begin, end) in zip(LABELS, TIMES, strict=True)
+        ],
+        answers(90, gpuAggregation="sum"),
+    ),
+    # What kube-state-metrics makes certain.
+    "a pod of another owner does not count, and one that is not listed yet does": Situation(
+        [Gpu(pod, 90) for pod in PODS[:3]],
+        answers(180),
+        [
+            KubePod(name=PODS[0]),
+            KubePod(name=PODS[1], owner=("ReplicaSet", "other")),
+            kube_state.link("ReplicaSet", "other", ("Deployment", "bert-7b6667bd9")),
+        ],
+    ),
+    **{
+        f"a pod that is {word} does not count while it is still shown": Situation(
+            [Gpu(pod, 90) for pod in PODS[:3]], answers(180), [*TWO, gone]
+        )
+        for word, gone in {
+            "terminating": KubePod(name=PODS[2], deleting=True),
+            "succeeded": KubePod(name=PODS[2], phase="Succeeded", ready=False),
+            "failed": KubePod(name=PODS[2], phase="Failed", ready=False),
+        }.items()
+    },
+    "the exporter and its node went together with the last pod": Situation(
+        lost(PODS[0]), answers(0, active=False), [kube_state.replicas(0)]
+    ),
+    # A rollout replaces requests by ResourceClaims, and the exporter names no pod with claims.
+    "a pod that moved to a claim a while ago takes nothing away": Situation(
+        AN_HOUR, answers(None), [*TWO, claiming(-300), kube_state.replicas(3)]
+    ),
+    "a pod that moved to a claim an hour ago takes nothing away": Situation(
+        AN_HOUR, answers(190), [*TWO, claiming(-3600), kube_state.replicas(3)]
+    ),
+    "a claim that is for no GPU changes nothing": Situation(
+        AN_HOUR,
+        answers(120),
+        [*TWO, claiming(-3600), kube_state.replicas(3)],
+        claims_without_gpus=frozenset({"one-gpu"}),
+    ),
+    "samples count since the pod became ready": Situation(
+        [Gpu(PODS[0], 100)],
+        answers(None),
+        [KubePod(name=PODS[0], created=-900, ready_since=-20), kube_state.replicas(1)],
+    ),
+    "a pending pod keeps its workload active until its time is over": Situation(
+        [],
+        [*answers(None), *answers(None, active=False, startTimeout="5m")],
+        [pending(), kube_state.replicas(1)],
+    ),
+    # Its last word, two minutes old, was that there are no replicas; a pod was seen after it.
+    "kube-state-metrics that is down proves nothing": Situation(
+        lost(PODS[0], 0, at=-100),
+        [({}, NOT_ENDED)],
+        [Listed(metric="kube_pod_owner", labels={"namespace": "ml", "pod": "other"}, end=-120)],
+        kube=[kube_state.up(end=-120)],
+    ),
+    # The pod is in `exported_pod` then; nothing may follow from its absence in `pod`.
+    "without honor_labels a list that looks empty is no evidence": Situation(
+        [Gpu(PODS[0], 0), *lost(PODS[1])],
+        answers(None),
+        [
+            Listed(
+                metric="kube_pod_owner",
+                labels={
+                    "namespace": "monitoring",
+                    "pod": "kube-state-metrics-0",
+                    "exported_namespace": "ml",
+                    "exported_pod": PODS[0],
+                },
+            )
+        ],
+        kube=[kube_state.up()],
+    ),
+}
+
+
+@ON_EVERY_SERVER
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
+async def test_what_keda_is_answered(prometheus: PrometheusServer, situation: Situation) -> None:
+    await prometheus.write(situation.series(prometheus.now()))
+    known = situation.claims_without_gpus
+    async with running(prometheus.url, step="15s", claims_without_gpus=known) as stack:
+        for keys, expected in situation.answers:
+            if isinstance(expected, Poll):
+                assert await stack.poll(**keys) == expected
+                continue
+            assert await stack.value(**keys) is None
+            with pytest.raises(grpc.aio.AioRpcError, match=expected):
+                await stack.active(**keys)
+        # A snapshot may take two queries: the first answer shows which jobs there are.
+        assert stack.queries("evidence") <= stack.queries("snapshot")
