@@ -1,6 +1,5 @@
 """Which facts become log lines."""
 
-import dataclasses
 import functools
 import logging
 from collections.abc import Iterator
@@ -152,8 +151,7 @@ OTHER_FORMS: dict[str, dict[str, object]] = {
 def test_a_fact_is_a_line_with_its_fields(
     lines: LogCapture, fact: facts.Fact, level: str, event: str
 ) -> None:
-    fields = dataclasses.fields(fact)
-    expected = {each.name: getattr(fact, each.name) for each in fields} | OTHER_FORMS.get(event, {})
+    expected = structs.asdict(fact) | OTHER_FORMS.get(event, {})
     if scaled_object := expected.get("scaled_object"):
         expected |= {"namespace": scaled_object.namespace, "scaled_object": scaled_object.name}
     LogObserver()(fact)
