@@ -13,8 +13,7 @@ from keda_gpu_scaler.evaluator import demand_cache
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from tests.support.clocks import at_once
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
