@@ -9,15 +9,14 @@ from keda_gpu_scaler.check.findings import Wrong
 from keda_gpu_scaler.check.objects import Manifest
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.spec import durations, kinds
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
     Aggregation,
     GpuAggregation,
     Signal,
 )
-from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.spec.workload import Kind, Workload
 
 _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 _MOST_OF_A_GPU = {Signal.MEMORY_USED: 300 * 1024, Signal.POWER: 1500, Signal.TEMPERATURE: 110}
@@ -156,7 +155,7 @@ def other_workload(manifest: Manifest) -> Iterator[Wrong]:
     scaled = manifest.node.block("spec", "scaleTargetRef")
     name = scaled.text("name")
     try:
-        kind = kinds.parse(scaled.text("kind") or "Deployment")
+        kind = workload.parse_kind(scaled.text("kind") or "Deployment")
     except ValueError:
         return
     for trigger in manifest.ours:

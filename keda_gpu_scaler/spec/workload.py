@@ -12,13 +12,76 @@ under a kind that no object has.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import re2
 
-from keda_gpu_scaler.spec import kinds, pod_names
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec import pod_names
+
+
+class Kind(StrEnum):
+    """A kind of owner that names its pods by a rule."""
+
+    DEPLOYMENT = "deployment"
+    STATEFUL_SET = "statefulset"
+    REPLICA_SET = "replicaset"
+    ROLLOUT = "rollout"
+    LEADER_WORKER_SET = "leaderworkerset"
+    INFERENCE_SERVICE = "inferenceservice"
+    KNATIVE_SERVICE = "ksvc"
+    DAEMON_SET = "daemonset"
+    JOB = "job"
+    CRON_JOB = "cronjob"
+
+
+_GROUP_AND_SHORT_NAMES = {
+    Kind.DEPLOYMENT: ("apps", "deploy"),
+    Kind.STATEFUL_SET: ("apps", "sts"),
+    Kind.REPLICA_SET: ("apps", "rs"),
+    Kind.ROLLOUT: ("argoproj.io", "ro"),
+    Kind.LEADER_WORKER_SET: ("leaderworkerset.x-k8s.io", "lws"),
+    Kind.INFERENCE_SERVICE: ("serving.kserve.io", "isvc"),
+    Kind.KNATIVE_SERVICE: ("serving.knative.dev", "kservice"),
+    Kind.DAEMON_SET: ("apps", "ds"),
+    Kind.JOB: ("batch",),
+    Kind.CRON_JOB: ("batch", "cj"),
+}
+_KNATIVE_WORDS = ("service", "services")
+"""Knative's words for its services; without its API group they mean Kubernetes' own Service."""
+
+
+def _kinds_by_alias() -> dict[str, Kind]:
+    aliases = {}
+    for kind, (group, *short_names) in _GROUP_AND_SHORT_NAMES.items():
+        for word in (kind.value, f"{kind.value}s", *short_names):
+            aliases[word] = aliases[f"{word}.{group}"] = kind
+    for word in _KNATIVE_WORDS:
+        aliases[f"{word}.serving.knative.dev"] = Kind.KNATIVE_SERVICE
+    return aliases
+
+
+KINDS_BY_ALIAS = _kinds_by_alias()
+"""Every word for a kind: singular, plural and short name, each alone and with its API group."""
+
+
+def parse_kind(text: str) -> Kind:
+    """Return the kind that kubectl would take `text` for, whatever its case."""
+    kind = KINDS_BY_ALIAS.get(text.lower())
+    if kind is None:
+        word, hint = text.lower()[:100], ""
+        if word in {*_KNATIVE_WORDS, "svc"}:
+            hint = " (a Service has no pods of its own; a Knative service is a ksvc)"
+        elif nearest := get_close_matches(word, KINDS_BY_ALIAS, n=1):
+            hint = f" (did you mean {nearest[0]}?)"
+        raise ValueError(f"a kind out of {', '.join(Kind)}{hint}")
+    return kind
+
+
+def kind_of_target(group: str, kind: str) -> Kind | None:
+    return KINDS_BY_ALIAS.get(f"{kind}.{group}".lower())
 
 
 class Owner(NamedTuple):
@@ -280,7 +343,7 @@ class PodPattern(PodSelector):
 def parse(text: str, namespace: str) -> Workload:
     """Return the workload that `[kind/]name` names; a bare name is a Deployment."""
     kind, slash, name = text.rpartition("/")
-    return Workload(kinds.parse(kind) if slash else Kind.DEPLOYMENT, namespace, name)
+    return Workload(parse_kind(kind) if slash else Kind.DEPLOYMENT, namespace, name)
 
 
 @lru_cache(_WORKLOADS_KEPT)

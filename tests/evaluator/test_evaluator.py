@@ -12,9 +12,8 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.snapshot_cache import OWN_QUERIES_PER_NAMESPACE
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
-from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support.bench import PODS, Bench
 from tests.support.clocks import at_once

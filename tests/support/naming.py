@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import Kind
 
 _RANDOM_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 

@@ -7,7 +7,7 @@ expressions: a form is cut like any text, and compared with a name character by 
 import hashlib
 from collections.abc import Iterator
 
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import Kind
 
 _HASH, _DIGIT, _FIRST_DIGIT, _HEX, _RANDOM = "#?!%*"
 _BLANKS = {
