@@ -98,11 +98,10 @@ class Facts(NamedTuple):
         """Return a condition of the ScaledObject or the HPA, which have none of the same type."""
         if kind == "ScalingLimited" and self.condition("ScalingActive").status != "True":
             return Condition(kind)  # it is of an earlier sync
-        of_keda, of_hpa = self.scaled_object.status.conditions, self.seen_hpa.status.conditions
-        conditions = {
-            condition.type: condition for condition in [*(of_hpa or ()), *(of_keda or ())]
-        }
-        return conditions.get(kind, Condition(kind))
+        of_hpa = self.seen_hpa.status.conditions or ()
+        conditions = [*(self.scaled_object.status.conditions or ()), *of_hpa]
+        matching = (condition for condition in conditions if condition.type == kind)
+        return next(matching, Condition(kind))
 
     def annotation(self, name: str) -> str | None:
         return self.scaled_object.metadata.annotations.get(_ANNOTATION + name)
