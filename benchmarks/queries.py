@@ -8,8 +8,7 @@ from benchmarks import counters, world
 from benchmarks.counters import Counters
 from benchmarks.processes import ServerError
 from benchmarks.world import Trigger
-from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.spec.workload import Kind, Workload
 from tests.support.prometheus import PrometheusServer
 
 _CLOSE_ENOUGH = 1e-6

@@ -38,8 +38,7 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.sources.series import LARGEST_GPUS
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import LIMIT_BYTES, Client
 

@@ -98,12 +98,10 @@ class Facts(NamedTuple):
         """Return a condition of the ScaledObject or the HPA, which have none of the same type."""
         if kind == "ScalingLimited" and self.condition("ScalingActive").status != "True":
             return Condition(kind)  # it is of an earlier sync
-        statuses = (self.scaled_object.status, self.seen_hpa.status)
-        for status in statuses:
-            for condition in status.conditions or ():
-                if condition.type == kind:
-                    return condition
-        return Condition(kind)
+        of_hpa = self.seen_hpa.status.conditions or ()
+        conditions = [*(self.scaled_object.status.conditions or ()), *of_hpa]
+        matching = (condition for condition in conditions if condition.type == kind)
+        return next(matching, Condition(kind))
 
     def annotation(self, name: str) -> str | None:
         return self.scaled_object.metadata.annotations.get(_ANNOTATION + name)

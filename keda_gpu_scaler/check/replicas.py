@@ -10,8 +10,7 @@ from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS
-from keda_gpu_scaler.spec import durations, kinds
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
     Aggregation,
@@ -19,7 +18,7 @@ from keda_gpu_scaler.spec.spec import (
     Signal,
     TriggerSpec,
 )
-from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 from keda_gpu_scaler.trigger.rules import IDLE_PERCENT
 
@@ -170,7 +169,7 @@ def other_workload(manifest: Manifest) -> Iterator[Wrong]:
     scaled = manifest.node.block("spec", "scaleTargetRef")
     name = scaled.text("name")
     try:
-        kind = kinds.parse(scaled.text("kind") or "Deployment")
+        kind = workload.parse_kind(scaled.text("kind") or "Deployment")
     except ValueError:
         return
     for trigger in manifest.ours:

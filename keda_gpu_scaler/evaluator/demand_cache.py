@@ -22,8 +22,7 @@ from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, DemandSpec, Pace
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
 NOTHING = "its query gives nothing"

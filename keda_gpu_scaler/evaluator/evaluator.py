@@ -30,8 +30,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
-from keda_gpu_scaler.spec.retention import TRIGGERS
-from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import TRIGGERS, OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
 from keda_gpu_scaler.telemetry import facts
 

@@ -22,8 +22,7 @@ from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, Snapshot
 from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
 USABLE_STEPS = 2

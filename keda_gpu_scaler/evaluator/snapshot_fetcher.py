@@ -29,7 +29,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     join,
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS
 from keda_gpu_scaler.telemetry import facts
 
 ANSWER_SECONDS = 2.0

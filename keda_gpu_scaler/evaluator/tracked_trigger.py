@@ -14,8 +14,7 @@ from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
 
 SILENT_SECONDS = 60.0

@@ -20,7 +20,6 @@ from keda_gpu_scaler.query.profiles.model import (
 )
 from keda_gpu_scaler.query.promql_texts import quoted, range_text, selector
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
     WINDOW_SECONDS,
@@ -28,7 +27,7 @@ from keda_gpu_scaler.spec.spec import (
     GpuAggregation,
     TriggerSpec,
 )
-from keda_gpu_scaler.spec.workload import PodSelector, Workload
+from keda_gpu_scaler.spec.workload import Kind, PodSelector, Workload
 
 STEP_SECONDS = 15.0
 """How often a source is queried, unless its settings say otherwise."""

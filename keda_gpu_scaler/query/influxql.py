@@ -46,14 +46,6 @@ class Schema:
         """Whether a GPU's name is unique and does not change with the pod that holds it."""
         return self.gpu_tag in profiles.BOARD_LABELS
 
-    def measurements(self, metrics: Iterable[str]) -> list[str]:
-        """Return the measurements that hold these metrics."""
-        return sorted(metrics) if self.measurement == METRIC else [self.measurement]
-
-    def fields(self, metrics: Iterable[str]) -> list[str]:
-        """Return the fields that hold these metrics."""
-        return sorted(metrics) if self.field == METRIC else [self.field]
-
     def metric(self, measurement: str, field: str) -> str:
         """Return the metric that a field of a measurement holds."""
         if not self.names_metrics:
@@ -153,7 +145,9 @@ def points_text(
     With `names_gpus`, the names are UUIDs of GPUs, and the points those of these GPUs with any pod
     or none.
     """
-    fields = [quoted_name(name) for name in schema.fields(metrics)]
+    measurements = sorted(metrics) if schema.measurement == METRIC else [schema.measurement]
+    names_of_fields = sorted(metrics) if schema.field == METRIC else [schema.field]
+    fields = [quoted_name(name) for name in names_of_fields]
     groups = "*"
     if span.each_ms is not None:
         fields = [f"last({name}) AS {name}" for name in fields]
@@ -168,7 +162,7 @@ def points_text(
     ]
     clauses = {
         "SELECT": ", ".join(fields),
-        "FROM": ", ".join(map(quoted_name, schema.measurements(metrics))),
+        "FROM": ", ".join(map(quoted_name, measurements)),
         "WHERE": " AND ".join(conditions),
         "GROUP BY": groups,
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from keda_gpu_scaler.record.record import Pod, Record
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.kinds import KINDS_BY_ALIAS, Kind
+from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind
 
 ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 _OTHERS = {

@@ -182,8 +182,8 @@ class InfluxdbSource:
         write = partial(influxql.points_text, self._schema, metrics, span)
         with self._client.http.turn():
             fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
-            raw = await asyncio.to_thread(rows, fields, self._schema, snapshot_query)
-            observation = await asyncio.to_thread(read, raw)
+            rows = await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
+            observation = await asyncio.to_thread(read, rows)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _fetch_fields(
@@ -304,7 +304,7 @@ def lookback_seconds(step: float) -> float:
     return max(_LONGEST_SECONDS, _INTERVALS * step)
 
 
-def rows(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQuery) -> list[Row]:
+def rows_of(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQuery) -> list[Row]:
     known = {
         metric.name: source.labels
         for source in reversed(
@@ -320,18 +320,18 @@ def rows(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQuery)
     ]
 
 
-def samples(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
+def samples(rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
     """Return the observation at each instant up to `at`, from points at any time."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
-    placed = [Row(row.labels, at_instants(row.points, times, step)) for row in raw]
-    ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw])
+    placed = [Row(row.labels, at_instants(row.points, times, step)) for row in rows]
+    ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in rows])
     return replace(_observation(placed, snapshot_query, times), sample_ages=ages)
 
 
-def record(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
+def record(rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
     """Return the same for points that are dated at the beginning of the step they stand for."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
-    ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in raw]
+    ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in rows]
     return _observation(ended, snapshot_query, times)
 
 

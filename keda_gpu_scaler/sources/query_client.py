@@ -69,32 +69,19 @@ class QueryClient:
 
 
 def create_client(settings: ApiSettings) -> Client:
-    return Client(
-        timeout_seconds=settings.timeout_seconds,
-        max_response_bytes=settings.max_response_bytes,
-        headers={name: value.get_secret_value() for name, value in settings.headers.items()},
-        auth=_credentials(settings),
-        verify=_tls(settings),
-        proxy=proxies.of(settings.url),
-    )
-
-
-def _credentials(settings: ApiSettings) -> httpx.Auth | None:
+    """Return a client with the authentication and the certificates of the settings."""
+    auth: httpx.Auth | None = None
     file = settings.bearer_token_file
     token = tokens.of(settings.bearer_token, file, f"the bearer token file {file}")
     if token is not None:
-        return Bearer(token)
-    if settings.username is not None:
+        auth = Bearer(token)
+    elif settings.username is not None:
         password = settings.password.get_secret_value() if settings.password is not None else ""
-        return httpx.BasicAuth(settings.username, password)
-    if isinstance(settings, PrometheusSettings) and settings.sigv4_region is not None:
+        auth = httpx.BasicAuth(settings.username, password)
+    elif isinstance(settings, PrometheusSettings) and settings.sigv4_region is not None:
         from keda_gpu_scaler.sources import sigv4  # noqa: PLC0415 - it loads an extra that few install
 
-        return sigv4.Sigv4(settings.sigv4_region)
-    return None
-
-
-def _tls(settings: ApiSettings) -> ssl.SSLContext:
+        auth = sigv4.Sigv4(settings.sigv4_region)
     if settings.url.startswith("http://"):
         # No request needs a CA, and the system's take a MiB: this context trusts nobody. Requests
         # follow no redirect, and httpx makes another context for a proxy.
@@ -103,7 +90,14 @@ def _tls(settings: ApiSettings) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=settings.ca_file)
     if settings.cert_file is not None:
         context.load_cert_chain(settings.cert_file, settings.key_file)
-    return context
+    return Client(
+        timeout_seconds=settings.timeout_seconds,
+        max_response_bytes=settings.max_response_bytes,
+        headers={name: value.get_secret_value() for name, value in settings.headers.items()},
+        auth=auth,
+        verify=context,
+        proxy=proxies.of(settings.url),
+    )
 
 
 def decoded(answer: Answer, decoder: Decoder[T], expected: str) -> T:

@@ -4,8 +4,9 @@
 are in seconds, thresholds in the signal's unit.
 """
 
+import dataclasses
 import hashlib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -154,7 +155,7 @@ class TriggerSpec:
 
     def __post_init__(self) -> None:
         """Compute the hash: each call finds what is kept of its trigger by it, several times."""
-        compared = (getattr(self, part.name) for part in fields(self) if part.compare)
+        compared = (getattr(self, part.name) for part in dataclasses.fields(self) if part.compare)
         object.__setattr__(self, "_hash", hash(tuple(compared)))
 
     def __hash__(self) -> int:
@@ -182,3 +183,11 @@ class TriggerSpec:
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
 """The exporter's number is an average already: it needs less smoothing."""
+FORGET_SECONDS = 600.0
+"""What is known of a trigger is kept for so long after it was asked about.
+
+KEDA asks every 30 s by default, and every few minutes at most. What was not asked about for longer
+was deleted, or is as good as new when it is asked about again.
+"""
+TRIGGERS = 20_000
+"""More than one KEDA can poll."""

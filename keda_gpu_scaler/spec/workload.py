@@ -12,13 +12,97 @@ under a kind that no object has.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import re2
 
-from keda_gpu_scaler.spec import kinds, pod_names
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec import pod_names
+
+
+class Kind(StrEnum):
+    """A kind of owner that names its pods by a rule."""
+
+    DEPLOYMENT = "deployment"
+    STATEFUL_SET = "statefulset"
+    REPLICA_SET = "replicaset"
+    ROLLOUT = "rollout"
+    LEADER_WORKER_SET = "leaderworkerset"
+    INFERENCE_SERVICE = "inferenceservice"
+    KNATIVE_SERVICE = "ksvc"
+    DAEMON_SET = "daemonset"
+    JOB = "job"
+    CRON_JOB = "cronjob"
+
+
+class _Rule(NamedTuple):
+    """What a kind is called, and how its pods are."""
+
+    group: str
+    """Its API group."""
+    short_name: str
+    forms: Callable[[str], Iterator[pod_names.Form]]
+    """Yields the forms of its pods' names."""
+    owner: str | None
+    """The kind in the owner references of its pods; None: it owns by objects of other names."""
+    between: str | None = None
+    """The kind of object between such a workload and its pods."""
+
+
+_RULES = {
+    Kind.DEPLOYMENT: _Rule("apps", "deploy", pod_names.of_deployment, "Deployment", "ReplicaSet"),
+    Kind.STATEFUL_SET: _Rule("apps", "sts", pod_names.of_stateful_set, "StatefulSet"),
+    Kind.REPLICA_SET: _Rule("apps", "rs", pod_names.of_set, "ReplicaSet"),
+    Kind.ROLLOUT: _Rule("argoproj.io", "ro", pod_names.of_deployment, "Rollout", "ReplicaSet"),
+    Kind.LEADER_WORKER_SET: _Rule(  # its leaders belong to a StatefulSet of the same name
+        "leaderworkerset.x-k8s.io", "lws", pod_names.of_leader_worker_set, "StatefulSet"
+    ),
+    Kind.INFERENCE_SERVICE: _Rule(
+        "serving.kserve.io", "isvc", pod_names.of_inference_service, None
+    ),
+    Kind.KNATIVE_SERVICE: _Rule(
+        "serving.knative.dev", "kservice", pod_names.of_knative_service, None
+    ),
+    Kind.DAEMON_SET: _Rule("apps", "ds", pod_names.of_set, "DaemonSet"),
+    Kind.JOB: _Rule("batch", "", pod_names.of_job, "Job"),
+    Kind.CRON_JOB: _Rule("batch", "cj", pod_names.of_cron_job, "CronJob", "Job"),
+}
+BETWEEN = {kind: rule.between for kind, rule in _RULES.items() if rule.between}
+_KNATIVE_WORDS = ("service", "services")
+"""Knative's words for its services; without its API group they mean Kubernetes' own Service."""
+
+
+def _kinds_by_alias() -> dict[str, Kind]:
+    aliases = {}
+    for kind, rule in _RULES.items():
+        for word in filter(None, (kind.value, f"{kind.value}s", rule.short_name)):
+            aliases[word] = aliases[f"{word}.{rule.group}"] = kind
+    for word in _KNATIVE_WORDS:
+        aliases[f"{word}.serving.knative.dev"] = Kind.KNATIVE_SERVICE
+    return aliases
+
+
+KINDS_BY_ALIAS = _kinds_by_alias()
+"""Every word for a kind: singular, plural and short name, each alone and with its API group."""
+
+
+def parse_kind(text: str) -> Kind:
+    """Return the kind that kubectl would take `text` for, whatever its case."""
+    kind = KINDS_BY_ALIAS.get(text.lower())
+    if kind is None:
+        word, hint = text.lower()[:100], ""
+        if word in {*_KNATIVE_WORDS, "svc"}:
+            hint = " (a Service has no pods of its own; a Knative service is a ksvc)"
+        elif nearest := get_close_matches(word, KINDS_BY_ALIAS, n=1):
+            hint = f" (did you mean {nearest[0]}?)"
+        raise ValueError(f"a kind out of {', '.join(Kind)}{hint}")
+    return kind
+
+
+def kind_of_target(group: str, kind: str) -> Kind | None:
+    return KINDS_BY_ALIAS.get(f"{kind}.{group}".lower())
 
 
 class Owner(NamedTuple):
@@ -87,19 +171,6 @@ class ScaleTarget(PodSelector):
 
 NO_OWNER = Owner("", "")
 """The owner of an object that is known to have none."""
-_OWNER_KINDS = {
-    Kind.DEPLOYMENT: "Deployment",
-    Kind.STATEFUL_SET: "StatefulSet",
-    Kind.REPLICA_SET: "ReplicaSet",
-    Kind.ROLLOUT: "Rollout",
-    Kind.LEADER_WORKER_SET: "StatefulSet",
-    Kind.DAEMON_SET: "DaemonSet",
-    Kind.JOB: "Job",
-    Kind.CRON_JOB: "CronJob",
-}
-"""The kinds in owner references; an InferenceService and a Knative service own by other names."""
-BETWEEN = {Kind.DEPLOYMENT: "ReplicaSet", Kind.ROLLOUT: "ReplicaSet", Kind.CRON_JOB: "Job"}
-"""The kind of object between such a workload and its pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +212,6 @@ _PATTERN_MEMORY_BYTES = 128 * 1024
 the worst pattern found takes 8 ms for a name of 253 characters."""
 _PATTERNS_KEPT = 256
 """Together 32 MiB at most; to compile a usual one again takes a tenth of a millisecond."""
-
-_RULES: dict[Kind, Callable[[str], Iterator[pod_names.Form]]] = {
-    Kind.DEPLOYMENT: pod_names.of_deployment,
-    Kind.STATEFUL_SET: pod_names.of_stateful_set,
-    Kind.REPLICA_SET: pod_names.of_set,
-    Kind.ROLLOUT: pod_names.of_deployment,
-    Kind.LEADER_WORKER_SET: pod_names.of_leader_worker_set,
-    Kind.INFERENCE_SERVICE: pod_names.of_inference_service,
-    Kind.KNATIVE_SERVICE: pod_names.of_knative_service,
-    Kind.DAEMON_SET: pod_names.of_set,
-    Kind.JOB: pod_names.of_job,
-    Kind.CRON_JOB: pod_names.of_cron_job,
-}
 
 
 def is_name(text: str) -> bool:
@@ -208,11 +266,8 @@ class Workload(PodSelector):
 
     @property
     def owner(self) -> Owner | None:
-        """The owner that has the replica count; None where its name follows another rule.
-
-        A LeaderWorkerSet's leaders belong to a StatefulSet of the same name.
-        """
-        kind = _OWNER_KINDS.get(self.kind)
+        """The owner that has the replica count; None where its name follows another rule."""
+        kind = _RULES[self.kind].owner
         return None if kind is None else Owner(kind, self.name)
 
     def owns(self, above: frozenset[Owner]) -> bool | None:
@@ -231,7 +286,7 @@ class Workload(PodSelector):
                 other.kind == owner.kind and other.name.removeprefix(prefix).isdecimal()
                 for other in above
             )
-        is_open = {other.kind for other in above} == {BETWEEN.get(self.kind)}
+        is_open = {other.kind for other in above} == {_RULES[self.kind].between}
         return None if is_open else False
 
     def replica_of(self, pod: str) -> str:
@@ -280,12 +335,12 @@ class PodPattern(PodSelector):
 def parse(text: str, namespace: str) -> Workload:
     """Return the workload that `[kind/]name` names; a bare name is a Deployment."""
     kind, slash, name = text.rpartition("/")
-    return Workload(kinds.parse(kind) if slash else Kind.DEPLOYMENT, namespace, name)
+    return Workload(parse_kind(kind) if slash else Kind.DEPLOYMENT, namespace, name)
 
 
 @lru_cache(_WORKLOADS_KEPT)
 def _names(kind: Kind, name: str) -> pod_names.PodNames:
-    return pod_names.union(_RULES[kind](name))
+    return pod_names.union(_RULES[kind].forms(name))
 
 
 @lru_cache(_PATTERNS_KEPT)

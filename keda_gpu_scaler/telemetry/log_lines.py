@@ -11,8 +11,7 @@ from msgspec.structs import asdict
 from structlog.typing import FilteringBoundLogger
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TRIGGERS, ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
 REFUSED = 400

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TRIGGERS
 from keda_gpu_scaler.telemetry import facts
 
 SNAPSHOTS = 1_000

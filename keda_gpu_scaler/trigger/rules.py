@@ -88,7 +88,7 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         neighbour=_neighbour(reader, measured.pods),
         demand=demand,
         warnings=tuple(_warnings(signal, gpu_aggregation, threshold, activation, demand)),
-        given=reader.given,
+        given=reader.entries,
     )
     if spec.metric_name.lower() == METRIC_NAME:  # KEDA compares them without regard to case
         reader.refuse("metricName", "expected another name: this one is that of the demand")
@@ -116,10 +116,10 @@ def _measured(reader: Reader, access: Access) -> _Measured:
         )
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
-    names_them = reader.has("workload") or reader.has("podPattern")
+    names_them = "workload" in reader.given or "podPattern" in reader.given
     pods: PodSelector = pattern or owner or workload.PodPattern(namespace, ".*")
     name = str(owner or pods) if names_them else EVERY_POD
-    if not names_them and not reader.has("query"):
+    if not names_them and "query" not in reader.given:
         pods = ScaleTarget(namespace)
         name = str(pods)
         if not access.knows_targets or namespace != reader.namespace:
@@ -135,7 +135,7 @@ def _measured(reader: Reader, access: Access) -> _Measured:
 
 
 def _query(reader: Reader, access: Access, measured: _Measured, source: str) -> OwnQuery | None:
-    if not reader.has("query"):
+    if "query" not in reader.given:
         return None
     _refuse_other_languages(reader, access, "query", source)
     policy, namespace, filled = access.own_promql, measured.pods.namespace, measured.placeholders
@@ -144,10 +144,10 @@ def _query(reader: Reader, access: Access, measured: _Measured, source: str) -> 
 
 def _signal(reader: Reader) -> Signal:
     """Return what is measured; with the user's own query a number, unless `signal` is given."""
-    if reader.has("query") and not reader.has("signal"):
+    if "query" in reader.given and "signal" not in reader.given:
         return Signal.NUMBER
     given = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
-    if given is Signal.NUMBER and not reader.has("query"):
+    if given is Signal.NUMBER and "query" not in reader.given:
         reader.refuse("signal", "expected one that exporters show; this one is for query")
     return given
 
@@ -171,8 +171,8 @@ def _refuse_other_languages(reader: Reader, access: Access, key: str, source: st
 
 
 def _profile(reader: Reader, signal: Signal) -> str:
-    if reader.has("query"):
-        if reader.has("profile"):
+    if "query" in reader.given:
+        if "profile" in reader.given:
             reader.refuse("profile", "expected none: query says what is read")
         return profiles.AUTO
     name = reader.read("profile", values.one_of(profiles.NAMES), profiles.AUTO)
@@ -187,7 +187,7 @@ def _profile(reader: Reader, signal: Signal) -> str:
 def _threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -> float:
     """Return the target per replica; the load must be able to exceed it by what the HPA ignores."""
     number = reader.read("threshold", values.target, 0.0)
-    if not reader.has("threshold"):
+    if "threshold" not in reader.given:
         reader.refuse("threshold", "expected the target per replica, such as 70")
     is_limited = reader.is_sound("signal", "gpuAggregation", "threshold")
     if is_limited and _is_bounded(signal, gpu_aggregation) and number > REACHABLE_PERCENT:
@@ -202,7 +202,7 @@ def _threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) 
 def _activation_threshold(reader: Reader, signal: Signal) -> float:
     """Return the level above which a GPU counts as busy; some signals have no usual one."""
     needs_one = signal in NO_USUAL_LEVEL and reader.is_sound("signal")
-    if needs_one and not reader.has("activationThreshold"):
+    if needs_one and "activationThreshold" not in reader.given:
         why = "which a loaded model keeps up while it is idle"
         if signal is Signal.NUMBER:
             why = "of which only you know what an idle pod shows"
@@ -252,9 +252,9 @@ def _neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
     They are in the namespace of `pods`, the measured ones.
     """
     key = "activationWorkload"
-    if not reader.has(key):
+    if key not in reader.given:
         return None
-    if reader.has("query"):
+    if "query" in reader.given:
         reader.refuse(
             key,
             "expected none with query, which shows only what it is written for; a demandQuery can "
@@ -273,15 +273,17 @@ def _demand(
 ) -> DemandSpec | None:
     """Return what the trigger says of the demand; its other keys need a demandQuery or a preset."""
     preset = None
-    if reader.has("demandPreset"):
+    if "demandPreset" in reader.given:
         preset = _preset(reader, access, source)
         text = _preset_text(reader, preset, measured.pods)
     else:
-        for key in filter(reader.has, _OF_PRESET):
-            reader.refuse(key, "expected demandPreset with it")
-        if not reader.has("demandQuery"):
-            for key in filter(reader.has, _OF_DEMAND):
-                reader.refuse(key, "expected demandQuery or demandPreset with it")
+        for key in _OF_PRESET:
+            if key in reader.given:
+                reader.refuse(key, "expected demandPreset with it")
+        if "demandQuery" not in reader.given:
+            for key in _OF_DEMAND:
+                if key in reader.given:
+                    reader.refuse(key, "expected demandQuery or demandPreset with it")
             return None
         text = _query_text(reader, access, source, measured)
     is_of_pods = preset is not None and not preset.is_of_router
@@ -331,7 +333,7 @@ def _query_text(reader: Reader, access: Access, source: str, measured: _Measured
 
 def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
     """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
-    if reader.has("demandQuery"):
+    if "demandQuery" in reader.given:
         reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
     else:
         _refuse_other_languages(reader, access, "demandPreset", source)
@@ -340,14 +342,15 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
     if preset is None:
         return None
     if preset.is_of_router:
-        if not reader.has("demandRouter"):
+        if "demandRouter" not in reader.given:
             reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
-        if preset.needs_model and not reader.has("demandModel"):
+        if preset.needs_model and "demandModel" not in reader.given:
             reader.refuse("demandModel", "expected the name of a model as requests write it")
         return preset
-    for key in filter(reader.has, _OF_PRESET):
-        reader.refuse(key, f"expected none: {name} is of the workload's own pods")
-    if not (reader.has("workload") or reader.has("podPattern")):
+    for key in _OF_PRESET:
+        if key in reader.given:
+            reader.refuse(key, f"expected none: {name} is of the workload's own pods")
+    if "workload" not in reader.given and "podPattern" not in reader.given:
         reader.refuse("demandPreset", "expected workload or podPattern with it")
     return preset
 

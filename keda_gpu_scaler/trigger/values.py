@@ -39,8 +39,8 @@ class Reader:
         """The ScaledObject's namespace, or a valid stand-in where it is wrong."""
         self._mistakes: list[errors.Mistake] = []
         self._wrong: set[str] = set()
-        self._written: dict[str, str] = {}
-        """The key as the user wrote it, by the key that it stands for."""
+        self.given: dict[str, str] = {}
+        """The known keys that are given, each with how it is written, `FromEnv` included."""
         if not workload.is_namespace(self.namespace):
             shown = _quoted(self.namespace)
             self._note("", f"the ScaledObject's namespace {shown}", "expected a namespace")
@@ -57,20 +57,17 @@ class Reader:
             if key not in KEYS:
                 if not is_of_keda(written):
                     self._note(written, f"{_quoted(written)}: unknown key", hint(written))
-            elif key in self._written:
+            elif key in self.given:
                 self.refuse(key, f"{written} is given as well; expected one of the two")
             else:
-                self._written[key] = written
+                self.given[key] = written
                 if len(metadata[written]) > _VALUE_LIMIT:
                     self.refuse(key, f"expected at most {_VALUE_LIMIT} characters")
 
-    def has(self, key: str) -> bool:
-        return key in self._written
-
     @property
-    def given(self) -> tuple[tuple[str, str], ...]:
-        """The known keys, `FromEnv` included, and their values as the user wrote them."""
-        return tuple((written, self._metadata[written]) for written in self._written.values())
+    def entries(self) -> tuple[tuple[str, str], ...]:
+        """The known keys and their values as the user wrote them."""
+        return tuple((written, self._metadata[written]) for written in self.given.values())
 
     def is_sound(self, *keys: str) -> bool:
         return self._wrong.isdisjoint(keys)
@@ -82,8 +79,8 @@ class Reader:
         wrong one, so that reading can go on.
         """
         text = KEYS[key].default
-        if key in self._written:
-            text = self._metadata[self._written[key]].strip()
+        if key in self.given:
+            text = self._metadata[self.given[key]].strip()
         if text is None or key in self._wrong:
             return instead
         try:
@@ -94,7 +91,7 @@ class Reader:
 
     def refuse(self, key: str, why: str) -> None:
         self._wrong.add(key)
-        written, default = self._written.get(key, key), KEYS[key].default
+        written, default = self.given.get(key, key), KEYS[key].default
         value = self._metadata.get(written)
         if value is None:
             shown = "not given" if default is None else f"{_quoted(default)} (default)"

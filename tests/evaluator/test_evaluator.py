@@ -9,9 +9,8 @@ import pytest_asyncio
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
-from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support.bench import PODS, Bench
 from tests.support.clocks import at_once

@@ -12,9 +12,8 @@ from keda_gpu_scaler.evaluator.evaluator import LOOKED_AT, LOOKS
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-from keda_gpu_scaler.spec.workload import Owner, ScaleTarget, Workload
+from keda_gpu_scaler.spec.workload import Kind, Owner, ScaleTarget, Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support.bench import PODS, Bench
 from tests.support.clocks import at_once

@@ -13,10 +13,8 @@ from keda_gpu_scaler.evaluator.snapshot_cache import (
     SharedSnapshot,
     SnapshotCache,
 )
-from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
-from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, OwnQuery, Signal, TriggerSpec
+from keda_gpu_scaler.spec.workload import Kind, Workload
 from tests.support import triggers
 from tests.support.scripted import Clock, ScriptedSource
 from tests.support.worlds import World, WorldPod

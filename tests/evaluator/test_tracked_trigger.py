@@ -7,10 +7,8 @@ import pytest
 from keda_gpu_scaler.evaluator import tracked_trigger
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import TrackedTriggers
-from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.spec.workload import ScaleTarget, Workload
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
+from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
 from tests.support import triggers
 from tests.support.scripted import Clock, ScriptedSource
 from tests.support.worlds import World

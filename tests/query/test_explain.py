@@ -11,8 +11,8 @@ import pytest
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.explain import Explained
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import Kind
 from tests.query.test_promql_texts import selectors
 from tests.support.triggers import access, spec
 

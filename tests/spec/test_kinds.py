@@ -2,8 +2,8 @@
 
 import pytest
 
-from keda_gpu_scaler.spec import kinds
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.workload import Kind
 
 
 @pytest.mark.parametrize(
@@ -32,25 +32,25 @@ from keda_gpu_scaler.spec.kinds import Kind
     ids=lambda value: value if isinstance(value, Kind) else "",
 )
 def test_kubectls_words_are_understood(words: str, kind: Kind) -> None:
-    assert {kinds.parse(word) for word in words.split()} == {kind}
+    assert {workload.parse_kind(word) for word in words.split()} == {kind}
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"deployment, statefulset, .*, cronjob$"):
-        kinds.parse("pod")
+        workload.parse_kind("pod")
 
 
 def test_a_typo_in_a_kind_names_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"did you mean statefulset\?"):
-        kinds.parse("statefullset")
+        workload.parse_kind("statefullset")
 
 
 @pytest.mark.parametrize("word", ["service", "services", "svc", "Service"])
 def test_a_plain_service_is_told_apart_from_knatives(word: str) -> None:
     with pytest.raises(ValueError, match="a Knative service is a ksvc"):
-        kinds.parse(word)
+        workload.parse_kind(word)
 
 
 def test_a_group_must_be_the_kinds_own() -> None:
     with pytest.raises(ValueError, match="a kind out of"):
-        kinds.parse("deployments.batch")
+        workload.parse_kind("deployments.batch")

@@ -9,8 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.workload import PodPattern, Workload
+from keda_gpu_scaler.spec.workload import Kind, PodPattern, Workload
 from tests.support import naming
 
 KINDS = st.sampled_from(list(Kind))

@@ -2,9 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.spec import kinds
-from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, PodPattern, Workload
+from keda_gpu_scaler.spec.workload import NO_OWNER, Kind, Owner, PodPattern, Workload, parse_kind
 
 REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
 DEPLOYMENT = Owner("Deployment", "bert")
@@ -41,7 +39,7 @@ DEPLOYMENT = Owner("Deployment", "bert")
 def test_a_pod_is_the_workload_s_if_its_owner_is_the_workload(
     workload: str, above: set[Owner], *, ours: bool | None
 ) -> None:
-    found = Workload(kinds.parse(workload), "ml", "bert")
+    found = Workload(parse_kind(workload), "ml", "bert")
     assert found.owns(frozenset(above)) is ours
 
 

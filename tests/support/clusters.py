@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean, quantiles
 
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.workload import Kind
 from tests.support import naming
 from tests.support.pages import PAGES, Load, Page
 

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import Kind
 
 _HASH, _DIGIT, _FIRST_DIGIT, _HEX, _RANDOM = "#?!%*"
 _RANDOM_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

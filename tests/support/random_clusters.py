@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.workload import Kind
 from tests.support import naming
 from tests.support.clusters import (
     Cluster,

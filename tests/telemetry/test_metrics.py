@@ -11,8 +11,7 @@ from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Telemetry
 from keda_gpu_scaler.telemetry.series import Recent

@@ -11,7 +11,6 @@ from keda_gpu_scaler.query import profiles, promql, promql_texts
 from keda_gpu_scaler.query.presets import NAMES, PRESETS
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (
     Aggregation,
     GpuAggregation,
@@ -19,7 +18,7 @@ from keda_gpu_scaler.spec.spec import (
     Signal,
     TriggerSpec,
 )
-from keda_gpu_scaler.spec.workload import Owner, PodPattern, ScaleTarget, Workload
+from keda_gpu_scaler.spec.workload import Kind, Owner, PodPattern, ScaleTarget, Workload
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Namespaces
 from tests.support.triggers import BERT, access
 from tests.trigger.cases import Given, mistakes, parse

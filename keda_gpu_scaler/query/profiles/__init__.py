@@ -5,7 +5,7 @@ Pure data, and the functions that read it. The documentation's table is compared
 
 from collections.abc import Collection, Mapping
 
-from keda_gpu_scaler.query.profiles import clouds, dcgm, vendors
+from keda_gpu_scaler.query.profiles import dcgm, vendors
 from keda_gpu_scaler.query.profiles.model import MetricSource, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -21,12 +21,12 @@ PROFILES: Mapping[str, Profile] = {
     ),
     "dcgm-old": Profile("dcgm-exporter before 2.0, or with its old namespace", dcgm.OLD_SCHEMES),
     "ack-dcgm-custom": Profile(
-        "Alibaba Cloud ACK's DCGM exporter, per process", clouds.ACK_CUSTOM, verified=False
+        "Alibaba Cloud ACK's DCGM exporter, per process", vendors.ACK_CUSTOM, verified=False
     ),
     "acs": Profile("Alibaba Cloud ACS GPU pods", dcgm.ACS_SCHEMES),
-    "ack-legacy": Profile("Alibaba Cloud's ack-prometheus-gpu-exporter", clouds.ACK_LEGACY),
+    "ack-legacy": Profile("Alibaba Cloud's ack-prometheus-gpu-exporter", vendors.ACK_LEGACY),
     "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
-    "cadvisor-accel": Profile("the kubelet's cAdvisor, Kubernetes up to 1.24", clouds.CADVISOR),
+    "cadvisor-accel": Profile("the kubelet's cAdvisor, Kubernetes up to 1.24", vendors.CADVISOR),
     "amd": Profile("AMD device-metrics-exporter", vendors.AMD),
     "intel-xpum-v1": Profile("Intel XPU Manager 1", vendors.XPUM),
     "otel-hw": Profile(
@@ -36,8 +36,8 @@ PROFILES: Mapping[str, Profile] = {
     "drm-exporter": Profile("home-operations/drm-exporter", ()),
     "hami-legacy": Profile("HAMi's monitor, older names", vendors.HAMI_LEGACY),
     "hami": Profile("HAMi's monitor since 2.9", vendors.HAMI),
-    "gke-system": Profile("GKE's system metrics", clouds.GKE, verified=False),
-    "openshift-rules": Profile("OpenShift's recording rules over dcgm-exporter", clouds.OPENSHIFT),
+    "gke-system": Profile("GKE's system metrics", vendors.GKE, verified=False),
+    "openshift-rules": Profile("OpenShift's recording rules over dcgm-exporter", vendors.OPENSHIFT),
 }
 
 

@@ -44,14 +44,14 @@ class _Literal(NamedTuple):
     text: str
 
 
-def tree_of(found: Sequence[Token]) -> Node:
+def tree_of(query_tokens: Sequence[Token]) -> Node:
     """Return the tree of an expression.
 
     Raises:
         MisplacedError: one of the literals is none of Prometheus'.
         ValueError: it is not PromQL, in the parser's words.
     """
-    text, hidden = _without_literals(found)
+    text, hidden = _without_literals(query_tokens)
     try:
         return _Reader(hidden).node(parser.parse(text))
     except (ValueError, KeyboardInterrupt, SystemExit):
@@ -60,14 +60,14 @@ def tree_of(found: Sequence[Token]) -> Node:
         raise ValueError("a text that the parser cannot read") from error
 
 
-def _without_literals(found: Sequence[Token]) -> tuple[str, list[_Literal]]:
+def _without_literals(query_tokens: Sequence[Token]) -> tuple[str, list[_Literal]]:
     pieces: list[str] = []
     hidden: list[_Literal] = []
     end = 0
-    for place, token in enumerate(found):
+    for place, token in enumerate(query_tokens):
         piece = token.text
         if token.kind == "literal":
-            sign = found[place - 1].text if place else ""
+            sign = query_tokens[place - 1].text if place else ""
             if sign in _SIGNS:
                 pieces[-1] = pieces[-1].replace(sign, "=")
             try:

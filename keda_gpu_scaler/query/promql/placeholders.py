@@ -78,35 +78,37 @@ def filled(text: str, values: Values) -> str:
     pieces, end = list[str](), 0
     for token, place in _literals(query_tokens):
         try:
-            meant = unquoted(token.text)
+            literal = unquoted(token.text)
         except ValueError:
             continue  # likewise
         try:
-            inside = place.value.sub(partial(_value, place, values), meant)
+            filled_literal = place.value.sub(partial(_value, place, values), literal)
         except ValueError as error:
             raise MisplacedError(token.start, str(error)) from error
-        if inside != meant:
-            pieces += [text[end : token.start], quoted(inside)]
+        if filled_literal != literal:
+            pieces += [text[end : token.start], quoted(filled_literal)]
             end = token.end
     return "".join([*pieces, text[end:]])
 
 
-def _check_quoted(found: Sequence[Token]) -> None:
+def _check_quoted(query_tokens: Sequence[Token]) -> None:
     """Refuse a placeholder outside of quotes; no braces of PromQL hold a name alone."""
-    for opening, name, closing in zip(found, found[1:], found[2:], strict=False):
+    for opening, name, closing in zip(
+        query_tokens, query_tokens[1:], query_tokens[2:], strict=False
+    ):
         is_braced = (opening.text, closing.text) == ("{", "}")
-        if is_braced and (meant := _BY_LOWER_CASE.get(name.text.lower())):
+        if is_braced and (placeholder := _BY_LOWER_CASE.get(name.text.lower())):
             raise MisplacedError(
                 opening.start,
-                f"a placeholder outside of quotes; {{{meant}}} goes into a string, as in "
+                f"a placeholder outside of quotes; {{{placeholder}}} goes into a string, as in "
                 f'pod=~"{{{POD_PATTERN}}}"',
             )
 
 
-def _literals(found: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
+def _literals(query_tokens: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
     calls: list[tuple[str, int]] = [("", 0)]
     before, is_call = "", False
-    for token in found:
+    for token in query_tokens:
         if token.kind == "literal":
             yield token, _place(before, calls[-1])
         elif token.text == "(" and not is_call:

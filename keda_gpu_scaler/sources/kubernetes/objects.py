@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, PodStatement
-from keda_gpu_scaler.spec import kinds, workload
+from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 
 Amounts = dict[str, str | float]
@@ -237,7 +237,7 @@ def target(item: Item) -> workload.Workload | Scale | str:
         return "no object can be called what its scaleTargetRef names"
     group, _, _ = (reference.api_version or "apps/v1").rpartition("/")
     word = reference.kind or "Deployment"
-    kind = kinds.of_target(group, word)
+    kind = workload.kind_of_target(group, word)
     if kind is not None:
         return workload.Workload(kind, namespace, reference.name)
     resolved = item.status.target or _TargetResource()

@@ -151,7 +151,14 @@ class KubeStateMetrics:
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return the evidence about these namespaces; None: there never was one to query."""
         del now  # the server knows the age of its samples
-        await self._find_jobs(at)
+        # Until one is found, look each time: a server that has just started can show the exporters
+        # before kube-state-metrics. Until then a pod on a node with its exporter down is not known.
+        if not self._jobs or self._clock() - self._looked_at >= FOUND_SECONDS:
+            rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
+            # A known job that is down now is still expected to answer.
+            self._jobs |= {row.labels.get("job", "") for row in rows}
+            self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
+            self._looked_at = self._clock()
         if not self._jobs:
             return None
         new = names = frozenset(namespaces)
@@ -168,16 +175,3 @@ class KubeStateMetrics:
         # Of a kube-state-metrics that does not collect pods, or whose health is not shown, no list
         # of pods is known to be complete.
         return replace(evidence, stable_since={})
-
-    async def _find_jobs(self, at: float) -> None:
-        """Learn its scrape jobs; a known job that is down now is still expected to answer.
-
-        Until one is found, look each time: a server that has just started can show the exporters
-        before kube-state-metrics. Until then a pod on a node with its exporter down is not known.
-        """
-        if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
-            return
-        rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
-        self._jobs |= {row.labels.get("job", "") for row in rows}
-        self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
-        self._looked_at = self._clock()

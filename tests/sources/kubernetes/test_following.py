@@ -17,9 +17,8 @@ from keda_gpu_scaler.sources.kubernetes import objects, reflector
 from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, SILENCE_SECONDS, Api
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS, Following
 from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.spec.workload import Owner, Workload
+from keda_gpu_scaler.spec.workload import Kind, Owner, Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support import api_server
 from tests.support.api_server import ApiServer

@@ -10,8 +10,7 @@ from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.sources.kubernetes import objects
 from keda_gpu_scaler.sources.kubernetes.objects import Controller, Resource, Scale
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.workload import Owner, Workload
+from keda_gpu_scaler.spec.workload import Kind, Owner, Workload
 from tests.support import api_server
 from tests.support.api_server import NOON
 

@@ -12,8 +12,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.sources.kubernetes import selections
 from keda_gpu_scaler.sources.kubernetes.following import Following
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
 from keda_gpu_scaler.spec.workload import Selected
 from tests.sources.kubernetes.test_following import (
     BERT,

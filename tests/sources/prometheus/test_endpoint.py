@@ -21,9 +21,8 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
-from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support import gpus, triggers
 from tests.support import kube_state as listed
