@@ -133,7 +133,6 @@ class Observing:
         self._triggers: tuple[ParsedTrigger, ...] = ()
 
     async def round(self) -> None:
-        """Read the files, and evaluate all of their triggers once."""
         await self._reread()
         await asyncio.gather(*map(self._evaluate, self._triggers))
 

@@ -91,7 +91,6 @@ class Peers:
         *,
         exchange_seconds: float = EXCHANGE_SECONDS,
     ) -> None:
-        """Take the replicas, which the caller closes; `exchange` asks them for the first time."""
         self._replicas, self._alerts, self._observe = replicas, alerts, observe
         self._exchange_seconds = exchange_seconds
         self._troubles: Mapping[str, str | None] = {}
@@ -111,7 +110,6 @@ class Peers:
                 self._report(await self._replicas.ask(LONGEST_BYTES, written_records(batch)))
 
     async def run(self) -> None:
-        """Ask all replicas at each interval, until this is cancelled."""
         while True:
             await asyncio.sleep(self._exchange_seconds)
             self._alerts.expire()

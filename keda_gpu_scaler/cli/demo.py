@@ -61,7 +61,6 @@ async def _until_a_signal(show: Callable[[driver.Frame], None]) -> tuple[int, st
 
 
 async def _play(show: Callable[[driver.Frame], None]) -> str:
-    """Play all phases before a simulator and a scaler, which run meanwhile."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     simulated = cluster.MadeUp()
     exporter = web.server(web.application(simulated, loop.time))
@@ -102,7 +101,6 @@ async def _drive(
 
 
 def _settings(port: int) -> settings.Settings:
-    """Return the settings of a scaler that scrapes this port; the environment's do not count."""
     chosen = {
         "SCRAPE_TARGETS": f"http://{_HOST}:{port}/metrics",
         "SCRAPE_INTERVAL": durations.text(scenario.SYNC_SECONDS),

@@ -108,7 +108,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     recommended: int | None = None,
     active_by: str | None = None,
 ) -> Summary:
-    """Return what a list shows of the last answer, which was given `age_seconds` ago."""
     return Summary(
         scaled_object=str(scaled_object),
         workload=spec.workload,
@@ -398,7 +397,6 @@ def _settings(spec: TriggerSpec) -> tuple[Setting, ...]:
 
 
 def _defaults(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
-    """Yield the value of each key that may be left out."""
     yield "workload", spec.workload
     yield "namespace", spec.pods.namespace
     yield "signal", spec.signal

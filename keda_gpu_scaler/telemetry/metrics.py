@@ -31,7 +31,6 @@ class Telemetry(facts.Subscriber, Collector):
         lines_dropped: Callable[[], int] = int,
         tasks: Callable[[], int] = int,
     ) -> None:
-        """Register every metric; counters start at zero, and series end by the clock."""
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._firing: dict[ScaledObject, int] = {}

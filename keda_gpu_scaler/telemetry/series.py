@@ -61,7 +61,6 @@ class Recent(Generic[K, V]):
         return value
 
     def items(self) -> list[tuple[K, V]]:
-        """Return the keys that are held, with their values."""
         since = self._clock() - FORGET_SECONDS
         with self._lock:
             return [(key, value) for key, (put_at, value) in self._values.items() if put_at > since]

@@ -207,8 +207,7 @@ class Scene:
     ) -> driver.Driver:
         """Return a driver of these phases, whose KEDA waits for no cooldown."""
         ours, usual = (
-            driver.Scaled(each, keda=rules.Keda(cooldown_seconds=0))
-            for each in (scenario.OURS, scenario.USUAL)
+            driver.Scaled(each, cooldown_seconds=0) for each in (scenario.OURS, scenario.USUAL)
         )
         return driver.Driver(
             simulated=self.simulated,

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import mean
 
 import grpc
@@ -47,7 +46,6 @@ class Scaler:
     """
 
     def __init__(self, channel: grpc.aio.Channel, client: httpx.AsyncClient) -> None:
-        """Call the scaler through this channel; read its HTTP port through this client."""
         self._stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
         self._client = client
         self._trigger = pb.ScaledObjectRef(
@@ -109,22 +107,18 @@ class Side:
     sentence: str = ""
 
 
-@dataclass(slots=True)
 class Scaled:
     """One workload under its KEDA and its HPA, and what it was at each tick."""
 
-    key: cluster.Key
-    keda: rules.Keda = field(
-        default_factory=partial(rules.Keda, cooldown_seconds=scenario.COOLDOWN_SECONDS)
-    )
-    hpa: rules.Hpa = field(
-        default_factory=partial(
-            rules.Hpa, maximum=20, stabilization_seconds=scenario.STABILIZATION_SECONDS
-        )
-    )
-    replicas: int = 0
-    past: list[Side] = field(default_factory=list)
-    _sentence: str = ""
+    def __init__(
+        self, key: cluster.Key, cooldown_seconds: float = scenario.COOLDOWN_SECONDS
+    ) -> None:
+        self.key = key
+        self._keda = rules.Keda(cooldown_seconds=cooldown_seconds)
+        self._hpa = rules.Hpa(maximum=20, stabilization_seconds=scenario.STABILIZATION_SECONDS)
+        self.replicas = 0
+        self.past: list[Side] = []
+        self._sentence = ""
 
     @property
     def peak(self) -> int:
@@ -132,13 +126,13 @@ class Scaled:
 
     def poll(self, now: float, load: float, active: bool | None) -> None:  # noqa: FBT001 - as IsActive returns it
         """Let KEDA act on its trigger and on the router's, which is active above 0."""
-        self._set_replicas("KEDA", self.keda.poll(now, self.replicas, [active, load > 0]))
+        self._set_replicas("KEDA", self._keda.poll(now, self.replicas, [active, load > 0]))
 
     def sync(self, now: float, load: float, metrics: Sequence[rules.Metric]) -> None:
         router = rules.Metric(value=load, target=scenario.ROUTER_TARGET)
         gpu = metrics or (rules.Metric(value=None, target=scenario.THRESHOLD),)
         scale = rules.Scale.steady(self.replicas)
-        self._set_replicas("HPA", self.hpa.sync(now, scale, [*gpu, router]))
+        self._set_replicas("HPA", self._hpa.sync(now, scale, [*gpu, router]))
 
     def _set_replicas(self, who: str, step: rules.Step) -> None:
         self.replicas, self._sentence = step.replicas, f"{who}: {step.reason}"
