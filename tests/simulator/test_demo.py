@@ -7,15 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import grpc
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from keda_gpu_scaler.autoscaling import rules
@@ -113,12 +110,6 @@ def test_the_screen_shows_both_workloads_with_answer_state_and_reason() -> None:
         assert text in shown
 
 
-def test_the_screen_keeps_its_height_whatever_there_is_to_say() -> None:
-    endless = driver.Answer(state="unknown", reason="no pod is seen " * 40)
-    frames = [frame(), frame(answer=endless), frame(answer=driver.Answer())]
-    assert len({len(printed(screen.screen(each))) for each in frames}) == 1
-
-
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
@@ -137,26 +128,6 @@ def test_what_is_not_known_is_a_dash_or_a_hold(answer: driver.Answer, shown: str
     assert screen.line(frame(answer=answer, ours=[driver.Side()])).endswith(shown)
 
 
-def test_numbers_in_a_sentence_are_rounded_and_addresses_are_not() -> None:
-    said = "107.714 over 10.12.13.14:9400 and 0.5, mean 61.4286 % of 99.96. It is 61.4286."
-    shown = "107.7 over 10.12.13.14:9400 and 0.5, mean 61.4 % of 100. It is 61.4."
-    assert screen.rounded(said) == shown
-
-
-@given(
-    st.lists(st.floats(min_value=0, max_value=1e6), max_size=40),
-    st.floats(min_value=1, max_value=1e6),
-    st.integers(min_value=1, max_value=6),
-)
-def test_an_area_is_as_high_as_its_values(values: list[float], top: float, lines: int) -> None:
-    drawn = screen.area(values, top, lines)
-    assert [len(line) for line in drawn] == [len(values)] * lines
-    for number, value in enumerate(values):
-        column = [" ▁▂▃▄▅▆▇█".index(line[number]) for line in drawn]
-        assert abs(sum(column) - min(value / top, 1) * lines * 8) <= 0.5
-        assert column == sorted(column)  # nothing hangs in the air
-
-
 def test_outside_a_terminal_only_news_are_printed() -> None:
     console = Console(file=io.StringIO(), width=100, force_terminal=False)
     with screen.open_screen(console) as show:
@@ -167,65 +138,22 @@ def test_outside_a_terminal_only_news_are_printed() -> None:
     assert [line.partition("recipe ")[2][0] for line in lines] == ["1", "2"]
 
 
-def test_a_terminal_gets_a_live_screen() -> None:
-    console = Console(file=io.StringIO(), width=100, force_terminal=True, _environ={})
-    with screen.open_screen(console) as show:
-        show(frame())
-    assert isinstance(console.file, io.StringIO)
-    assert "keda-gpu-scaler demo, 12 s: load arrives" in console.file.getvalue()
-
-
 # Answers
 
 
 @dataclass
-class Changing(Scaler):
-    """A scaler whose values change from call to call."""
-
-    later: list[tuple[Any, ...]] = field(default_factory=list)
-    """The values of the next calls; after the last, they stay."""
-
-    def GetMetrics(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - messages, and the contract's name
-        """Give the next values."""
-        if self.later:
-            self.values = self.later.pop(0)
-        return super().GetMetrics(request, context)
-
-
-@dataclass
 class Scene:
-    """A scaler under a test's control behind a channel, and a simulator."""
+    """A scaler under a test's control behind a channel."""
 
-    servicer: Changing
+    servicer: Scaler
     scaler: driver.Scaler
     shown: dict[str, object]
     """The page of decisions."""
-    simulated: cluster.MadeUp = field(default_factory=cluster.MadeUp)
-
-    def driver(
-        self, show: Callable[[driver.Frame], None], *phases: scenario.Phase
-    ) -> driver.Driver:
-        """Return a driver of these phases, whose KEDA waits for no cooldown."""
-        ours, usual = (
-            driver.Scaled(each, cooldown_seconds=0) for each in (scenario.OURS, scenario.USUAL)
-        )
-        return driver.Driver(
-            simulated=self.simulated,
-            ask=self.scaler.ask,
-            show=show,
-            ours=ours,
-            usual=usual,
-            progress=scenario.Progress(phases),
-        )
-
-
-def value(number: float) -> tuple[pb.MetricValue]:
-    return (pb.MetricValue(metricValueFloat=number),)
 
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    servicer = Changing(values=value(150))
+    servicer = Scaler(values=(pb.MetricValue(metricValueFloat=150),))
     shown: dict[str, object] = {
         "triggers": [{"state": "measured", "reason": "150", "other": 1}],
         "next": "",
@@ -252,45 +180,12 @@ async def test_the_scaler_is_asked_for_spec_value_activity_and_reason(scene: Sce
     assert dict(scene.servicer.asked[0].scalerMetadata) == scenario.TRIGGER
 
 
-async def test_old_fields_and_empty_lists_are_answers_too(scene: Scene) -> None:
-    scene.servicer.values = (pb.MetricValue(metricValue=3),)
-    scene.servicer.specs = (pb.MetricSpec(metricName="gpu", targetSize=2),)
-    scene.shown["triggers"] = []
-    answer = await scene.scaler.ask()
-    assert answer == driver.Answer((rules.Metric(value=3, target=2),), active=True)
-    scene.servicer.values = ()
-    answer = await scene.scaler.ask()
-    assert (answer.value, answer.active) == (None, True)
-    scene.servicer.value_refusal = DOWN
-    answer = await scene.scaler.ask()
-    assert answer == driver.Answer(reason="UNAVAILABLE: source is down")
-
-
-# The driver
-
-
-@pytest.mark.slow
-async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scene: Scene) -> None:
-    scene.servicer.value_refusal = DOWN
-    phases = [scenario.Phase("busy", 60, 1, 60), scenario.Phase("idle", 0, 0, 1)]
-    with pytest.raises(scenario.DemoError, match="needs 0 replicas; after 1 s there are 1"):
-        await scene.driver(lambda _: None, *phases).run()
-
-
-async def test_the_first_phase_waits_until_the_scaler_knows_that_there_are_no_pods(
-    scene: Scene,
-) -> None:
-    scene.servicer.active = False
-    scene.servicer.later = [(), value(0.5), value(0.5), ()]
-    await scene.driver(lambda _: None).prepare()
-    assert scene.servicer.later == []
-    assert not scene.simulated.pods
-
-
 async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words(scene: Scene) -> None:
     scene.servicer.value_refusal = DOWN
-    played = scene.driver(lambda _: None)
-    played.patience_seconds = 0
+    frames: list[driver.Frame] = []
+    played = driver.Driver(
+        simulated=cluster.MadeUp(), ask=scene.scaler.ask, show=frames.append, patience_seconds=0
+    )
     with pytest.raises(scenario.DemoError, match="does not answer: UNAVAILABLE: source is down"):
         await played.prepare()
 
