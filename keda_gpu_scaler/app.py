@@ -247,7 +247,6 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
 
 @contextlib.contextmanager
 def _named(setting: str) -> Iterator[None]:
-    """Put the name of a setting before what is wrong with it."""
     try:
         yield
     except errors.SettingsError as error:

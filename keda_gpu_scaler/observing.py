@@ -133,8 +133,17 @@ class Observing:
         self._triggers: tuple[ParsedTrigger, ...] = ()
 
     async def round(self) -> None:
-        """Read the files, and evaluate all of their triggers once."""
-        await self._reread()
+        """Read the files if they have changed, and evaluate all of their triggers once."""
+        present = await asyncio.to_thread(contents, self._folder)
+        if present != self._contents:
+            self._contents = present
+            reading = await asyncio.to_thread(read, present.texts, self._access)
+            self._triggers = reading.triggers
+            refused = [*present.refused, *reading.refused]
+            for refusal in refused:
+                self._observe(facts.ObserveRefused(*refusal))
+            counts = len(present.texts), len(reading.triggers), len(refused)
+            self._observe(facts.ObserveRead(*counts))
         await asyncio.gather(*map(self._evaluate, self._triggers))
 
     async def run(self) -> None:
@@ -142,18 +151,6 @@ class Observing:
         while True:
             await self.round()
             await self._sleep(min(self._evaluator.step_seconds, LONGEST_PAUSE_SECONDS))
-
-    async def _reread(self) -> None:
-        present = await asyncio.to_thread(contents, self._folder)
-        if present == self._contents:
-            return
-        self._contents = present
-        reading = await asyncio.to_thread(read, present.texts, self._access)
-        self._triggers = reading.triggers
-        refused = [*present.refused, *reading.refused]
-        for refusal in refused:
-            self._observe(facts.ObserveRefused(*refusal))
-        self._observe(facts.ObserveRead(len(present.texts), len(reading.triggers), len(refused)))
 
     async def _evaluate(self, trigger: ParsedTrigger) -> None:
         scaled_object, spec = trigger

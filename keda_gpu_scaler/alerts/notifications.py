@@ -81,7 +81,6 @@ def read_labels(value: object) -> Mapping[str, str]:
 
 
 def labelled_scaled_object(labels: Mapping[str, str]) -> ScaledObject:
-    """Return the ScaledObject that labels name, or raise RequestError if it is not exactly one."""
     names = {labels[label] for label in OBJECT_LABELS if label in labels}
     if len(names) > 1:
         raise errors.RequestError(f"expected one ScaledObject, found {shown(str(sorted(names)))}")
@@ -96,7 +95,6 @@ def labelled_scaled_object(labels: Mapping[str, str]) -> ScaledObject:
 
 
 def scaled_object(namespace: str, name: str) -> ScaledObject:
-    """Return the ScaledObject of this name, or raise RequestError if it is not a valid name."""
     if not (workload.is_namespace(namespace) and workload.is_name(name)):
         raise errors.RequestError(
             f"expected the names of a namespace and of a ScaledObject, found "

@@ -64,20 +64,21 @@ def written_records(records: Iterable[AlertRecord]) -> bytes:
 def read_records(body: bytes | bytearray) -> list[AlertRecord]:
     """Return the records that another replica sent, or raise RequestError if they are none."""
     try:
-        return [_alert_record(record) for record in _DECODER.decode(body).alerts]
+        received = _DECODER.decode(body).alerts
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"expected the alerts that another replica knows of: {error}"
         raise errors.RequestError(message) from error
-
-
-def _alert_record(record: _Record) -> AlertRecord:
-    if not (workload.is_namespace(record.namespace) and workload.is_name(record.scaled_object)):
-        raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
-    if record.heard_at is None and record.told_at is None:
-        raise errors.RequestError("expected heard_at or told_at")
-    key = Key(ScaledObject(record.namespace, record.scaled_object), record.alert)
-    times = record.began_at, record.heard_at, record.ended_at, record.told_at
-    return AlertRecord(key, record.name, *(NEVER if at is None else at for at in times))
+    records: list[AlertRecord] = []
+    for record in received:
+        if not (workload.is_namespace(record.namespace) and workload.is_name(record.scaled_object)):
+            raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
+        if record.heard_at is None and record.told_at is None:
+            raise errors.RequestError("expected heard_at or told_at")
+        key = Key(ScaledObject(record.namespace, record.scaled_object), record.alert)
+        times = record.began_at, record.heard_at, record.ended_at, record.told_at
+        at = (NEVER if time is None else time for time in times)
+        records.append(AlertRecord(key, record.name, *at))
+    return records
 
 
 class Peers:
@@ -91,7 +92,6 @@ class Peers:
         *,
         exchange_seconds: float = EXCHANGE_SECONDS,
     ) -> None:
-        """Take the replicas, which the caller closes; `exchange` asks them for the first time."""
         self._replicas, self._alerts, self._observe = replicas, alerts, observe
         self._exchange_seconds = exchange_seconds
         self._troubles: Mapping[str, str | None] = {}
@@ -111,7 +111,6 @@ class Peers:
                 self._report(await self._replicas.ask(LONGEST_BYTES, written_records(batch)))
 
     async def run(self) -> None:
-        """Ask all replicas at each interval, until this is cancelled."""
         while True:
             await asyncio.sleep(self._exchange_seconds)
             self._alerts.expire()

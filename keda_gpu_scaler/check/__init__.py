@@ -203,7 +203,6 @@ def from_env(trigger: Trigger) -> Iterator[Finding]:
 
 
 def parse(triggers: Iterable[Trigger], access: Access) -> tuple[list[ParsedTrigger], list[Finding]]:
-    """Return the triggers that can be decided, and why the others cannot."""
     parsed: list[ParsedTrigger] = []
     findings: list[Finding] = []
     for trigger in triggers:

@@ -155,8 +155,6 @@ def _place(mark: Any) -> Position:  # noqa: ANN401 - each loader has a mark of i
 
 
 class _Builder:
-    """Makes the nodes of a text from PyYAML's events."""
-
     def __init__(self, text: str, values_left: int) -> None:
         self.documents: list[Node] = []
         self.problems: list[Problem] = []
@@ -229,7 +227,6 @@ class _Builder:
 
 
 def shown(text: str) -> str:
-    """Return a text of a file in ASCII, on one line and cut."""
     cut = text[:_MOST_SHOWN].encode("unicode_escape").decode("ascii")
     return f"{cut}..." if len(text) > _MOST_SHOWN else cut
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.check import RULES, Report
-from keda_gpu_scaler.check.findings import Finding, Severity
+from keda_gpu_scaler.check.findings import Severity
 
 _HOME = "https://github.com/keda-gpu-scaler/keda-gpu-scaler"
 _PAGE = f"{_HOME}/blob/v{__version__}/docs/check.md#rules"
@@ -56,10 +56,21 @@ def as_sarif(report: Report) -> str:
             for rule in RULES.values()
         ],
     }
+    results: list[dict[str, Any]] = []
+    for finding in report.findings:
+        region = {"startLine": finding.position.line, "startColumn": finding.position.column}
+        file = {"uri": quote(finding.file, safe="/")}
+        result = {
+            "ruleId": finding.rule.name,
+            "level": finding.rule.severity.value,
+            "message": {"text": finding.message},
+            "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
+        }
+        results.append(result)
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding) for finding in report.findings],
+        "results": results,
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -68,14 +79,3 @@ def counts(report: Report) -> dict[str, int]:
     """Return how many findings there are of each severity, the worst first."""
     by_severity = Counter(finding.rule.severity for finding in report.findings)
     return {severity.value: by_severity[severity] for severity in Severity}
-
-
-def _result(finding: Finding) -> dict[str, Any]:
-    region = {"startLine": finding.position.line, "startColumn": finding.position.column}
-    file = {"uri": quote(finding.file, safe="/")}
-    return {
-        "ruleId": finding.rule.name,
-        "level": finding.rule.severity.value,
-        "message": {"text": finding.message},
-        "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
-    }

@@ -62,7 +62,15 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
             why += ", and the HPA's calls take them for stale"
         fix = "See what lies between the exporters and this server, such as remote write."
         yield "late-samples", Wrong(trigger.place("maxAge"), why, fix)
-    yield from _slow_scrapes(trigger, spec, seen.interval_seconds)
+    window, interval = spec.window_seconds or WINDOW_SECONDS, seen.interval_seconds
+    for key, seconds in (("window", window), ("activationWindow", spec.activation_window_seconds)):
+        if interval is not None and interval > seconds:
+            why = (
+                f"a sample comes every {durations.text(interval)}, and {key} is "
+                f"{durations.text(seconds)}: most of the time there is none in it"
+            )
+            fix = f"Write {durations.text(2 * interval)} or more, or scrape more often."
+            yield "slow-scrape", Wrong(trigger.place(key), why, fix)
     if not seen.has_readiness:
         why = (
             "nothing in the source says which pods there are and which are Ready: a pod counts "
@@ -119,17 +127,3 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
         why = f"no exporter shows a GPU to the source: there is no {names}"
         fix = "Let the source scrape a GPU exporter on each GPU node."
     return rule, Wrong(place, why, fix)
-
-
-def _slow_scrapes(
-    trigger: Trigger, spec: TriggerSpec, interval_seconds: float | None
-) -> Iterator[tuple[str, Wrong]]:
-    window = WINDOW_SECONDS if spec.window_seconds is None else spec.window_seconds
-    for key, seconds in (("window", window), ("activationWindow", spec.activation_window_seconds)):
-        if interval_seconds is not None and interval_seconds > seconds:
-            why = (
-                f"a sample comes every {durations.text(interval_seconds)}, and {key} is "
-                f"{durations.text(seconds)}: most of the time there is none in it"
-            )
-            fix = f"Write {durations.text(2 * interval_seconds)} or more, or scrape more often."
-            yield "slow-scrape", Wrong(trigger.place(key), why, fix)

@@ -64,7 +64,6 @@ class Manifest:
 
     @property
     def scaled_object(self) -> ScaledObject:
-        """What KEDA calls a ScaledObject when it asks the scaler."""
         return ScaledObject(self.namespace, self.node.text("metadata", "name"))
 
     @property
@@ -113,7 +112,6 @@ class Trigger:
 
     @property
     def type(self) -> str:
-        """KEDA's name for what it asks, such as external."""
         return self.node.text("type")
 
     @property

@@ -61,13 +61,21 @@ async def _until_a_signal(show: Callable[[driver.Frame], None]) -> tuple[int, st
 
 
 async def _play(show: Callable[[driver.Frame], None]) -> str:
-    """Play all phases before a simulator and a scaler, which run meanwhile."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     simulated = cluster.MadeUp()
     exporter = web.server(web.application(simulated, loop.time))
     port = await exporter.start()
     listening: asyncio.Future[app.Listening] = loop.create_future()
-    scaler = asyncio.create_task(app.run(_settings(port), stop, listening.set_result))
+    # The environment's settings do not count.
+    chosen = {
+        "SCRAPE_TARGETS": f"http://{_HOST}:{port}/metrics",
+        "SCRAPE_INTERVAL": durations.text(scenario.SYNC_SECONDS),
+        "SCRAPE_COLLECTION": "0s",
+        "GRPC_ADDRESS": f"{_HOST}:0",
+        "HTTP_ADDRESS": f"{_HOST}:0",
+    }
+    process_settings = settings.load({PREFIX + name: value for name, value in chosen.items()})
+    scaler = asyncio.create_task(app.run(process_settings, stop, listening.set_result))
     playing = asyncio.create_task(_drive(simulated, listening, show))
     try:
         await asyncio.wait({playing, scaler}, return_when=asyncio.FIRST_COMPLETED)
@@ -99,15 +107,3 @@ async def _drive(
         played = driver.Driver(simulated=simulated, ask=scaler.ask, show=show)
         await played.prepare()
         return await played.run()
-
-
-def _settings(port: int) -> settings.Settings:
-    """Return the settings of a scaler that scrapes this port; the environment's do not count."""
-    chosen = {
-        "SCRAPE_TARGETS": f"http://{_HOST}:{port}/metrics",
-        "SCRAPE_INTERVAL": durations.text(scenario.SYNC_SECONDS),
-        "SCRAPE_COLLECTION": "0s",
-        "GRPC_ADDRESS": f"{_HOST}:0",
-        "HTTP_ADDRESS": f"{_HOST}:0",
-    }
-    return settings.load({PREFIX + name: value for name, value in chosen.items()})

@@ -40,7 +40,6 @@ WIDTH = 100
 
 
 async def explain_running(options: Options, scaled_object: ScaledObject, server: str) -> None:
-    """Show what a running scaler decides, and what holds the replicas behind that."""
     records, behind, failure = [], None, None
     try:
         records = await _fetch_records(f"{server}/api/v1/triggers/{scaled_object}", options)
@@ -117,7 +116,6 @@ class _Answer:
 
 
 async def _fetch_records(url: str, options: Options) -> list[Record]:
-    """Return the records of a ScaledObject's triggers, which a running scaler has at a URL."""
     token = None
     if options.token_file is not None:
         token = options.token_file.read_text(errors="replace").strip()
@@ -142,7 +140,6 @@ async def _fetch_records(url: str, options: Options) -> list[Record]:
 
 
 def _write(records: Sequence[Record], behind: gates.Gates | None) -> None:
-    """Write records, and the gates between them and the replicas, to the standard output."""
     console = _console()
     for number, record in enumerate(records):
         if number:

@@ -62,8 +62,6 @@ async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: floa
 
 
 class _Look(NamedTuple):
-    """A look at what the source and the cluster show of one trigger."""
-
     trigger: Trigger
     spec: TriggerSpec
 
@@ -72,7 +70,6 @@ class _Look(NamedTuple):
         return self.trigger.of.scaled_object
 
     async def seen(self, evaluator: Evaluator, record: Record) -> live.Seen:
-        """Return what was seen, with what else the source shows."""
         if record.source.snapshot_at is None:
             return live.Seen(trouble=record.source.trouble or "no answer")
         demand = Demand(None)

@@ -162,7 +162,6 @@ def _reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.S
 
 
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
-    """Return the triggers of a file, as KEDA would send them."""
     try:
         texts = {file: files.read(file)}
         triggers, refused = files.triggers(

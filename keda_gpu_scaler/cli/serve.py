@@ -1,4 +1,4 @@
-"""`keda-gpu-scaler serve`: the scaler itself, for KEDA to call."""
+"""`keda-gpu-scaler serve`: the scaler itself, for KEDA to call; `observe`: without KEDA."""
 
 import asyncio
 import gc
@@ -71,7 +71,28 @@ def serve(
     elif check_config:
         typer.echo(f"the settings are valid; sources: {', '.join(_load_settings().sources)}")
     else:
-        start()
+        _start()
+
+
+def observe(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="Folder with ScaledObjects in YAML; read again when a file changes.",
+        ),
+    ],
+) -> None:
+    """Decide the triggers of ScaledObjects in files until a signal ends it.
+
+    It has the pages, metrics and history of serve, and no gRPC port: neither KEDA nor the HPA can
+    ask it, so it scales nothing.
+
+    Settings, signals and the exit status are those of serve.
+    """
+    _start(folder)
 
 
 def _load_settings() -> settings.Settings:
@@ -109,12 +130,11 @@ def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def start(observed: Path | None = None) -> None:
+def _start(observed: Path | None = None) -> None:
     """Run the scaler until a signal ends it, and end the process.
 
     A thread may wait for a name server long after everything else. So neither the loop nor the
-    interpreter is closed, which would wait for all threads. With a folder of ScaledObjects to
-    observe, it decides those without KEDA, and does not answer KEDA.
+    interpreter is closed, which would wait for all threads.
     """
     logs.free_error_output()
     chosen = _load_settings()

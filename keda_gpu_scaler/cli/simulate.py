@@ -79,7 +79,6 @@ def simulate(
 async def _run(
     shown: Cluster, where: Address, following: tuple[str | None, dict[str, str]] | None
 ) -> None:
-    """Wait until there is something to show, then serve until a signal comes."""
     listed, stop = asyncio.Event(), asyncio.Event()
 
     def end() -> None:

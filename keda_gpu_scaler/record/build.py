@@ -108,7 +108,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     recommended: int | None = None,
     active_by: str | None = None,
 ) -> Summary:
-    """Return what a list shows of the last answer, which was given `age_seconds` ago."""
     return Summary(
         scaled_object=str(scaled_object),
         workload=spec.workload,
@@ -150,7 +149,15 @@ def record(answered: Answered) -> Record:
         refused=decision.refused,
         remembered=decision.remembered,
         settings=_settings(spec),
-        source=_source(answered),
+        source=Source(
+            name=answered.source or spec.source,
+            profile=spec.profile,
+            evidence=None if view is None else view.evidence_source,
+            snapshot_at=None if view is None else view.at,
+            age_seconds=None if view is None else max(0.0, answered.now - view.at),
+            trouble=answered.trouble,
+            lag_seconds=answered.lag_seconds,
+        ),
         pods=tuple(listed),
         pods_left_out=len(judged) - len(listed),
         pod_counts=tuple(PodCount(state, number) for state, number in counts),
@@ -158,19 +165,6 @@ def record(answered: Answered) -> Record:
         metrics=tuple(_metrics(answered)),
         queries=tuple(_queries(answered, pods)),
         warnings=spec.warnings,
-    )
-
-
-def _source(answered: Answered) -> Source:
-    view = answered.view
-    return Source(
-        name=answered.source or answered.spec.source,
-        profile=answered.spec.profile,
-        evidence=None if view is None else view.evidence_source,
-        snapshot_at=None if view is None else view.at,
-        age_seconds=None if view is None else max(0.0, answered.now - view.at),
-        trouble=answered.trouble,
-        lag_seconds=answered.lag_seconds,
     )
 
 
@@ -193,14 +187,15 @@ def _judged_pods(
     all_reported, ignored = load.reported_pods(
         answered.spec, pods, view.at, answered.now, answered.give_up_seconds
     )
-    by_name, without_gpu = {each.pod.name: each for each in all_reported}, frozenset(ignored)
+    reported_by_name = {reported.pod.name: reported for reported in all_reported}
+    ignored_names = frozenset(ignored)
     for pod in pods:
-        reported = by_name.get(pod.name)
+        reported = reported_by_name.get(pod.name)
         if reported is not None:
             state = reported.reporting.name.lower()
         elif pod.ended:
             state = "ended"
-        elif pod.name in without_gpu:
+        elif pod.name in ignored_names:
             state = "ignored"
         else:
             state = "given up" if pod.was_seen else "not counted"
@@ -209,10 +204,10 @@ def _judged_pods(
 
 def _to_list(judged: Sequence[_JudgedPod]) -> Sequence[_JudgedPod]:
     """Return the pods to list, the least busy first."""
-    measured = [each for each in judged if each.load is not None]
-    measured.sort(key=lambda each: (each.load, each.pod.name))
-    unknown = [each for each in judged if each.load is None and each.reported is not None]
-    others = [each for each in judged if each.reported is None]
+    measured = [pod for pod in judged if pod.load is not None]
+    measured.sort(key=lambda pod: (pod.load, pod.pod.name))
+    unknown = [pod for pod in judged if pod.load is None and pod.reported is not None]
+    others = [pod for pod in judged if pod.reported is None]
     half = PODS_LISTED // 2
     room = PODS_LISTED - len(unknown[:half])
     shown = measured[:room]
@@ -398,7 +393,6 @@ def _settings(spec: TriggerSpec) -> tuple[Setting, ...]:
 
 
 def _defaults(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
-    """Yield the value of each key that may be left out."""
     yield "workload", spec.workload
     yield "namespace", spec.pods.namespace
     yield "signal", spec.signal

@@ -28,7 +28,8 @@ _SHOWN = 300
 def drain(record: Record) -> Iterator[str]:
     """Yield lines for a shell: a comment, or a command about one pod, the least busy first."""
     yield _comment(f"{record.scaled_object}: {record.workload} by {record.metric_name}")
-    namespace = next((each.value for each in record.settings if each.key == "namespace"), "")
+    values = {setting.key: setting.value for setting in record.settings}
+    namespace = values.get("namespace", "")
     if not workload.is_namespace(namespace):
         yield "# no costs: the namespace of its pods is not known here"
         return

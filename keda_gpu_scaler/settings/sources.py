@@ -158,7 +158,6 @@ class InfluxdbSettings(ApiSettings):
 
     @property
     def layout(self) -> Schema:
-        """Which measurement, field and tags hold what."""
         return Schema(self.measurement, self.field, self.namespace_tag, self.pod_tag, self.gpu_tag)
 
 

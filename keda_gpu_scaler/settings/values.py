@@ -102,7 +102,6 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """Return the written form: `:6000`, `127.0.0.1:6000`, `[::1]:6000`."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property

@@ -113,12 +113,10 @@ class Gpu:
 
     @property
     def celsius(self) -> int:
-        """The temperature: it rises with the load."""
         return round(30 + 0.4 * self.percent)
 
     @property
     def watts(self) -> float:
-        """The power: from 70 W without load to 700 W."""
         return round(70 + 6.3 * self.percent, 3)
 
 
@@ -224,7 +222,6 @@ class MadeUp(Cluster):
     """Deleted pods are gone at once, and pods never complete."""
 
     def __init__(self) -> None:
-        """Start with one GPU that no pod holds."""
         super().__init__()
         self._serials = itertools.count(1)
         self.show({_NODE: 1}, [])
@@ -261,7 +258,6 @@ def _pod_name(key: Key, gpus: int, serial: int) -> str:
 
 
 def read_workload(text: str) -> tuple[Key, Wanted]:
-    """Read `namespace/name=replicas:load[:gpus]`."""
     parts = _WORKLOAD.fullmatch(text)
     if parts is None:
         raise ValueError(f"{text!r} is not namespace/name=replicas:load[:gpus]")

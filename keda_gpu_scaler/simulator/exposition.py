@@ -104,8 +104,6 @@ def _router_family(cluster: Cluster) -> Metric:
 
 
 class _Page(Collector):
-    """Prebuilt metrics, for prometheus-client's writer."""
-
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
 

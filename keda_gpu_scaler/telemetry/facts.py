@@ -1,6 +1,6 @@
 """Events as typed facts, each stated once by the core, which neither logs nor counts.
 
-Observers make log lines (`log_lines`), metrics (`metrics`, `series`), spans (`traces`) and the
+Observers make log lines (`log_lines`), metrics (`metrics`), spans (`traces`) and the
 history (`history`) of them. Each can be deleted without a change of the core.
 """
 

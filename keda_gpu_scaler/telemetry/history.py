@@ -65,7 +65,6 @@ class History(facts.Subscriber):
     """Notes the changes among the decisions that it observes, and the newest refusals."""
 
     def __init__(self, clock: Callable[[], float], total_changes: int = TOTAL_CHANGES) -> None:
-        """Start with nothing noted; the clock returns Unix seconds."""
         super().__init__(
             {
                 facts.Evaluated: self._evaluated,
@@ -111,7 +110,6 @@ class History(facts.Subscriber):
             self._count -= sum(len(dropped) for dropped in dropped_triggers.values())
 
     def of(self, scaled_object: ScaledObject) -> list[Change]:
-        """Return the changes of a ScaledObject's triggers, the oldest first."""
         triggers = self._changes.get(scaled_object, {})
         return sorted(
             (change for changes in triggers.values() for change in changes),

@@ -168,7 +168,6 @@ class LogObserver(facts.Subscriber):
                 self._logger.warning("trigger.target_rounded", **keys, reason=reason)
 
     def _lag_changed(self, fact: facts.LagChanged) -> None:
-        """Write a line when samples begin to be late, and when they are on time again."""
         if not fact.seconds:
             self._logger.info("source.on_time", source=fact.source)
         elif not fact.before:

@@ -1,25 +1,44 @@
-"""The scaler's own metrics, counted from facts; those of sources and triggers are in `series`.
+"""The scaler's own metrics, made from facts.
 
 Names follow Prometheus' conventions: base units, `_total` for counters. Labels are bounded: sources
-and methods are few, triggers end when no call asks for them.
+and methods are few, and the series of sources and triggers end ten minutes after they were last
+asked about. A trigger is identified by its ScaledObject and its metric's name. Two triggers with
+both in common share their series, which show the one decided last. The age of a snapshot keeps
+growing while a source is down and KEDA keeps asking: alert on that.
 """
 
 import functools
+import math
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
 
 import prometheus_client
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import __version__
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TRIGGERS, ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.series import Series
 
 _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
 _QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+SNAPSHOTS = 1_000
+"""Combinations of source, signal and profile: a handful, unless a source is per namespace."""
+_SOURCE = ("source",)
+_SNAPSHOT = ("source", "signal", "profile")
+_TRIGGER = ("namespace", "scaled_object", "metric")
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Telemetry(facts.Subscriber, Collector):
@@ -31,7 +50,6 @@ class Telemetry(facts.Subscriber, Collector):
         lines_dropped: Callable[[], int] = int,
         tasks: Callable[[], int] = int,
     ) -> None:
-        """Register every metric; counters start at zero, and series end by the clock."""
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._firing: dict[ScaledObject, int] = {}
@@ -168,3 +186,253 @@ class Telemetry(facts.Subscriber, Collector):
             "disk is full.",
             value=self._lines_dropped(),
         )
+
+
+class Recent(Generic[K, V]):
+    """The newest value of each key that was put within `FORGET_SECONDS`; any thread may read."""
+
+    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+        self._limit, self._clock = limit, clock
+        # Each with its time, and the one that was put longest ago first: cachetools' TTLCache needs
+        # two and a half times as long, which is some percent of a poll.
+        self._values: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, key: K, value: V) -> None:
+        """Hold a value from now on; at the limit, the one that was put longest ago ends."""
+        now = self._clock()
+        with self._lock:
+            self._values[key] = now, value
+            self._values.move_to_end(key)
+            oldest, (put_at, _) = next(iter(self._values.items()))
+            if len(self._values) > self._limit or put_at <= now - FORGET_SECONDS:
+                del self._values[oldest]
+
+    def renewed(self, key: K, new: Callable[[], V]) -> V:
+        """Return the value of a key, or a new one; it is held as if it was put now."""
+        put_at, value = self._values.get(key) or (-math.inf, None)
+        if value is None or put_at <= self._clock() - FORGET_SECONDS:
+            value = new()
+        self.put(key, value)
+        return value
+
+    def items(self) -> list[tuple[K, V]]:
+        since = self._clock() - FORGET_SECONDS
+        with self._lock:
+            return [(key, value) for key, (put_at, value) in self._values.items() if put_at > since]
+
+
+def _gauge(
+    name: str,
+    meaning: str,
+    labels: tuple[str, ...],
+    samples: Iterable[tuple[tuple[str, ...], float | None]],
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, number in samples:
+        if number is not None:
+            family.add_metric(values, number)
+    return family
+
+
+def _one_of(
+    members: type[StrEnum], held: Iterable[tuple[tuple[str, ...], StrEnum | None]]
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield a sample per key and member: 1 for the member that the key has, 0 for the others.
+
+    A key that has none has no samples.
+    """
+    for key, member_held in held:
+        if member_held is not None:
+            for member in members:
+                yield (*key, member), member is member_held
+
+
+@dataclass(slots=True)
+class _Source:
+    is_up: bool | None = None
+    lag_seconds: float | None = None
+    evidence: EvidenceSource | None = None
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    pods: int | None = None
+    refused_samples: int | None = None
+    at: float | None = None
+    """The snapshot's evaluation time, on this process's clock."""
+
+
+class _Decided(NamedTuple):
+    """What is shown of a decision; a trigger with long texts does not stay for its sake."""
+
+    decision: Decision
+    threshold: float
+    recommended: int | None
+    at: float
+    """The time on this process's clock."""
+
+
+class Series(Collector):
+    """The state of each source and of its snapshots, and the last decision of each trigger."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._sources: Recent[str, _Source] = Recent(SNAPSHOTS, clock)
+        self._snapshots: Recent[tuple[str, str, str], _Snapshot] = Recent(SNAPSHOTS, clock)
+        self._triggers: Recent[tuple[str, str, str], _Decided] = Recent(TRIGGERS, clock)
+        self._demands: Recent[tuple[str, str, str], Demand] = Recent(TRIGGERS, clock)
+
+    def snapshot_taken(self, fact: facts.SnapshotTaken) -> None:
+        snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)
+        snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
+        self._sources.renewed(fact.source, _Source).is_up = True
+
+    def source_changed(self, fact: facts.SourceChanged) -> None:
+        self._sources.renewed(fact.source, _Source).is_up = fact.works
+
+    def lag_changed(self, fact: facts.LagChanged) -> None:
+        self._sources.renewed(fact.source, _Source).lag_seconds = fact.seconds
+
+    def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
+        self._sources.renewed(fact.source, _Source).evidence = fact.evidence_source
+
+    def demand_known(self, fact: facts.DemandKnown) -> None:
+        self._demands.put((*fact.scaled_object, fact.spec.metric_name), fact.demand)
+
+    def evaluated(self, fact: facts.Evaluated) -> None:
+        now, spec, age = self._clock(), fact.spec, fact.snapshot_age_seconds
+        decided = _Decided(fact.decision, spec.threshold, fact.recommended, now)
+        self._triggers.put((*fact.scaled_object, spec.metric_name), decided)
+        snapshot_key = fact.source, str(spec.shared_signal), spec.profile
+        snapshot = self._snapshots.renewed(snapshot_key, _Snapshot)
+        # The age is the fact's: only the source has its own clock.
+        snapshot.at = None if age is None else now - age
+        self._sources.renewed(fact.source, _Source)
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        now, snapshots, triggers = self._clock(), self._snapshots.items(), self._triggers.items()
+        sources = [((name,), source) for name, source in self._sources.items()]
+        yield _gauge(
+            "keda_gpu_scaler_source_up",
+            "1 while a source answers, 0 while not.",
+            _SOURCE,
+            ((name, source.is_up) for name, source in sources),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_source_lag_seconds",
+            "How late all samples of a source arrive, where that is more than a minute; absent "
+            "where they never were.",
+            _SOURCE,
+            ((name, source.lag_seconds) for name, source in sources),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_source_evidence",
+            "1 for what says which pods there are, 0 for what does not: kubernetes, "
+            "kube-state-metrics or exporters.",
+            (*_SOURCE, "evidence"),
+            _one_of(EvidenceSource, ((name, source.evidence) for name, source in sources)),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_snapshot_age_seconds",
+            "Age of the data that triggers are decided from.",
+            _SNAPSHOT,
+            ((key, now - snapshot.at) for key, snapshot in snapshots if snapshot.at is not None),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_snapshot_pods",
+            "Pods with a GPU in the newest snapshot.",
+            _SNAPSHOT,
+            ((key, snapshot.pods) for key, snapshot in snapshots),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_snapshot_refused_samples",
+            "Samples that the newest snapshot left out because no GPU can have such a load.",
+            _SNAPSHOT,
+            ((key, snapshot.refused_samples) for key, snapshot in snapshots),
+        )
+        for name, meaning, read in _GAUGES:
+            yield _gauge(
+                name, meaning, _TRIGGER, ((key, read(decided)) for key, decided in triggers)
+            )
+        yield _gauge(
+            "keda_gpu_scaler_trigger_decision_age_seconds",
+            "Time since this replica was last asked about the trigger.",
+            _TRIGGER,
+            ((key, now - decided.at) for key, decided in triggers),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_trigger_demand",
+            "What demandQuery gave when it was last asked; absent while it is unknown.",
+            _TRIGGER,
+            ((key, demand.value) for key, demand in self._demands.items()),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_trigger_state",
+            "1 for the state the trigger is in, 0 for the others.",
+            (*_TRIGGER, "state"),
+            _one_of(State, ((key, decided.decision.state) for key, decided in triggers)),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_trigger_evidence",
+            "1 for what the last decision rests on, 0 for the others: kubernetes, "
+            "kube-state-metrics or exporters.",
+            (*_TRIGGER, "evidence"),
+            _one_of(
+                EvidenceSource, ((key, decided.decision.evidence) for key, decided in triggers)
+            ),
+        )
+
+
+_GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
+    (
+        "keda_gpu_scaler_trigger_value",
+        "What GetMetrics returns; absent while the number of replicas is held.",
+        lambda decided: decided.decision.value,
+    ),
+    (
+        "keda_gpu_scaler_trigger_average",
+        "Load per replica, in the signal's unit; absent while it is unknown.",
+        lambda decided: decided.decision.average,
+    ),
+    (
+        "keda_gpu_scaler_trigger_threshold",
+        "The target per replica.",
+        lambda decided: decided.threshold,
+    ),
+    (
+        "keda_gpu_scaler_trigger_active",
+        "1 while IsActive says active, 0 while not; absent while it fails.",
+        lambda decided: decided.decision.active,
+    ),
+    (
+        "keda_gpu_scaler_recommended_replicas",
+        (
+            "Replicas that the last answer asks for at those that there are, before minimum, "
+            "maximum, stabilization and policies: 0 while the trigger is inactive; absent while "
+            "the load is unknown or the replicas are held."
+        ),
+        lambda decided: decided.recommended,
+    ),
+    (
+        "keda_gpu_scaler_trigger_expected_replicas",
+        "Replicas that should report.",
+        lambda decided: decided.decision.expected,
+    ),
+    (
+        "keda_gpu_scaler_trigger_measured_replicas",
+        "Replicas whose load is known.",
+        lambda decided: decided.decision.measured,
+    ),
+    (
+        "keda_gpu_scaler_trigger_reporting_pods",
+        "Pods that report right now.",
+        lambda decided: decided.decision.reporting_pods,
+    ),
+    (
+        "keda_gpu_scaler_trigger_ignored_pods",
+        "Ready pods that ask for no GPU and never showed one, while others of the workload did.",
+        lambda decided: len(decided.decision.ignored),
+    ),
+)
+"""Of each trigger: the name, the meaning, and what reads the value; None: no sample."""

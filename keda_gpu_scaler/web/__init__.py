@@ -141,8 +141,6 @@ def _next_text(families: Iterator[Metric]) -> bytes:
 
 
 class _OneMetric(Collector):
-    """Shows one metric to prometheus_client's encoder."""
-
     def __init__(self, family: Metric) -> None:
         self._family = family
 

@@ -98,12 +98,10 @@ class Webhook:
         return (422 if refused else 200), "\n".join(lines)
 
     async def tell(self, request: Request) -> Response:
-        """Tell another replica all alerts."""
         authentication.admit(request, self.token, TOKEN)
         return Response(written_records(self.alerts.records()), media_type="application/json")
 
     async def learn(self, request: Request) -> Response:
-        """Take what another replica knows."""
         authentication.admit(request, self.token, TOKEN)
         async with self.reading:
             body = await authentication.read_body(request, BROADCAST_BYTES, self.body_seconds)

@@ -13,8 +13,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.metrics import Telemetry
-from keda_gpu_scaler.telemetry.series import Recent
+from keda_gpu_scaler.telemetry.metrics import Recent, Telemetry
 from tests.support import triggers
 from tests.support.clocks import Clock
 

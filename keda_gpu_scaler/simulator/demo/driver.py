@@ -8,8 +8,7 @@ this module decides only the order of the calls.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from statistics import mean
 
 import grpc
@@ -47,7 +46,6 @@ class Scaler:
     """
 
     def __init__(self, channel: grpc.aio.Channel, client: httpx.AsyncClient) -> None:
-        """Call the scaler through this channel; read its HTTP port through this client."""
         self._stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
         self._client = client
         self._trigger = pb.ScaledObjectRef(
@@ -88,11 +86,6 @@ class Scaler:
         return "", ""
 
 
-def _is_idle(answer: Answer, replicas: int) -> bool:
-    """Tell whether an answer is about so many idle replicas: without one there is no value."""
-    return answer.active is False and (answer.value is not None) == (replicas > 0)
-
-
 def _number(exact: float, rounded: int) -> float:
     """Read a pair of fields as KEDA does: the float wins when it is above 0."""
     return exact if exact > 0 else rounded
@@ -109,22 +102,16 @@ class Side:
     sentence: str = ""
 
 
-@dataclass(slots=True)
 class Scaled:
     """One workload under its KEDA and its HPA, and what it was at each tick."""
 
-    key: cluster.Key
-    keda: rules.Keda = field(
-        default_factory=partial(rules.Keda, cooldown_seconds=scenario.COOLDOWN_SECONDS)
-    )
-    hpa: rules.Hpa = field(
-        default_factory=partial(
-            rules.Hpa, maximum=20, stabilization_seconds=scenario.STABILIZATION_SECONDS
-        )
-    )
-    replicas: int = 0
-    past: list[Side] = field(default_factory=list)
-    _sentence: str = ""
+    def __init__(self, key: cluster.Key) -> None:
+        self.key = key
+        self._keda = rules.Keda(cooldown_seconds=scenario.COOLDOWN_SECONDS)
+        self._hpa = rules.Hpa(maximum=20, stabilization_seconds=scenario.STABILIZATION_SECONDS)
+        self.replicas = 0
+        self.past: list[Side] = []
+        self._sentence = ""
 
     @property
     def peak(self) -> int:
@@ -132,13 +119,13 @@ class Scaled:
 
     def poll(self, now: float, load: float, active: bool | None) -> None:  # noqa: FBT001 - as IsActive returns it
         """Let KEDA act on its trigger and on the router's, which is active above 0."""
-        self._set_replicas("KEDA", self.keda.poll(now, self.replicas, [active, load > 0]))
+        self._set_replicas("KEDA", self._keda.poll(now, self.replicas, [active, load > 0]))
 
     def sync(self, now: float, load: float, metrics: Sequence[rules.Metric]) -> None:
         router = rules.Metric(value=load, target=scenario.ROUTER_TARGET)
         gpu = metrics or (rules.Metric(value=None, target=scenario.THRESHOLD),)
         scale = rules.Scale.steady(self.replicas)
-        self._set_replicas("HPA", self.hpa.sync(now, scale, [*gpu, router]))
+        self._set_replicas("HPA", self._hpa.sync(now, scale, [*gpu, router]))
 
     def _set_replicas(self, who: str, step: rules.Step) -> None:
         self.replicas, self._sentence = step.replicas, f"{who}: {step.reason}"
@@ -159,19 +146,21 @@ class Frame:
     usual: Sequence[Side]
 
 
-@dataclass(slots=True, kw_only=True)
 class Driver:
     """The controllers of both workloads, and their current state."""
 
-    simulated: cluster.MadeUp
-    ask: Callable[[], Awaitable[Answer]]
-    show: Callable[[Frame], None]
-    ours: Scaled = field(default_factory=lambda: Scaled(scenario.OURS))
-    usual: Scaled = field(default_factory=lambda: Scaled(scenario.USUAL))
-    progress: scenario.Progress = field(default_factory=scenario.Progress)
-    patience_seconds: float = 40.0
-    """How long the scaler may take to know what runs, before the first phase."""
-    answer: Answer = field(default_factory=Answer)
+    def __init__(
+        self,
+        simulated: cluster.MadeUp,
+        ask: Callable[[], Awaitable[Answer]],
+        show: Callable[[Frame], None],
+        patience_seconds: float = 40.0,
+    ) -> None:
+        """Take how long the scaler may take to know what runs, before the first phase."""
+        self._simulated, self._ask, self._show = simulated, ask, show
+        self._patience_seconds = patience_seconds
+        self._ours, self._usual = Scaled(scenario.OURS), Scaled(scenario.USUAL)
+        self._progress, self._answer = scenario.Progress(), Answer()
 
     async def prepare(self) -> None:
         """Let the scaler see an idle replica come and go, as in a cluster that has run for a while.
@@ -180,53 +169,54 @@ class Driver:
         answers that it does not know. DemoError if it does not get there in time.
         """
         clock = asyncio.get_running_loop().time
-        ends = clock() + self.patience_seconds
+        ends = clock() + self._patience_seconds
         for replicas in (1, 0):
-            self._apply(self.ours.key, 0, replicas)
-            self.answer = await self.ask()
-            while not _is_idle(self.answer, replicas):
+            self._apply(self._ours.key, 0, replicas)
+            answer = await self._ask()
+            # About no replica there is no value.
+            while answer.active is not False or (answer.value is not None) != (replicas > 0):
                 if clock() >= ends:
-                    raise scenario.DemoError(f"the scaler does not answer: {self.answer.reason}")
+                    raise scenario.DemoError(f"the scaler does not answer: {answer.reason}")
                 await asyncio.sleep(scenario.SYNC_SECONDS)
-                self.answer = await self.ask()
+                answer = await self._ask()
 
     async def run(self) -> str:
         """Play all phases and return the summary; DemoError if one fails."""
         clock = asyncio.get_running_loop().time
         begin, tick, finished = clock(), 0, False
         while not finished:
-            for scaled in (self.ours, self.usual):
-                self._apply(scaled.key, self.progress.phase.load, scaled.replicas)
+            for scaled in (self._ours, self._usual):
+                self._apply(scaled.key, self._progress.phase.load, scaled.replicas)
             await asyncio.sleep(max(0, begin + tick * scenario.SYNC_SECONDS - clock()))
             await self._tick(clock() - begin, polls=tick % scenario.POLL_TICKS == 0)
-            finished = self.progress.advance(clock() - begin, self.ours.replicas)
+            finished = self._progress.advance(clock() - begin, self._ours.replicas)
             tick += 1
-        return scenario.summary(self.ours.peak, self.usual.peak, clock() - begin)
+        return scenario.summary(self._ours.peak, self._usual.peak, clock() - begin)
 
     async def _tick(self, now: float, *, polls: bool) -> None:
-        load = self.progress.phase.load
-        ours, usual = (self._utilization(scaled.key) for scaled in (self.ours, self.usual))
+        load = self._progress.phase.load
+        ours, usual = (self._utilization(scaled.key) for scaled in (self._ours, self._usual))
         # The usual recipe is KEDA's prometheus trigger with `avg()`: an empty answer is 0, its
         # default (`ignoreNullValues`), and anything above 0 is active.
         average = rules.Metric(value=usual or 0.0, target=scenario.THRESHOLD)
         if polls:
-            self.answer = await self.ask()
-            self.ours.poll(now, load, self.answer.active)
-            self.usual.poll(now, load, bool(usual))
-        if self.ours.replicas:
-            self.answer = await self.ask()
-            self.ours.sync(now, load, self.answer.metrics)
-        if self.usual.replicas:
-            self.usual.sync(now, load, [average])
-        self.ours.add(load, ours)
-        self.usual.add(load, usual)
-        self.show(
+            self._answer = await self._ask()
+            self._ours.poll(now, load, self._answer.active)
+            self._usual.poll(now, load, bool(usual))
+        if self._ours.replicas:
+            self._answer = await self._ask()
+            self._ours.sync(now, load, self._answer.metrics)
+        if self._usual.replicas:
+            self._usual.sync(now, load, [average])
+        self._ours.add(load, ours)
+        self._usual.add(load, usual)
+        self._show(
             Frame(
                 seconds=now,
-                progress=self.progress,
-                answer=self.answer,
-                ours=self.ours.past,
-                usual=self.usual.past,
+                progress=self._progress,
+                answer=self._answer,
+                ours=self._ours.past,
+                usual=self._usual.past,
             )
         )
 
@@ -234,10 +224,10 @@ class Driver:
         wanted = cluster.Wanted(
             load=load, replicas=replicas, startup_seconds=scenario.STARTUP_SECONDS
         )
-        self.simulated.put(key, wanted, asyncio.get_running_loop().time())
+        self._simulated.put(key, wanted, asyncio.get_running_loop().time())
 
     def _utilization(self, key: cluster.Key) -> float | None:
         """Return the mean of the whole numbers that the exporter shows; None: there is no pod."""
-        gpus = self.simulated.gpus(asyncio.get_running_loop().time())
+        gpus = self._simulated.gpus(asyncio.get_running_loop().time())
         percents = [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]
         return mean(percents) if percents else None

@@ -86,18 +86,14 @@ def _curves(ours: Sequence[Side], usual: Sequence[Side]) -> Table:
     ):
         values = [[quantity(side) for side in past] for past in (ours, usual)]
         table.add_row(name, *(Text(shown(past[-1]), "bold") for past in values))
-        curves = (
-            _curve(side, color, top, lines) for side, color in zip(values, colors, strict=True)
-        )
+        curves: list[Text] = []
+        for past, color in zip(values, colors, strict=True):
+            # Some ticks share a column with their mean; an unknown number is 0.
+            known = [value or 0 for value in past]
+            columns = [fmean(known[at : at + _TICKS]) for at in range(0, len(known), _TICKS)]
+            curves.append(Text("\n".join(area(columns[-_COLUMNS:], top, lines)), color))
         table.add_row("", *curves)
     return table
-
-
-def _curve(values: Sequence[float | None], color: str, top: float, lines: int) -> Text:
-    """Draw numbers, of which some share a column with their mean; unknown ones are 0."""
-    known = [value or 0 for value in values]
-    columns = [fmean(known[at : at + _TICKS]) for at in range(0, len(known), _TICKS)]
-    return Text("\n".join(area(columns[-_COLUMNS:], top, lines)), color)
 
 
 def area(values: Sequence[float], top: float, lines: int) -> list[str]:
