@@ -24,8 +24,7 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.service.certificates import CertificateFiles
-    from keda_gpu_scaler.transport.certificates import Certificate
+    from keda_gpu_scaler.transport.certificates import Certificate, CertificateFiles
 
 
 def following_credentials(files: "CertificateFiles") -> grpc.ServerCredentials:
