@@ -32,8 +32,7 @@ from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
 from keda_gpu_scaler.transport.replicas import Replicas
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.service.certificates import CertificateFiles
-    from keda_gpu_scaler.transport.certificates import Server
+    from keda_gpu_scaler.transport.certificates import CertificateFiles, Server
 
 
 class Listening(NamedTuple):
@@ -188,7 +187,7 @@ def _certificate(
     cert, key, client_ca = files
     if cert is None:
         return None
-    from keda_gpu_scaler.service import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
+    from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
     certificate = certificates.CertificateFiles(server, cert, key, client_ca, observe)
     telemetry.follow_certificate(server, certificate.expiries)

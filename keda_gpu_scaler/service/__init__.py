@@ -1,7 +1,6 @@
 """The gRPC service KEDA talks to: proto in, proto out, errors → status codes, nothing else.
 
     server        ports, TLS, options, health, reflection, start and stop
-    certificates  the files of the server's certificate, read again when they change
     interceptor   around every call: bytes → request, errors → status codes, one fact
     requests      what a request asks for: which ScaledObject, which spec
     servicer      the five RPCs

@@ -44,23 +44,16 @@ class Status(NamedTuple):
 
 
 _OK = Status(grpc.StatusCode.OK, "")
+_CANCELLED = Status(grpc.StatusCode.CANCELLED, "")
+_LATE = Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
 BUSY = Status(
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     "too many calls at once, of this namespace or of all; try again later",
 )
 
 
-def status_of(error: BaseException) -> Status:
-    """Choose the status code for an error by its cause: the request, the source or the scaler."""
-    match error:
-        case TimeoutError():
-            return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
-        case errors.SpecError() | errors.RequestError():
-            return Status(grpc.StatusCode.INVALID_ARGUMENT, status_message(str(error)))
-        case errors.UnknownLoadError():
-            return Status(grpc.StatusCode.UNAVAILABLE, status_message(str(error)))
-        case _:
-            return Status(grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
+class _BusyError(Exception):
+    """There is no place for a call."""
 
 
 def status_message(text: str) -> str:
@@ -100,7 +93,7 @@ class Places:
         self._open: dict[str, int] = {}
 
     def take(self, namespace: str) -> bool:
-        """Take a place for a call about a namespace, if it may have one more."""
+        """Take a place for a call about a namespace, if it may have one more, and say so."""
         taken = self._open.get(namespace, 0)
         is_free = taken < self._FREE_TIMES * self._free
         if is_free:
@@ -109,17 +102,12 @@ class Places:
         return is_free
 
     def give_back(self, namespace: str) -> None:
-        """Give a place back that was taken."""
         self._free += 1
         still_open = self._open[namespace] - 1
         if still_open:
             self._open[namespace] = still_open
         else:
             del self._open[namespace]
-
-
-class _BusyError(Exception):
-    """There is no place for a call."""
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in its types only
@@ -171,16 +159,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
                 metadata = context.invocation_metadata
                 self._observe(facts.CallBegan(method, scaled_object, metadata))
                 return await behaviour(request, context)
-            except _BusyError:
-                outcome = BUSY
-            except (asyncio.CancelledError, grpc.aio.InternalError) as error:
-                if _is_abandoned(error):
-                    outcome = _abandoned_status(context)
-                    raise asyncio.CancelledError from None
-                outcome = _failure_status(method, error)
             except (KeyboardInterrupt, SystemExit, GeneratorExit):
                 raise
             except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
+                if _is_abandoned(error):
+                    seconds_left: float | None = context.time_remaining()
+                    is_late = seconds_left is not None and seconds_left < _LATENCY_SECONDS
+                    outcome = _LATE if is_late else _CANCELLED
+                    raise asyncio.CancelledError from None
                 outcome = _failure_status(method, error)
             finally:
                 if reference is not None:
@@ -217,19 +203,22 @@ def _is_abandoned(error: BaseException) -> bool:
 
     If not, something that the call waited for was cancelled. gRPC would leave the call open.
     """
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, grpc.aio.InternalError)
     task = asyncio.current_task()
-    return isinstance(error, grpc.aio.InternalError) or (task is not None and task.cancelling() > 0)
-
-
-def _abandoned_status(context: Context) -> Status:
-    seconds_left: float | None = context.time_remaining()
-    if seconds_left is not None and seconds_left < _LATENCY_SECONDS:
-        return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
-    return Status(grpc.StatusCode.CANCELLED, "")
+    return task is not None and task.cancelling() > 0
 
 
 def _failure_status(method: str, error: BaseException) -> Status:
-    status = status_of(error)
-    if status.code is grpc.StatusCode.INTERNAL:
-        log.error("rpc.failed", method=method, exc_info=error)
-    return status
+    """Choose the status for an error by its cause: the request, the source or the scaler."""
+    match error:
+        case _BusyError():
+            return BUSY
+        case TimeoutError():
+            return _LATE
+        case errors.SpecError() | errors.RequestError():
+            return Status(grpc.StatusCode.INVALID_ARGUMENT, status_message(str(error)))
+        case errors.UnknownLoadError():
+            return Status(grpc.StatusCode.UNAVAILABLE, status_message(str(error)))
+    log.error("rpc.failed", method=method, exc_info=error)
+    return Status(grpc.StatusCode.INTERNAL, INTERNAL_TEXT)

@@ -39,7 +39,6 @@ class ParsedTrigger(NamedTuple):
     spec: TriggerSpec
     metric_names: tuple[str, ...]
     metric_spec: pb.GetMetricSpecResponse
-    """What KEDA is told of its metrics."""
 
 
 class ParsedTriggers:
@@ -53,12 +52,7 @@ class ParsedTriggers:
         """By a hash of the strings: the trigger, or the mistakes in it."""
 
     def read(self, reference: pb.ScaledObjectRef) -> ParsedTrigger:
-        """Return the trigger that a reference names.
-
-        Raises:
-            errors.RequestError: the reference does not name a ScaledObject.
-            errors.SpecError: the trigger is wrong.
-        """
+        """Return the trigger that a reference names; RequestError, SpecError: there is none."""
         key = hashlib.blake2b(reference.SerializeToString(deterministic=True)).digest()
         try:
             result = self._parsed[key]  # `get` takes twice the time
@@ -71,7 +65,6 @@ class ParsedTriggers:
         return result
 
     def _parse(self, reference: pb.ScaledObjectRef) -> ParsedTrigger | str:
-        """Return what a trigger asks for, or the mistakes in it."""
         scaled_object = _scaled_object(reference)
         # Sorted, so that its mistakes are always listed in the same order.
         metadata = {
@@ -87,7 +80,8 @@ class ParsedTriggers:
         warnings = (responses.rounding_warning(*metric) for metric in targets.items())
         rounded = tuple(warning for warning in warnings if warning is not None)
         self._observe(facts.TriggerChanged(scaled_object, rounded))
-        return ParsedTrigger(scaled_object, spec, tuple(targets), responses.metric_spec(spec))
+        metric_spec = responses.metric_spec(*targets.items())
+        return ParsedTrigger(scaled_object, spec, tuple(targets), metric_spec)
 
 
 def _kept_bytes(result: ParsedTrigger | str) -> int:
@@ -95,14 +89,13 @@ def _kept_bytes(result: ParsedTrigger | str) -> int:
 
 
 def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
-    """Return the reference within a GetMetricsRequest, which may lack it."""
     if not request.HasField("scaledObjectRef"):
         raise errors.RequestError("scaledObjectRef is missing: it names the ScaledObject")
     return request.scaledObjectRef
 
 
 def metric_name(requested: str, names: Collection[str]) -> str:
-    """Return which of a trigger's metrics a request is for, or raise RequestError if none."""
+    """Return which of these names a request is for, or raise RequestError."""
     if requested in names:
         return requested
     name = _LEAKED_PREFIX.sub("", requested, count=1)

@@ -23,11 +23,6 @@ from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 _UNNOTICED_ROUNDING = 0.05
 
 
-def metric_spec(trigger_spec: TriggerSpec) -> pb.GetMetricSpecResponse:
-    """Return the names and the targets of the trigger's metrics."""
-    return _shared_metric_spec(*targets(trigger_spec).items())
-
-
 def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
     """Return the target of each metric of a trigger, by the metric's name.
 
@@ -40,8 +35,8 @@ def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
 
 
 @lru_cache(maxsize=256)
-def _shared_metric_spec(*metrics: tuple[str, float]) -> pb.GetMetricSpecResponse:
-    """Return an answer, the same for all triggers that have these: thousands may keep it."""
+def metric_spec(*metrics: tuple[str, float]) -> pb.GetMetricSpecResponse:
+    """Return an answer, the same for all triggers with these targets: thousands may keep it."""
     answer = pb.GetMetricSpecResponse()
     for name, target in metrics:
         threshold = _countable(target)
@@ -63,25 +58,16 @@ def rounding_warning(name: str, threshold: float) -> str | None:
 
 
 def metric_value(metric_name: str, decision: Decision) -> pb.GetMetricsResponse:
-    """Answer with exactly one value, or with none to hold the replicas.
-
-    `metric_name` is the one the caller asked for, which the answer repeats.
-
-    Raises:
-        errors.UnknownLoadError: the load is unknown, and the trigger asks for an error then.
-    """
+    """Answer with one value, with none to hold the replicas, or raise UnknownLoadError."""
     if decision.refused:
         raise errors.UnknownLoadError(decision.reason)
     return _values(metric_name, decision.value)
 
 
 def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.GetMetricsResponse:
-    """Answer with the demand, or with none to hold the replicas.
+    """Answer with the demand, with none to hold the replicas, or raise UnknownLoadError.
 
     `on_unknown` is the trigger's answer to an unknown load; it never makes a demand 0.
-
-    Raises:
-        errors.UnknownLoadError: the demand is unknown, and the trigger asks for an error then.
     """
     if demand.value is None and on_unknown is OnUnknown.ERROR:
         raise errors.UnknownLoadError(f"{demand.trouble}: an error by onUnknown error")
@@ -99,14 +85,11 @@ def _values(metric_name: str, number: float | None) -> pb.GetMetricsResponse:
 
 
 def activity(decision: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
-    """Answer whether the workload is active.
+    """Answer whether the workload is active, or raise UnknownLoadError.
 
     With `has_replicas` the HPA asked recently, so the workload has replicas or had them until just
     now. If nothing more is known, it counts as active: an error could cost it its replicas. If it
     is known to have no pods, "active" would scale it up.
-
-    Raises:
-        errors.UnknownLoadError: the activity is unknown, or the trigger asks for an error then.
     """
     may_assume_active = has_replicas and not decision.refused and not decision.state.is_gone
     if decision.active is None and not may_assume_active:

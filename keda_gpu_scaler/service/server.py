@@ -1,6 +1,6 @@
 """The gRPC server: its port, its TLS, its health service, its start and its stop.
 
-It knows nothing about triggers and loads. Of the health service it offers `Check`, which says
+Of the health service it offers `Check`, which says
 SERVING as long as the port is open, and nothing about sources. A `Watch` would be a stream that
 says nothing more and holds a stopping server.
 
@@ -24,39 +24,7 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.service.certificates import CertificateFiles
-    from keda_gpu_scaler.transport.certificates import Certificate
-
-
-def following_credentials(files: "CertificateFiles") -> grpc.ServerCredentials:
-    """Return credentials that follow the files: a change counts from the next handshake on."""
-    certificate = files.current()
-    return grpc.dynamic_ssl_server_credentials(
-        _configuration(certificate),
-        Rotation(files, certificate),  # type: ignore[arg-type] # None is allowed, and keeps what there is
-        require_client_authentication=certificate.client_ca is not None,
-    )
-
-
-class Rotation:
-    """Gives each handshake its certificate; called in a thread of the library, one at a time."""
-
-    def __init__(self, files: "CertificateFiles", shown: "Certificate") -> None:
-        self._files, self._shown = files, shown
-
-    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return the certificate to show from now on; None: no change."""
-        certificate = self._files.current()
-        if certificate == self._shown:
-            return None
-        self._shown = certificate
-        return _configuration(certificate)
-
-
-def _configuration(certificate: "Certificate") -> grpc.ServerCertificateConfiguration:
-    return grpc.ssl_server_certificate_configuration(
-        [(certificate.key, certificate.chain)], certificate.client_ca
-    )
+    from keda_gpu_scaler.transport.certificates import Certificate, CertificateFiles
 
 
 SERVICE_NAME = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
@@ -131,7 +99,7 @@ class GrpcServer:
                 port = self._server.add_insecure_port(self._address)
             else:
                 # That the library takes the certificate was tried when its files were read.
-                credentials = following_credentials(self._certificate)
+                credentials = _following_credentials(self._certificate)
                 port = self._server.add_secure_port(self._address, credentials)
         except RuntimeError as error:
             raise errors.SettingsError(
@@ -172,3 +140,29 @@ def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
 
 def _milliseconds(seconds: float) -> int:
     return min(round(seconds * 1000), _INT32_MAX)
+
+
+def _following_credentials(files: "CertificateFiles") -> grpc.ServerCredentials:
+    """Return credentials that follow the files: a change counts from the next handshake on."""
+    shown = files.current()
+
+    def next_configuration() -> grpc.ServerCertificateConfiguration | None:
+        """Return what to show from now on, or None for no change; one thread calls at a time."""
+        nonlocal shown
+        certificate = files.current()
+        if certificate == shown:
+            return None
+        shown = certificate
+        return _configuration(certificate)
+
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(shown),
+        next_configuration,  # type: ignore[arg-type] # None is allowed, and keeps what there is
+        require_client_authentication=shown.client_ca is not None,
+    )
+
+
+def _configuration(certificate: "Certificate") -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(certificate.key, certificate.chain)], certificate.client_ca
+    )

@@ -6,6 +6,7 @@ Errors are raised as exceptions; `interceptor` maps them to status codes.
 # ruff: noqa: N802 - the methods carry the names of KEDA's contract
 
 import asyncio
+import contextlib
 import time
 
 import structlog
@@ -40,13 +41,11 @@ class Servicer:
     async def GetMetricSpec(
         self, request: pb.ScaledObjectRef, _context: Context
     ) -> pb.GetMetricSpecResponse:
-        """Name the metric and its target."""
         return self._triggers.read(request).metric_spec
 
     async def GetMetrics(
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
-        """Answer with the workload's load or demand, or with no value to hold the replicas."""
         trigger = self._triggers.read(requests.reference_of(request))
         name = requests.metric_name(request.metricName, trigger.metric_names)
         if name == trigger.spec.metric_name:
@@ -60,7 +59,6 @@ class Servicer:
         return responses.demand_value(request.metricName, demand, trigger.spec.on_unknown)
 
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
-        """Answer whether the workload is active."""
         trigger = self._triggers.read(request)
         decision = await self._evaluator.evaluate(
             trigger.scaled_object, trigger.spec, context.time_remaining()
@@ -69,14 +67,20 @@ class Servicer:
         return responses.activity(decision, has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
-        """Push `true` when the workload becomes active, until the stream's time is over."""
+        """Push `true` when the workload becomes active, until the stream's time is over.
+
+        KEDA opens a stream that ended with OK again after 2 s, on any replica. This is how a new
+        replica gets its share of the streams.
+        """
         trigger = self._triggers.read(request)
         scaled_object = trigger.scaled_object
-        life = streams.Life(self._draining, self._stream_seconds)
+        ends_at = time.monotonic() + self._stream_seconds
         pushes, news = streams.Pushes(), asyncio.Event()
-        over = False
-        with self._evaluator.listen(scaled_object, news.set), life.heard_by(news):
-            while not over:
+        with (
+            self._evaluator.listen(scaled_object, news.set),
+            streams.on_draining(self._draining, news.set),
+        ):
+            while not self._draining.is_set() and time.monotonic() < ends_at:
                 news.clear()
                 try:
                     decision = await self._evaluator.evaluate(
@@ -89,7 +93,10 @@ class Servicer:
                     if pushes.is_due(decision, time.monotonic()):
                         await context.write(pb.IsActiveResponse(result=True))
                 seconds = self._evaluator.until_news_seconds(scaled_object, trigger.spec)
-                over = await life.is_over_within(min(seconds, streams.REPEAT_SECONDS), news)
+                seconds = min(seconds, streams.REPEAT_SECONDS, ends_at - time.monotonic())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await news.wait()
 
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Send the spec, which only changes with the trigger, and keep the stream open.
@@ -98,4 +105,6 @@ class Servicer:
         """
         trigger = self._triggers.read(request)
         await context.write(trigger.metric_spec)
-        await streams.Life(self._draining, streams.spec_seconds()).is_over()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(streams.spec_seconds()):
+                await self._draining.wait()

@@ -1,4 +1,4 @@
-"""How long a stream lives, and when `true` is pushed on it.
+"""How long a stream of specs lives, and when `true` is pushed on a stream of activity.
 
 Each `true` costs KEDA a write to the Kubernetes API and restarts its cooldown, so it is sent only
 when the workload becomes active. It is repeated only for a workload without pods: KEDA may drop a
@@ -8,9 +8,8 @@ it, and older versions would scale to zero although another trigger is active.
 
 import asyncio
 import contextlib
-import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from keda_gpu_scaler.decision.decision import Decision
 
@@ -30,49 +29,15 @@ def spec_seconds() -> float:
     return random.uniform(LONGEST_SPEC_SECONDS / 2, LONGEST_SPEC_SECONDS)  # noqa: S311 - no secret
 
 
-class Life:
-    """The time a stream is open: until the server drains or the stream's time is over.
-
-    KEDA opens a stream that ended with OK again after 2 s, on any replica. This is how a new
-    replica gets its share of the streams.
-    """
-
-    def __init__(self, draining: asyncio.Event, seconds: float) -> None:
-        self._draining = draining
-        self._ends_at = _now() + seconds
-
-    @contextlib.contextmanager
-    def heard_by(self, news: asyncio.Event) -> Iterator[None]:
-        """Set `news` when the server drains, while the context lasts."""
-        draining = asyncio.create_task(self._draining.wait(), name="draining")
-        draining.add_done_callback(lambda _: news.set())
-        try:
-            yield
-        finally:
-            draining.cancel()
-
-    async def is_over_within(self, seconds: float, news: asyncio.Event) -> bool:
-        """Wait for news, this long at most; return whether the stream's time is over.
-
-        There are thousands of streams, so each needs one timer and no task. `news` is set when this
-        returns, also after a timeout.
-        """
-        ends_at = min(_now() + seconds, self._ends_at)
-        timer = asyncio.get_running_loop().call_at(ends_at, news.set)
-        try:
-            await news.wait()
-        finally:
-            timer.cancel()
-        return self._draining.is_set() or self._ends_at <= _now()
-
-    async def is_over(self) -> None:
-        """Wait until the stream's time is over; a timer may be early by the clock's resolution."""
-        news = asyncio.Event()
-        over = False
-        with self.heard_by(news):
-            while not over:
-                news.clear()
-                over = await self.is_over_within(math.inf, news)
+@contextlib.contextmanager
+def on_draining(draining: asyncio.Event, call: Callable[[], None]) -> Iterator[None]:
+    """Call `call` when the server drains, while the context lasts."""
+    task = asyncio.create_task(draining.wait(), name="draining")
+    task.add_done_callback(lambda _: call())
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 class Pushes:
@@ -91,7 +56,3 @@ class Pushes:
         if due:
             self._pushed_at = now
         return due
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

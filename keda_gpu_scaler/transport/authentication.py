@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keda_gpu_scaler import errors
@@ -29,21 +28,19 @@ _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charse
 def admit(request: Request, token: Callable[[], str], name: str) -> None:
     """Admit a request with the token, as a bearer token or as the Basic password of any user.
 
-    Raises:
-        HTTPException: it does not have the token, which the message calls `name` (401), or the
-            token cannot be read (503).
+    HTTPException: it has another or none (401), or the token cannot be read (503).
     """
     try:
         expected = token()
     except errors.SettingsError as error:
         raise HTTPException(503, str(error)) from error
-    if not hmac.compare_digest(offered_by(request), expected.encode()):
+    if not hmac.compare_digest(_offered_secret(request), expected.encode()):
         message = f"expected {name}: Authorization: Bearer …, or as a Basic password"
         raise HTTPException(401, message, headers=_CHALLENGE)
 
 
-def offered_by(request: Request) -> bytes:
-    """Return the secret in the Authorization header; empty without one, and no token is empty."""
+def _offered_secret(request: Request) -> bytes:
+    """Return the secret in the Authorization header; empty without one, as no token is."""
     header = request.headers.get("authorization", "")
     scheme, _, credentials = header.partition(" ")
     if scheme.lower() == "bearer":
@@ -60,12 +57,7 @@ def offered_by(request: Request) -> bytes:
 async def read_body(
     request: Request, limit_bytes: int = BODY_BYTES, seconds: float = BODY_SECONDS
 ) -> bytearray:
-    """Return the body of an admitted request.
-
-    Raises:
-        HTTPException: it has more than `limit_bytes` (413), takes more than `seconds` (408), is
-            compressed (415) or cut off (400).
-    """
+    """Return the body of an admitted request, or raise HTTPException: too large, late, cut off."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise HTTPException(415, "expected a body that is not compressed")
     body = bytearray()
@@ -105,9 +97,10 @@ class Guard:
         app, request = self._app, Request(scope)
         try:
             admit(request, self._token, "the HTTP port's token")
-        except HTTPException as error:
-            app = PlainTextResponse(error.detail, error.status_code, error.headers)
-            if self._allowed is not None and (namespaces := self._allowed(offered_by(request))):
-                scope[NAMESPACES] = namespaces
-                app = self._confined
+        except HTTPException:
+            namespaces = self._allowed(_offered_secret(request)) if self._allowed else ()
+            if not namespaces:
+                raise
+            scope[NAMESPACES] = namespaces
+            app = self._confined
         await app(scope, receive, send)

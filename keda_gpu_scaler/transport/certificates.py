@@ -1,11 +1,14 @@
-"""PEM files → a certificate that can be served, or the reason why not. Only this knows X.509.
+"""The certificate files of a server: their present content, or the last that could be used.
 
-No reason shows the content of a file.
+Certificates rotate. New files are written long before the old ones expire, often one after the
+other, so for a moment the key does not match the certificate. The files are small, and Kubernetes
+mounts them in memory: reading them costs less than a handshake. Their content is compared, because
+modification times can be misleading.
 
 A valid certificate may still be refused: OpenSSL requires a certain strength of every signature and
 key of the chain; gRPC's BoringSSL supports fewer kinds of keys and checks the key usage. These
 rules change with updates of the libraries, so the certificate is loaded into the libraries to see
-whether they accept it.
+whether they accept it. No reason shows the content of a file.
 """
 
 import contextlib
@@ -13,7 +16,8 @@ import functools
 import os
 import secrets
 import ssl
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +25,9 @@ from typing import Literal, NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.telemetry import facts
 
 Server = Literal["grpc", "http"]
 
@@ -60,7 +67,7 @@ def _in_memory(content: bytes) -> Iterator[str]:
         yield f"/proc/self/fd/{file.fileno()}"
 
 
-class PemFile(NamedTuple):
+class _PemFile(NamedTuple):
     """A file that was read."""
 
     path: Path
@@ -69,41 +76,91 @@ class PemFile(NamedTuple):
     """Why it could not be read."""
 
 
-def read_pem(path: Path) -> PemFile:
-    """Return the content of a file, or why there is none."""
-    try:
-        return PemFile(path, path.read_bytes())
-    except OSError as error:
-        return PemFile(path, b"", error.strerror or str(error))
+class CertificateFiles:
+    """The certificate files of one server, read again whenever the certificate is needed.
+
+    Any thread may call it; observers are called in the same thread.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        cert: Path,
+        key: Path | None,
+        client_ca: Path | None,
+        observe: facts.Observer,
+    ) -> None:
+        """Read the files, or raise SettingsError if they hold no usable certificate.
+
+        Without `key` the certificate's file holds it.
+        """
+        self._server, self._observe = server, observe
+        self._paths = tuple(path for path in (cert, key or cert, client_ca) if path is not None)
+        self._lock = threading.Lock()
+        self._files = self._read()
+        try:
+            self._certificate = self._load()
+        except ValueError as error:
+            setting = f"KEDA_GPU_SCALER_{server.upper()}_CERT_FILE"
+            message = f"{setting}: no certificate to serve with: {error}"
+            raise errors.SettingsError(message) from error
+
+    def current(self) -> Certificate:
+        """Return the certificate in the files, or the last one that could be used."""
+        with self._lock:
+            files = self._read()
+            if files != self._files:
+                self._files = files
+                try:
+                    self._certificate = self._load()
+                except ValueError as error:
+                    self._observe(facts.CertificateRefused(self._server, str(error)))
+            return self._certificate
+
+    def expiries(self) -> Mapping[str, float]:
+        """Return when the certificates in use expire, by their kind, in Unix seconds."""
+        certificate = self.current()
+        expiries = {"server": certificate.expires_at}
+        if certificate.client_ca_expires_at is not None:
+            expiries["client_ca"] = certificate.client_ca_expires_at
+        return expiries
+
+    def _read(self) -> tuple[_PemFile, ...]:
+        files = []
+        for path in self._paths:
+            try:
+                files.append(_PemFile(path, path.read_bytes()))
+            except OSError as error:
+                files.append(_PemFile(path, b"", error.strerror or str(error)))
+        return tuple(files)
+
+    def _load(self) -> Certificate:
+        """Return the certificate in the files; ValueError: why the server cannot show it."""
+        cert, key, *client_ca = self._files
+        certificates = _certificates(cert)
+        authorities = [authority for file in client_ca for authority in _certificates(file)]
+        certificate = Certificate(
+            chain=_pem(certificates),
+            key=_content(key),
+            client_ca=_pem(authorities) or None,
+            expires_at=_first_end(certificates),
+            client_ca_expires_at=_first_end(authorities) if authorities else None,
+        )
+        try:
+            _ = certificate.context
+        except OSError as error:  # ssl.SSLError is one, often without a reason
+            why = getattr(error, "reason", error.strerror) or "no unencrypted key in PEM"
+            taken = f"a certificate that OpenSSL takes with the key in {key.path} ({why})"
+            raise ValueError(f"{cert.path} is not {taken}") from None
+        if self._server == "grpc" and not _is_taken_by_grpc(certificate):
+            expected = "such as RSA of 2048 bits or ECDSA on P-256"
+            message = f"a certificate that gRPC's library takes with its key, {expected}"
+            raise ValueError(f"{cert.path} is not {message}")
+        self._observe(facts.CertificateLoaded(self._server, certificate.expires_at))
+        return certificate
 
 
-def judge(
-    server: Server, cert: PemFile, key: PemFile, client_ca: PemFile | None = None
-) -> Certificate:
-    """Return the certificate in these files, or raise ValueError: why the server cannot show it."""
-    certificates = _certificates(cert)
-    authorities = [] if client_ca is None else _certificates(client_ca)
-    certificate = Certificate(
-        chain=_pem(certificates),
-        key=_content(key),
-        client_ca=_pem(authorities) or None,
-        expires_at=_first_end(certificates),
-        client_ca_expires_at=_first_end(authorities) if authorities else None,
-    )
-    try:
-        _ = certificate.context
-    except OSError as error:  # ssl.SSLError is one, often without a reason
-        why = getattr(error, "reason", error.strerror) or "no unencrypted key in PEM"
-        message = f"{cert.path} is not a certificate that OpenSSL takes with the key in {key.path}"
-        raise ValueError(f"{message} ({why})") from None
-    if server == "grpc" and not _is_taken_by_grpc(certificate):
-        expected = "such as RSA of 2048 bits or ECDSA on P-256"
-        message = f"a certificate that gRPC's library takes with its key, {expected}"
-        raise ValueError(f"{cert.path} is not {message}")
-    return certificate
-
-
-def _certificates(file: PemFile) -> list[x509.Certificate]:
+def _certificates(file: _PemFile) -> list[x509.Certificate]:
     """Return the certificates in a file, or raise ValueError: none, or not all are whole."""
     content = _content(file)
     try:
@@ -118,7 +175,7 @@ def _certificates(file: PemFile) -> list[x509.Certificate]:
     return certificates
 
 
-def _content(file: PemFile) -> bytes:
+def _content(file: _PemFile) -> bytes:
     if file.problem:
         raise ValueError(f"{file.path} is not a file this process can read ({file.problem})")
     return file.content

@@ -1,7 +1,6 @@
-"""Requests to the other replicas of the scaler: to all of them at once.
+"""Requests to the other replicas of the scaler, with the webhook's token, to all at once.
 
-They carry the webhook's token and are bounded in size and time. No replica needs to know which
-address is its own: it can ask itself.
+No replica needs to know which address is its own: it can ask itself.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ _STATUSES = {401: "it has another token", 404: "it has no webhook"}
 
 
 class Replicas:
-    """The other replicas of the scaler, as far as the operator named them."""
+    """The other replicas, at the addresses that the operator wrote."""
 
     def __init__(
         self,
@@ -35,10 +34,6 @@ class Replicas:
         ca_file: Path | None = None,
         look_up: resolver.LookUp = resolver.look_up,
     ) -> None:
-        """Create the HTTP client; it connects with the first request.
-
-        `targets` are the addresses as the operator wrote them; without any there is no token.
-        """
         self.targets = targets
         self._resolver = resolver.Resolver(look_up)
         self._ca_file = ca_file
@@ -66,10 +61,10 @@ class Replicas:
     async def ask(
         self, limit_bytes: int, body: bytes | None = None
     ) -> dict[str, bytes | bytearray | str]:
-        """Send all replicas the same request at the same time: post JSON, or get what they have.
+        """Post the same JSON to all replicas, or get what they have.
 
-        Return the answer of each one by its URL, or the reason why it could not be reached, or why
-        a target has no URL. `limit_bytes` is the limit of each answer.
+        Return the answer of each one by its URL, or in text the reason why there is none, or why a
+        target has no URL. `limit_bytes` is the limit of each answer.
         """
         lookups = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
         reasons, names = dict[str, str](), dict[str, str]()
@@ -87,7 +82,6 @@ class Replicas:
         return {**reasons, **dict(zip(urls, answers, strict=True))}
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._resolver.close()
         await self._client.close()
 

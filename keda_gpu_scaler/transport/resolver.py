@@ -1,7 +1,7 @@
-"""Targets as the operator wrote them → one URL per exporter.
+"""Targets as the operator wrote them → one URL for each server.
 
-`http://host:port/metrics` is one exporter; `dns+http://name:port/metrics` is one for every present
-address of the name, as a headless Service of a DaemonSet has them.
+`http://host:port/metrics` is one server; `dns+http://name:port/metrics` is one for every present
+address of the name, as a headless Service has them.
 
 A lookup cannot be cancelled: it occupies a thread until the resolver of this machine gives up,
 which takes far longer than a scrape waits. So there is one lookup at a time for each name, and the
@@ -9,50 +9,33 @@ process may end before it.
 """
 
 import asyncio
-import functools
 import socket
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any
 
 import httpx
 
 DNS_PREFIX = "dns+"
 
 LookUp = Callable[[httpx.URL], Awaitable[frozenset[str]]]
-Result = TypeVar("Result")
-
-
-async def in_daemon_thread(call: Callable[[], Result]) -> Result:
-    """Return what a call that may block returns, or raise what it raises.
-
-    Python waits at its exit for the threads of asyncio, however long they take. It does not wait
-    for this one.
-    """
-    outcome: Future[Result] = Future()
-    outcome.set_running_or_notify_cancel()  # nothing can take it back from here on
-
-    def run() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name="lookup", daemon=True).start()
-    return await asyncio.wrap_future(outcome)
 
 
 async def look_up(url: httpx.URL) -> frozenset[str]:
-    """Return a URL for every address of a URL's name.
+    """Return a URL for every address of a URL's name; OSError, UnicodeError: there is none now."""
+    lookup: Future[list[Any]] = Future()
+    lookup.set_running_or_notify_cancel()  # nothing can take it back from here on
 
-    Raises:
-        OSError: the name has no address, or DNS cannot be reached now.
-        UnicodeError: the name is not valid.
-    """
-    addresses = await in_daemon_thread(
-        functools.partial(socket.getaddrinfo, url.host, url.port, type=socket.SOCK_STREAM)
-    )
+    def run() -> None:
+        try:
+            lookup.set_result(socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM))
+        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+            lookup.set_exception(error)
+
+    # Python waits at its exit for the threads of asyncio, however long they take, and not for this.
+    threading.Thread(target=run, name="lookup", daemon=True).start()
+    addresses = await asyncio.wrap_future(lookup)
     return frozenset(str(url.copy_with(host=str(address[0]))) for *_, address in addresses)
 
 
@@ -84,7 +67,6 @@ class Resolver:
         return self._known.get(target, frozenset())
 
     async def close(self) -> None:
-        """Cancel the wait for all lookups."""
         lookups = list(self._lookups.values())
         for lookup in lookups:
             lookup.cancel()

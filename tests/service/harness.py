@@ -13,9 +13,9 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.certificates import CertificateFiles
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 TRIGGER = {"workload": "bert", "threshold": "70"}

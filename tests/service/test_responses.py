@@ -23,7 +23,8 @@ def keda_reads(whole: int, precise: float) -> float:
 @given(st.floats(min_value=0.001, max_value=demand.TOO_LARGE, exclude_max=True))
 def test_any_target_of_a_demand_is_one_that_the_hpa_takes(target: float) -> None:
     metadata = TRIGGER | {"demandQuery": "load", "demandThreshold": f"{target:.17g}"}
-    _, demand_spec = responses.metric_spec(trigger.parse(OBJECT, metadata, access())).metricSpecs
+    targets = responses.targets(trigger.parse(OBJECT, metadata, access()))
+    _, demand_spec = responses.metric_spec(*targets.items()).metricSpecs
     assert demand_spec.targetSizeFloat == target
     assert demand_spec.targetSize >= 1
 

@@ -15,8 +15,8 @@ import pytest
 import trustme
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.certificates import CertificateFiles
 from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
 from tests.support.certificates import Pair, chain, expired, key_of, write
 

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.certificates import Server, judge, read_pem
+from keda_gpu_scaler.transport.certificates import CertificateFiles, Server
 from tests.support.certificates import (
     DAY,
     HOST,
@@ -201,7 +200,8 @@ def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> N
     file = tmp_path / "tls.crt"
     file.write_bytes(chain(own) + chain(between))
     pair = write(tmp_path, own, "own")
-    assert judge("http", read_pem(file), read_pem(pair.key)).expires_at == soon.timestamp()
+    files = CertificateFiles("http", file, pair.key, None, facts.ignore)
+    assert files.current().expires_at == soon.timestamp()
 
 
 @pytest.mark.parametrize("server", ["grpc", "http"])
