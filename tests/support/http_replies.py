@@ -140,6 +140,19 @@ async def drips(_: Request, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.02)  # what makes this server slow; no test waits for it
 
 
+def endless(part: bytes, head: bytes = b"", pause_seconds: float = 0.0) -> Reply:
+    """Begin an answer with this head, and repeat a part of it for ever."""
+
+    async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n" + head)
+        while not writer.is_closing():
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(pause_seconds)
+
+    return reply
+
+
 async def closes(_: Request, writer: asyncio.StreamWriter) -> None:
     """End the connection without an answer."""
     writer.close()
