@@ -10,6 +10,7 @@ from functools import partial
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from tests.support.http_replies import (
+    CHUNKED,
     Reply,
     Request,
     api,
@@ -51,11 +52,7 @@ REPLIES: Mapping[str, Reply] = {
     "stalls": stalls,
     "drips": drips,
     "endless heads": endless(b"x-more: " + b"x" * 1000 + b"\r\n", pause_seconds=0.01),
-    "endless body": endless(
-        b"1000\r\n" + b"[" * 4096 + b"\r\n",
-        b"Transfer-Encoding: chunked\r\n\r\n",
-        pause_seconds=0.001,
-    ),
+    "endless body": endless(b"1000\r\n" + b"[" * 4096 + b"\r\n", CHUNKED, pause_seconds=0.001),
     "500 with a page": says("<html>oops</html>", 500, "text/html"),
     "503 in JSON": _error("the server is shutting down", 503, "unavailable"),
     "429": says("slow down", 429, "text/plain"),

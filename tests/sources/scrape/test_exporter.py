@@ -75,9 +75,6 @@ async def test_the_words_of_a_server_that_got_a_query_are_not_shown(server: Http
     assert SECRET in server.requests[0].path
 
 
-CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
-
-
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -87,10 +84,10 @@ INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
     [
         pytest.param(b"a: b\r\n", b"", id="headers"),
         pytest.param(INTERIM, b"\r\n" + INTERIM, id="interim answers"),
-        pytest.param(b"1\r\n\n\r\n", CHUNKED, id="tiny chunks"),
-        pytest.param(b"a: b\r\n", CHUNKED + b"0\r\n", id="trailers"),
+        pytest.param(b"1\r\n\n\r\n", web.CHUNKED, id="tiny chunks"),
+        pytest.param(b"a: b\r\n", web.CHUNKED + b"0\r\n", id="trailers"),
         pytest.param(FOREIGN, b"Content-Length: 1000000000000\r\n\r\n", id="a length"),
-        pytest.param(b"x", CHUNKED + b"fffffff\r\n", id="one line"),
+        pytest.param(b"x", web.CHUNKED + b"fffffff\r\n", id="one line"),
     ],
 )
 async def test_an_answer_that_never_ends_does_and_others_are_answered_meanwhile(
