@@ -112,6 +112,31 @@ SITUATIONS = {
     "the only pod has ended under a good scrape": Situation(
         [Up(), Gpu("router-0", 50), Gpu(PODS[0], 90, end=-600)], State.ENDED
     ),
+    "the only pod has ended half an hour ago": Situation(
+        [
+            Up(begin=-3600),
+            Gpu("router-0", 50, begin=-3600),
+            Gpu(PODS[0], 90, begin=-3600, end=-1800),
+        ],
+        State.ENDED,
+    ),
+    "no pod is there, and the exporters are known for 150 seconds": Situation(
+        [Up(begin=-150), Gpu("router-0", 50, begin=-150)], State.ENDED
+    ),
+    "no pod is there, and the exporters are known for 90 seconds": Situation(
+        [Up(begin=-90), Gpu("router-0", 50, begin=-90)], State.UNKNOWN
+    ),
+    "a metric ends while another goes on, and the other way round": Situation(
+        [
+            Up(),
+            Gpu(PODS[0], 0.5, metric=ENGINE, end=-150),
+            Gpu(PODS[0], 1),
+            Gpu(PODS[1], 0.5, metric=ENGINE),
+            Gpu(PODS[1], 1, end=-150),
+        ],
+        State.MEASURED,
+        51,
+    ),
     "its owner has no replicas": Situation(
         [Up(), kube_state.up(), kube_state.BERT, kube_state.replicas(0)], State.EMPTY, 0
     ),
