@@ -10,12 +10,14 @@ from functools import partial
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from tests.support.http_replies import (
+    CHUNKED,
     Reply,
     Request,
     api,
     closes,
     cuts,
     drips,
+    endless,
     hangs,
     says,
     stalls,
@@ -30,24 +32,6 @@ async def _resets(_: Request, writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 O")
     await writer.drain()
     writer.transport.abort()
-
-
-async def _endless_heads(_: Request, writer: asyncio.StreamWriter) -> None:
-    """Send headers that never end."""
-    writer.write(b"HTTP/1.1 200 OK\r\n")
-    while not writer.is_closing():
-        writer.write(b"x-more: " + b"x" * 1000 + b"\r\n")
-        await writer.drain()
-        await asyncio.sleep(0.01)
-
-
-async def _endless(_: Request, writer: asyncio.StreamWriter) -> None:
-    """Send a body that never ends."""
-    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    while not writer.is_closing():
-        writer.write(b"1000\r\n" + b"[" * 4096 + b"\r\n")
-        await writer.drain()
-        await asyncio.sleep(0.001)
 
 
 def _error(words: str, status: int, kind: str) -> Reply:
@@ -67,8 +51,8 @@ REPLIES: Mapping[str, Reply] = {
     "hangs": hangs,
     "stalls": stalls,
     "drips": drips,
-    "endless heads": _endless_heads,
-    "endless body": _endless,
+    "endless heads": endless(b"x-more: " + b"x" * 1000 + b"\r\n", pause_seconds=0.01),
+    "endless body": endless(b"1000\r\n" + b"[" * 4096 + b"\r\n", CHUNKED, pause_seconds=0.001),
     "500 with a page": says("<html>oops</html>", 500, "text/html"),
     "503 in JSON": _error("the server is shutting down", 503, "unavailable"),
     "429": says("slow down", 429, "text/plain"),

@@ -4,18 +4,14 @@ import asyncio
 import json
 import os
 import re
-import signal
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-import httpx
+from tests.support.processes import free_port, inner
+from tests.support.servers import Server
 
-from tests.support.processes import bounded, inner, until
-
-READY_SECONDS = 120.0
-STOP_SECONDS = 120.0
 _KIB = 1024
 _TASKS = re.compile(r"^keda_gpu_scaler_tasks (\S+)$", re.MULTILINE)
 
@@ -34,71 +30,48 @@ class Size:
     """The lines of its page of metrics."""
 
 
-@dataclass(slots=True)
-class Scaler:
-    """One replica of the scaler."""
+@dataclass(slots=True, kw_only=True)
+class Scaler(Server):
+    """One replica of the scaler; its port is that of HTTP."""
 
-    name: str
-    grpc_port: int
-    http_port: int
-    settings: Mapping[str, str]
-    log_file: Path
-    life_seconds: float
+    PROGRAM: ClassVar[str] = "scaler"
+    READY: ClassVar[str] = "/readyz"
+    STARTS_WITHIN_SECONDS: ClassVar[float] = 120.0
+    STOPS_WITHIN_SECONDS: ClassVar[float] = 120.0
+
+    name: str = "scaler"
+    settings: dict[str, str]
     kubeconfig: str = ""
     """The way to the Kubernetes API, where the settings ask for it."""
+    grpc_port: int = field(default_factory=free_port)
     is_up: bool = False
     """Whether it answers as far as the soak knows: not while it is being killed or started."""
     lives: int = 0
     """How often it was started."""
-    _process: asyncio.subprocess.Process | None = None
-    _client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(trust_env=False))
+    stop_seconds: float = 0.0
+    """After so many seconds it had ended the last time."""
 
     async def start(self) -> None:
         """Start it, and wait until it is ready."""
-        own = {
-            "GRPC_ADDRESS": f"127.0.0.1:{self.grpc_port}",
-            "HTTP_ADDRESS": f"127.0.0.1:{self.http_port}",
-            **self.settings,
-        }
-        kept = {name: text for name, text in os.environ.items() if not name.startswith("KEDA_")}
-        with self.log_file.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *bounded(self.life_seconds),
-                *(sys.executable, "-m", "keda_gpu_scaler", "serve"),
-                env=kept
-                | {"KUBECONFIG": self.kubeconfig}
-                | {f"KEDA_GPU_SCALER_{name}": text for name, text in own.items()},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        await until(self._is_ready, READY_SECONDS, f"{self.name} is ready: see {self.log_file}")
+        await Server.start(self)
         self.is_up, self.lives = True, self.lives + 1
 
-    async def end(self, number: signal.Signals = signal.SIGTERM) -> float:
-        """End it by a signal, and return after how many seconds it had ended."""
+    async def kill(self) -> None:
+        """End it at once."""
         self.is_up = False
-        process, self._process = self._process, None
-        if process is None:
-            return 0.0
-        began = asyncio.get_running_loop().time()
-        os.kill(inner(process.pid), number)
-        try:
-            await asyncio.wait_for(process.wait(), STOP_SECONDS)
-        except TimeoutError:
-            os.kill(inner(process.pid), signal.SIGKILL)
-            await process.wait()
-            raise
-        return asyncio.get_running_loop().time() - began
+        await Server.kill(self)
 
-    async def close(self) -> None:
-        """End it and the connections to it."""
-        await self.end()
-        await self._client.aclose()
+    async def stop(self) -> None:
+        """End it by a signal, and see that it ends."""
+        self.is_up = False
+        began = asyncio.get_running_loop().time()
+        await Server.stop(self)
+        self.stop_seconds = asyncio.get_running_loop().time() - began
+        assert self.stop_seconds < self.STOPS_WITHIN_SECONDS, f"see {self.log_file}"
 
     async def page(self, path: str) -> str:
         """Return one of its pages."""
-        answer = await self._client.get(f"http://127.0.0.1:{self.http_port}{path}", timeout=10)
+        answer = await self._client.get(f"{self.url}{path}", timeout=10)
         answer.raise_for_status()
         return answer.text
 
@@ -118,16 +91,19 @@ class Scaler:
             sum(not line.startswith("#") for line in page.splitlines()),
         )
 
-    async def _is_ready(self) -> bool:
-        assert self._process is not None
-        if self._process.returncode is not None:
-            message = f"{self.name} ended while it started: see {self.log_file}"
-            raise RuntimeError(message)
-        try:
-            await self.page("/readyz")
-        except httpx.HTTPError:
-            return False
-        return True
+    def _configure(self) -> None:
+        """Its settings are in its environment."""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", "keda_gpu_scaler", "serve"]
+
+    def _environment(self) -> dict[str, str]:
+        ports = {"GRPC_ADDRESS": self.grpc_port, "HTTP_ADDRESS": self.port}
+        addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+        given = self.settings | addresses
+        own = {f"KEDA_GPU_SCALER_{name}": text for name, text in given.items()}
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("KEDA_")}
+        return kept | own | {"KUBECONFIG": self.kubeconfig}
 
 
 def warnings(log_file: Path) -> list[str]:

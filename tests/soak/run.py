@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import random
-import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ from tests.soak.world import Trigger
 from tests.support import api_server, certificates
 from tests.support.http_replies import HttpServer, Reply, Request, closes, hangs, says
 from tests.support.influxdb import DATABASE, InfluxdbServer
-from tests.support.processes import free_port
 from tests.support.prometheus import PrometheusServer
 from tests.support.servers import Server
 
@@ -116,27 +114,24 @@ class Soak:
             for node in range(world.NODES)
         ]
         listed = await stack.enter_async_context(HttpServer(_listed))
+        exporters = [
+            {
+                "targets": [f"127.0.0.1:{server.port}"],
+                "labels": {"namespace": "gpu-operator", "pod": f"exporter-{node}"},
+            }
+            for node, server in enumerate(nodes)
+        ]
+        pace = {"scrape_interval": SCRAPE, "scrape_timeout": "3s"}
+        state = {"targets": [f"127.0.0.1:{listed.port}"]}
         self.prometheus = PrometheusServer(
             self._folder("prometheus"),
             scrape_configs=[
-                {
-                    "job_name": "dcgm-exporter",
-                    "scrape_interval": SCRAPE,
-                    "scrape_timeout": "3s",
-                    "static_configs": [
-                        {
-                            "targets": [f"127.0.0.1:{server.port}"],
-                            "labels": {"namespace": "gpu-operator", "pod": f"exporter-{node}"},
-                        }
-                        for node, server in enumerate(nodes)
-                    ],
-                },
-                {
+                pace | {"job_name": "dcgm-exporter", "static_configs": exporters},
+                pace
+                | {
                     "job_name": "kube-state-metrics",
-                    "scrape_interval": SCRAPE,
-                    "scrape_timeout": "3s",
                     "honor_labels": True,
-                    "static_configs": [{"targets": [f"127.0.0.1:{listed.port}"]}],
+                    "static_configs": [state],
                 },
             ],
             life_seconds=self.pace.seconds + 600,
@@ -171,19 +166,16 @@ class Soak:
         settings["CONFIG"] = str(config)
         self.scalers = [
             Scaler(
-                name,
-                free_port(),
-                free_port(),
-                settings | {"KUBERNETES": kubernetes},
-                self.directory / f"{name}.log",
-                self.pace.seconds + 600,
-                self.api.kubeconfig(self.directory, token=api_server.TOKEN),
+                self._folder(name),
+                name=name,
+                settings=settings | {"KUBERNETES": kubernetes},
+                kubeconfig=self.api.kubeconfig(self.directory),
+                life_seconds=self.pace.seconds + 600,
             )
             for name, kubernetes in (("scaler-a", "true"), ("scaler-b", "false"))
         ]
         for scaler in self.scalers:
-            stack.push_async_callback(scaler.close)
-            await scaler.start()
+            await stack.enter_async_context(scaler)
         self.calm_since = time.time() + CALM_AFTER_SECONDS
 
     def _folder(self, name: str) -> Path:
@@ -279,13 +271,15 @@ class Soak:
         """Kill and end one of the scalers in turns; the other is the one whose size is judged."""
         scaler = self.scalers[1]
         while True:
-            for number in (signal.SIGKILL, signal.SIGTERM):
-                await asyncio.sleep(self.pace.restart_seconds)
-                seconds = await scaler.end(number)
-                if number is signal.SIGTERM:
-                    self.report.stop_seconds.append(seconds)
-                await scaler.start()
-                self.report.restarts[number.name] += 1
+            await asyncio.sleep(self.pace.restart_seconds)
+            await scaler.kill()
+            await scaler.start()
+            self.report.restarts["SIGKILL"] += 1
+            await asyncio.sleep(self.pace.restart_seconds)
+            await scaler.stop()
+            self.report.stop_seconds.append(scaler.stop_seconds)
+            await scaler.start()
+            self.report.restarts["SIGTERM"] += 1
 
     async def _rotations(self) -> None:
         """Replace the token and the certificate; the old token is valid a little longer."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests.support import api_server
+from tests.support import api_server, kube_state
+from tests.support.kube_state import KubePod
 from tests.support.series import Series
 
 NODES = 8
@@ -212,23 +213,19 @@ def objects() -> dict[str, list[api_server.Json]]:
 def cluster_page(at: float) -> Iterator[str]:
     """Yield the lines of kube-state-metrics, and those of a router with the waiting requests."""
     for workload in map(Workload, range(WORKLOADS)):
-        here, name = f'namespace="{workload.namespace}"', workload.name
-        replica_set = f'{here},replicaset="{name}-7b6667bd9"'
-        controller = 'owner_is_controller="true"'
-        owner = f'owner_kind="Deployment",owner_name="{name}",{controller}'
-        yield f"kube_replicaset_owner{{{replica_set},{owner}}} 1"
-        yield f"kube_replicaset_status_replicas{{{replica_set}}} {len(workload.pods)}"
-        deployment = f'{here},deployment="{name}"'
-        yield f"kube_deployment_status_replicas{{{deployment}}} {len(workload.pods)}"
+        here, name, owner = workload.namespace, workload.name, f"{workload.name}-7b6667bd9"
+        listed = [
+            kube_state.link("ReplicaSet", owner, ("Deployment", name), here),
+            kube_state.replicas(len(workload.pods), name, here),
+        ]
         for pod in workload.pods:
-            one = f'{here},pod="{pod}",uid="uid-{pod}"'
-            above = f'owner_kind="ReplicaSet",owner_name="{name}-7b6667bd9",{controller}'
-            yield f"kube_pod_owner{{{one},{above}}} 1"
-            yield f"kube_pod_created{{{one}}} {at - 7200:.0f}"
-            yield f'kube_pod_status_phase{{{one},phase="Running"}} 1'
-            yield f'kube_pod_status_ready{{{one},condition="true"}} 1'
-            yield f"kube_pod_status_ready_time{{{one}}} {at - 7100:.0f}"
-        yield f'soak_waiting{{{here},workload="{name}"}} {workload.waiting(at):g}'
+            of_pod = KubePod(name=pod, owner=("ReplicaSet", owner), namespace=here)
+            listed += of_pod.listed(at)
+        for one in listed:
+            labels = ",".join(f'{label}="{text}"' for label, text in one.labels.items())
+            yield f"{one.metric}{{{labels}}} {one.value:.0f}"
+        waits = f'namespace="{here}",workload="{name}"'
+        yield f"soak_waiting{{{waits}}} {workload.waiting(at):g}"
 
 
 def _instants() -> Iterator[float]:

@@ -28,15 +28,6 @@ def test_the_instant_at_which_a_span_begins_is_not_in_it() -> None:
     assert evaluation_times.within(61, 30, 15) == (45, 60)
 
 
-def test_rows_are_cut_to_the_span() -> None:
-    points = [(30.0, 1.0), (45.0, 2.0), (60.0, 3.0)]
-    rows = [Row({"pod": "a"}, points), Row({"pod": "b"}, points[:1]), Row({"pod": "c"}, points[1:])]
-    assert evaluation_times.between(45, 60, rows) == [
-        Row({"pod": "a"}, points[1:]),
-        Row({"pod": "c"}, points[1:]),
-    ]
-
-
 instants = st.integers(0, 6).map(float)
 
 

@@ -62,11 +62,3 @@ def test_no_sample_is_taken_for_newer_than_it_is(ages: list[float], every: float
     for number, age in enumerate(ages):
         lag.observe(number * every, age)
         assert lag.seconds == 0 or LEAST_SECONDS < lag.seconds < age + STEP
-
-
-@given(st.floats(0, 300), st.floats(0, 120))
-def test_samples_that_stand_still_are_never_late(first: float, more: float) -> None:
-    lag = Lag(STEP)
-    for number in range(40):
-        lag.observe(number * (STEP + more), first + number * (STEP + more))
-    assert lag.seconds == 0

@@ -4,10 +4,11 @@ import asyncio
 import dataclasses
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -20,13 +21,11 @@ from pydantic import ValidationError
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources import query_client
-from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
-from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from tests.cli import test_serve as serve
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer, Request
+from tests.support.prometheus_source import connected
 
 REGION = "eu-central-1"
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -67,36 +66,25 @@ def with_keys(aws: pytest.MonkeyPatch) -> None:
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[HttpServer]:
-    async with HttpServer(web.says("{}")) as running:
+    async with HttpServer(web.api("vector", [])) as running:
         yield running
 
 
-def settings(server: HttpServer, **given: str) -> PrometheusSettings:
+@asynccontextmanager
+async def signing(
+    server: HttpServer,
+    **given: Any,  # noqa: ANN401 - settings
+) -> AsyncIterator[PrometheusSource]:
+    """Yield a source on a workspace of the managed Prometheus."""
     url = f"{server.url}/workspaces/ws-1"
-    return PrometheusSettings.model_validate(
-        {"url": url, "timeout": "20s", "sigv4_region": REGION, **given}
-    )
+    async with connected(url, timeout="20s", sigv4_region=REGION, **given) as source:
+        yield source
 
 
-def whole(answer: Answer) -> Answer:
-    return answer
-
-
-def connected(chosen: PrometheusSettings) -> PrometheusClient:
-    http = query_client.create_client(chosen)
-    return PrometheusClient("default", chosen, http, facts.ignore, time.monotonic)
-
-
-async def asked(server: HttpServer, namespace: str | None = None, **given: str) -> Request:
-    """Send one query as the source does, and return it as it arrived."""
-    chosen = settings(server, **given)
-    client = connected(chosen)
-    asking = client if namespace is None else client.within(namespace)
-    try:
-        await asking.ask("test", 'DCGM_FI_DEV_GPU_UTIL{pod=~"a b|ü+%"}', 1700000000.5, whole)
-    finally:
-        await client.http.close()
-        await web.generators_closed()
+async def asked(server: HttpServer) -> Request:
+    """Send one query, and return it as it arrived."""
+    async with signing(server) as source:
+        await source.number("up")
     return server.requests[-1]
 
 
@@ -104,9 +92,14 @@ async def asked(server: HttpServer, namespace: str | None = None, **given: str) 
 async def test_a_query_is_signed_for_the_managed_prometheus_of_its_region(
     server: HttpServer,
 ) -> None:
-    arrived = await asked(server, "team-a", namespace_parameter="ns", headers="X-Scope-OrgID=a")
+    text = 'sum(DCGM_FI_DEV_GPU_UTIL{pod=~"a b|ü+%"})'
+    async with signing(server, namespace_parameter="ns", headers="X-Scope-OrgID=a") as source:
+        numbers = source.ports().within("team-a").numbers
+        assert numbers is not None
+        await numbers.number(text)
+    (arrived,) = server.requests
     assert arrived.path == f"{WORKSPACE}?ns=team-a"
-    assert arrived.form["query"] == 'DCGM_FI_DEV_GPU_UTIL{pod=~"a b|ü+%"}'
+    assert arrived.form["query"] == text
     assert is_signed(arrived, SECRETS)
     assert not is_signed(dataclasses.replace(arrived, body=arrived.body + b"x"), SECRETS)
     assert "x-amz-security-token" not in arrived.headers
@@ -167,16 +160,12 @@ async def test_the_web_identity_of_a_pod_is_exchanged_when_its_keys_end_soon_and
 ) -> None:
     # The service answers in the event loop of this test: signing must not hold it.
     tokens.reply = web.says(issued(1, timedelta(minutes=5)), content_type="text/xml")
-    client = connected(settings(server))
-    try:
-        await client.ask("test", "up", None, whole)
+    async with signing(server) as source:
+        await source.number("up")
         (tmp_path / "token").write_text("rotated")
         tokens.reply = web.says(issued(2, timedelta(hours=1)), content_type="text/xml")
         for _ in range(3):
-            await client.ask("test", "up", None, whole)
-    finally:
-        await client.http.close()
-        await web.generators_closed()
+            await source.number("up")
 
     assert all(is_signed(one, ISSUED) for one in server.requests)
     sessions = [one.headers["x-amz-security-token"] for one in server.requests]

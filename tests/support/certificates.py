@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ed448, ed25519
 from cryptography.hazmat.primitives.asymmetric.types import (
     CertificateIssuerPrivateKeyTypes,
     PrivateKeyTypes,
@@ -58,34 +58,6 @@ def self_signed(key: Key) -> bytes:
     has_own_digest = isinstance(key, ed448.Ed448PrivateKey | ed25519.Ed25519PrivateKey)
     digest = None if has_own_digest else hashes.SHA256()
     return made.sign(key, digest).public_bytes(serialization.Encoding.PEM)
-
-
-def under_a_weak_ca() -> tuple[bytes, bytes]:
-    """Return a certificate with its CA, whose key OpenSSL finds too short, and the key."""
-    weak = rsa.generate_private_key(65537, 1024)  # noqa: S505 - that it is weak is the point
-    key = ec.generate_private_key(ec.SECP256R1())
-    name, authority = (
-        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in (HOST, "weak")
-    )
-    made = _named(name, authority, key).sign(weak, hashes.SHA256())
-    return made.public_bytes(serialization.Encoding.PEM) + self_signed(weak), pem(key)
-
-
-def for_agreement_only() -> tuple[bytes, bytes]:
-    """Return a certificate whose key may not sign, which gRPC's library wants, and the key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
-    uses = dict.fromkeys(
-        ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"), False
-    ) | dict.fromkeys(("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"), False)
-    usage = x509.KeyUsage(key_agreement=True, **uses)
-    made = _named(name, name, key).add_extension(usage, critical=True).sign(key, hashes.SHA256())
-    return made.public_bytes(serialization.Encoding.PEM), pem(key)
-
-
-def _named(name: x509.Name, authority: x509.Name, key: Key) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return x509.CertificateBuilder(authority, name, key.public_key(), 1, now - DAY, now + DAY)
 
 
 def pem(key: PrivateKeyTypes, password: bytes = b"") -> bytes:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 from tests.support.loopback import LoopbackServer
 
-_CHUNK = b"x" * 65536
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,6 @@ class HttpServer(LoopbackServer):
     reply: Reply
     tls: ssl.SSLContext | None = None
     requests: list[Request] = field(default_factory=list)
-    sent_bytes: int = 0
-    """How much was sent of answers that never end."""
 
     @property
     def url(self) -> str:
@@ -63,14 +61,6 @@ class HttpServer(LoopbackServer):
                     await writer.drain()
         finally:
             writer.transport.abort()
-
-    async def endless(self, _: Request, writer: asyncio.StreamWriter) -> None:
-        """Send a body that never ends, as fast as it is read."""
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        while True:
-            writer.write(b"%x\r\n%s\r\n" % (len(_CHUNK), _CHUNK))
-            await writer.drain()
-            self.sent_bytes += len(_CHUNK)
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:
@@ -138,6 +128,19 @@ async def drips(_: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(b"x")
         await writer.drain()
         await asyncio.sleep(0.02)  # what makes this server slow; no test waits for it
+
+
+def endless(part: bytes, head: bytes = b"", pause_seconds: float = 0.0) -> Reply:
+    """Begin an answer with this head, and repeat a part of it for ever."""
+
+    async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n" + head)
+        while not writer.is_closing():
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(pause_seconds)
+
+    return reply
 
 
 async def closes(_: Request, writer: asyncio.StreamWriter) -> None:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -45,15 +45,17 @@ BLANK = 2_147_483_632.0
 KUBE_STATE_METRICS = (kube_state.up(), kube_state.BERT, kube_state.replicas(2))
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+Part = Gpu | Up | KubePod | Listed
+_ACTIVE = {State.PARTIAL: True, State.UNKNOWN: None, State.ENDED: False, State.EMPTY: False}
+"""None: that is not known either."""
+
+
+class Situation(NamedTuple):
     """What a server holds, and what follows from it at a threshold of 70."""
 
-    parts: Sequence[Gpu | Up | KubePod | Listed]
+    parts: Sequence[Part]
     state: State
-    value: float | None
-    active: bool | None
-    """None: that is not known either."""
+    value: float | None = None
 
     def series(self, at: float) -> list[Series]:
         """Return everything that is to be stored for a situation that ends at `at`."""
@@ -63,10 +65,20 @@ class Situation:
 
     def follows(self, decision: Decision) -> bool:
         """Tell whether a decision is the one that has to be made."""
-        expected = (self.state, self.value, self.active)
+        expected = (self.state, self.value, _ACTIVE.get(self.state, bool(self.value)))
         return (decision.state, decision.value, decision.active) == expected
 
 
+def _slices() -> list[Part]:
+    """Return two slices of one GPU: utilization reads 0 where engines are busy."""
+    return [
+        Gpu(pod, share, uuid="GPU-a", metric=metric, extra=gpus.mig(number))
+        for number, (pod, busy) in enumerate(zip(PODS[:2], (0.5, 0.25), strict=True))
+        for metric, share in ((ENGINE, busy), ("DCGM_FI_DEV_GPU_UTIL", 0.0))
+    ]
+
+
+READY = KubePod(name=PODS[0])
 SITUATIONS = {
     "two pods on two nodes, and another workload's": Situation(
         [
@@ -78,34 +90,16 @@ SITUATIONS = {
         ],
         State.MEASURED,
         150,
-        active=True,
     ),
     "two slices of one GPU, whose utilization reads 0": Situation(
-        [
-            Up(),
-            *(
-                Gpu(pod, share, uuid="GPU-a", metric=metric, extra=gpus.mig(number))
-                for number, (pod, busy) in enumerate(zip(PODS[:2], (0.5, 0.25), strict=True))
-                for metric, share in ((ENGINE, busy), ("DCGM_FI_DEV_GPU_UTIL", 0.0))
-            ),
-        ],
-        State.MEASURED,
-        75,
-        active=True,
+        [Up(), *_slices()], State.MEASURED, 75
     ),
     "two jobs scrape the same exporter": Situation(
-        [
-            Up(),
-            Up(job="again"),
-            *(Gpu(PODS[0], 80, job=job) for job in ("dcgm-exporter", "again")),
-        ],
+        [Up(), Up(job="again"), Gpu(PODS[0], 80), Gpu(PODS[0], 80, job="again")],
         State.MEASURED,
         80,
-        active=True,
     ),
-    "a number that no GPU shows": Situation(
-        [Up(), Gpu(PODS[0], BLANK)], State.UNKNOWN, None, active=None
-    ),
+    "a number that no GPU shows": Situation([Up(), Gpu(PODS[0], BLANK)], State.UNKNOWN),
     "one exporter of two is down": Situation(
         [
             Up(),
@@ -114,50 +108,64 @@ SITUATIONS = {
             Gpu(PODS[1], 90, instance=OTHER_NODE, end=-150),
         ],
         State.PARTIAL,
-        None,
-        active=True,
     ),
     "the only pod has ended under a good scrape": Situation(
-        [Up(), Gpu("router-0", 50), Gpu(PODS[0], 90, end=-600)], State.ENDED, None, active=False
+        [Up(), Gpu("router-0", 50), Gpu(PODS[0], 90, end=-600)], State.ENDED
+    ),
+    "the only pod has ended half an hour ago": Situation(
+        [
+            Up(begin=-3600),
+            Gpu("router-0", 50, begin=-3600),
+            Gpu(PODS[0], 90, begin=-3600, end=-1800),
+        ],
+        State.ENDED,
+    ),
+    "no pod is there, and the exporters are known for 150 seconds": Situation(
+        [Up(begin=-150), Gpu("router-0", 50, begin=-150)], State.ENDED
+    ),
+    "no pod is there, and the exporters are known for 90 seconds": Situation(
+        [Up(begin=-90), Gpu("router-0", 50, begin=-90)], State.UNKNOWN
+    ),
+    "a metric ends while another goes on, and the other way round": Situation(
+        [
+            Up(),
+            Gpu(PODS[0], 0.5, metric=ENGINE, end=-150),
+            Gpu(PODS[0], 1),
+            Gpu(PODS[1], 0.5, metric=ENGINE),
+            Gpu(PODS[1], 1, end=-150),
+        ],
+        State.MEASURED,
+        51,
     ),
     "its owner has no replicas": Situation(
-        [Up(), kube_state.up(), kube_state.BERT, kube_state.replicas(0)],
-        State.EMPTY,
-        0,
-        active=False,
+        [Up(), kube_state.up(), kube_state.BERT, kube_state.replicas(0)], State.EMPTY, 0
     ),
     "a pod that loads at 100 % beside one that works": Situation(
         [
             Up(),
             *KUBE_STATE_METRICS,
-            KubePod(name=PODS[0]),
+            READY,
             KubePod(name=PODS[1], ready=False, created=-120),
             Gpu(PODS[0], 40),
             Gpu(PODS[1], 100, begin=-90),
         ],
         State.MEASURED,
         40,
-        active=True,
     ),
     "a Ready pod whose exporter shows nothing": Situation(
         [
             Up(),
             Up(instance=OTHER_NODE, down=-300),
             *KUBE_STATE_METRICS,
-            KubePod(name=PODS[0]),
+            READY,
             KubePod(name=PODS[1]),
             Gpu(PODS[0], 30),
             Gpu(PODS[1], 90, instance=OTHER_NODE, end=-300),
         ],
         State.PARTIAL,
-        None,
-        active=True,
     ),
     "idle for longer than the activationWindow": Situation(
-        [Up(), *KUBE_STATE_METRICS, KubePod(name=PODS[0]), Gpu(PODS[0], 0)],
-        State.MEASURED,
-        0,
-        active=False,
+        [Up(), *KUBE_STATE_METRICS, READY, Gpu(PODS[0], 0)], State.MEASURED, 0
     ),
 }
 

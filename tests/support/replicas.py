@@ -10,70 +10,56 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
-from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
 from keda_gpu_scaler.transport.replicas import Replicas
-from tests.support.clocks import Clock
 from tests.support.processes import free_port
+from tests.support.webhooks import TOKEN, Hook
 
-TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
-LIFETIME = 3600.0
 RARELY_SECONDS = 3600.0
 """No test waits for an exchange that comes by itself, unless it says so."""
 
 
 @dataclass
-class Replica:
+class Replica(Hook):
     """One replica; `targets` are the others, and it may be among them."""
 
     targets: Sequence[str] = ()
-    clock: Clock = field(default_factory=lambda: Clock(1_795_260_000.0))
     port: int = field(default_factory=free_port)
-    token: str = TOKEN
     exchange_seconds: float = RARELY_SECONDS
     look_up: resolver.LookUp = resolver.look_up
     ca_file: Path | None = None
     certificate: Callable[[], Certificate] | None = None
-
-    def __post_init__(self) -> None:
-        """Open the alert store."""
-        self.facts: list[facts.Fact] = []
-        self.alerts = Alerts(LIFETIME, self.clock, self.facts.append)
 
     @property
     def url(self) -> str:
         """Where it listens."""
         return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
 
-    def secret(self) -> str:
-        """Return the token."""
-        return self.token
-
     @property
     def peers_changed(self) -> list[tuple[str, bool]]:
         """Which replicas were lost and found."""
-        said = [fact for fact in self.facts if isinstance(fact, facts.PeerChanged)]
+        said = [fact for fact in self.seen if isinstance(fact, facts.PeerChanged)]
         return [(fact.peer, fact.works) for fact in said]
 
     @property
     def reasons(self) -> list[str]:
         """Why replicas were lost."""
-        said = [fact for fact in self.facts if isinstance(fact, facts.PeerChanged)]
+        said = [fact for fact in self.seen if isinstance(fact, facts.PeerChanged)]
         return [fact.reason for fact in said if not fact.works]
 
     @property
     def asked(self) -> tuple[int, int] | None:
         """How many could be reached the last time, and how many not."""
-        said = [fact for fact in self.facts if isinstance(fact, facts.PeersAsked)]
+        said = [fact for fact in self.seen if isinstance(fact, facts.PeersAsked)]
         return (said[-1].reachable, said[-1].unreachable) if said else None
 
     async def receive(self, message: object, path: str = "/webhook") -> httpx.Response:
         """Send a message to its webhook."""
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-            known = {"authorization": f"Bearer {self.token}"}
+            known = {"authorization": f"Bearer {TOKEN}"}
             return await client.post(self.url + path, json=message, headers=known)
 
 
@@ -92,12 +78,10 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
             peers = Peers(
                 others,
                 replica.alerts,
-                replica.facts.append,
+                replica.seen.append,
                 exchange_seconds=replica.exchange_seconds,
             )
-            hook = web.Webhook(
-                replica.alerts, replica.secret, peers.broadcast, replica.facts.append
-            )
+            hook = web.Webhook(replica.alerts, replica.secret, peers.broadcast, replica.seen.append)
             app = web.create_app(CollectorRegistry(), bool, hook)
             server = web.HttpServer(app, "127.0.0.1", replica.port, replica.certificate)
             await server.start()

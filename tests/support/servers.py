@@ -18,7 +18,6 @@ from tests.support.processes import bounded, free_port, inner, until
 
 NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
 READY_WITHIN_SECONDS = 20.0
-STOPPED_WITHIN_SECONDS = 10.0
 LIFE_SECONDS = 600.0
 """No test uses it longer; a test run that was killed leaves no server behind for ever."""
 
@@ -39,6 +38,8 @@ class Server:
     PROGRAM: ClassVar[str]
     """The program's name in `tests/support/programs.py`."""
     READY: ClassVar[str]
+    STARTS_WITHIN_SECONDS: ClassVar[float] = READY_WITHIN_SECONDS
+    STOPS_WITHIN_SECONDS: ClassVar[float] = 10.0
 
     directory: Path
     port: int = field(default_factory=free_port, kw_only=True)
@@ -66,16 +67,16 @@ class Server:
     async def start(self) -> None:
         """Start the process on the data of this directory and wait until it is ready."""
         self._configure()
-        with self._log_file.open("ab") as log:
+        with self.log_file.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *bounded(self.life_seconds),
-                programs.path(self.PROGRAM),
-                *self._flags(),
+                *self._command(),
+                env=self._environment(),
                 stdout=log,
                 stderr=log,
             )
         claim = f"{self.PROGRAM} is ready: {self._log()}"
-        await until(self._is_ready, READY_WITHIN_SECONDS, claim)
+        await until(self._is_ready, self.STARTS_WITHIN_SECONDS, claim)
 
     async def stop(self) -> None:
         """End the process and wait for it; kill it when it does not end by itself."""
@@ -84,7 +85,7 @@ class Server:
             return
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOPPED_WITHIN_SECONDS)
+            await asyncio.wait_for(process.wait(), self.STOPS_WITHIN_SECONDS)
         except TimeoutError:
             process.kill()
             await process.wait()
@@ -105,6 +106,13 @@ class Server:
         """Write what the process reads when it starts."""
         raise NotImplementedError
 
+    def _command(self) -> list[str]:
+        return [programs.path(self.PROGRAM), *self._flags()]
+
+    def _environment(self) -> dict[str, str] | None:
+        """Return its environment; None: that of the tests."""
+        return None
+
     def _flags(self) -> list[str]:
         raise NotImplementedError
 
@@ -119,8 +127,9 @@ class Server:
             return False
 
     @property
-    def _log_file(self) -> Path:
+    def log_file(self) -> Path:
+        """What it has written."""
         return self.directory / f"{self.PROGRAM}.log"
 
     def _log(self) -> str:
-        return self._log_file.read_text(errors="replace")[-2000:]
+        return self.log_file.read_text(errors="replace")[-2000:]

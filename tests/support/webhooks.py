@@ -17,7 +17,7 @@ TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
 LIFETIME = 3600.0
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Hook:
     """What stands behind a webhook in a test."""
 

@@ -19,11 +19,9 @@ from tests.support.certificates import (
     HOST,
     Key,
     chain,
-    for_agreement_only,
     key_of,
     pem,
     self_signed,
-    under_a_weak_ca,
     write,
 )
 
@@ -106,10 +104,8 @@ ED448 = ed448.Ed448PrivateKey.generate()
 @pytest.mark.parametrize(
     ("server", "made", "reason"),
     [
-        ("http", under_a_weak_ca(), OPENSSL.format("{key}", "CA_KEY_TOO_SMALL")),
-        ("grpc", under_a_weak_ca(), OPENSSL.format("{key}", "CA_KEY_TOO_SMALL")),
+        ("http", (self_signed(WEAK), pem(WEAK)), OPENSSL.format("{key}", "EE_KEY_TOO_SMALL")),
         ("grpc", (self_signed(WEAK), pem(WEAK)), OPENSSL.format("{key}", "EE_KEY_TOO_SMALL")),
-        ("grpc", for_agreement_only(), GRPC),
         ("grpc", (self_signed(ED448), pem(ED448)), GRPC),
     ],
 )

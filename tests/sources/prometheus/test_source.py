@@ -26,10 +26,7 @@ from tests.support.prometheus_source import connected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-LONG_AGO_SECONDS = 6 * 3600
-"""So long ago that only the samples of the test itself are there."""
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-TARGET = Target("dcgm-exporter", "10.0.0.1:9400")
 _numbers = itertools.count()
 
 
@@ -91,26 +88,6 @@ async def test_very_many_names_are_asked_about_at_once_or_in_parts(
     assert ((kinds["age"], kinds["gpus"]) == (1, 3)) == server.TAKES_LONG_QUERIES
 
 
-async def test_a_metric_that_ends_is_not_continued_by_another(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    """VictoriaMetrics would fill the gap that the preferred one leaves with the other's values."""
-    parts = [
-        Gpu("engine-ends", 0.5, ns, metric=ENGINE, end=-150),
-        Gpu("engine-ends", 1, ns, metric=UTIL),
-        Gpu("sample-ends", 0.5, ns, metric=ENGINE),
-        Gpu("sample-ends", 1, ns, metric=UTIL, end=-150),
-    ]
-    await server.write(gpus.history(now, parts))
-    async with connected(server.url) as source:
-        observation = await source.fetch(snapshot_query(ns), now)
-
-    assert {gpu.pod: gpu.values for gpu in observation.series} == {
-        "engine-ends": (50.0,) * 10 + (1.0,) * 10,
-        "sample-ends": (50.0,) * 20,
-    }
-
-
 # Health and age
 
 
@@ -165,48 +142,6 @@ async def test_a_pod_is_as_old_as_its_freshest_sample_in_every_label_scheme(
     ages = {"engine": 110, "exported": 200, "plain": 150, "old": 100}
     assert observation.sample_ages == {(ns, pod): pytest.approx(age) for pod, age in ages.items()}
     assert {gpu.pod for gpu in observation.series} == {"fresh", "minute", *ages}
-
-
-@pytest.mark.parametrize(("watched_seconds", "known"), [(None, False), (90, False), (150, True)])
-async def test_absence_is_not_known_right_after_a_cold_start(
-    server: PrometheusServer,
-    now: float,
-    ns: str,
-    watched_seconds: int | None,
-    known: bool,  # noqa: FBT001 - an example
-) -> None:
-    at = now - LONG_AGO_SECONDS - 3600 * (watched_seconds or 0) / 30
-    parts: list[Gpu | Up] = [Gpu("a", 50, ns, begin=-60)]
-    if watched_seconds is not None:
-        parts.append(Up("cold:9400", begin=-watched_seconds))
-    await server.write(gpus.history(at, parts))
-    async with connected(server.url) as source:
-        observation = await source.fetch(snapshot_query(ns), at)
-
-    assert [gpu.pod for gpu in observation.series] == ["a"]
-    assert observation.absence_known is known
-
-
-# The rare questions
-
-
-async def test_history_is_a_little_more_than_the_hour_before_at_a_coarse_step(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    parts = [Gpu("ended", 50, ns, begin=-3500, end=-3000), Gpu("alive", 50, ns, begin=-3500)]
-    await server.write(gpus.history(now, parts))
-    async with connected(server.url) as source:
-        observation = await source.history(snapshot_query(ns), now)
-
-    present = {gpu.pod: gpu.present for gpu in observation.series}
-    assert observation.instants == tuple(now - 120 * back for back in reversed(range(1, 33)))
-    assert present["alive"] == tuple(at for at in observation.instants if at >= now - 3500)
-    assert present["ended"] == tuple(
-        at for at in observation.instants if now - 3500 <= at < now - 2985
-    )
-    assert set(observation.good_scrapes[TARGET]) == {
-        at for at in observation.instants if at >= now - 3600
-    }
 
 
 async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -> None:

@@ -14,10 +14,15 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
-from keda_gpu_scaler.sources.prometheus.source import QUERIES_OF_A_STEP, PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import (
+    DETECTED_SECONDS,
+    QUERIES_OF_A_STEP,
+    PrometheusSource,
+)
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
@@ -208,6 +213,47 @@ async def test_a_question_names_its_time_and_its_limit(server: HttpServer) -> No
     for request in server.requests:
         assert request.form["partial_response"] == "false"
         assert request.form["deny_partial_response"] == "1"
+
+
+async def test_other_exporters_are_looked_for_every_few_minutes_and_stay(
+    server: HttpServer,
+) -> None:
+    there = ["hami", "another", "dcgm", ""]
+
+    async def reply(request: web.Request, writer: asyncio.StreamWriter) -> None:
+        if request.form["query"] != EXPORTERS:
+            await healthy(request, writer)
+        elif there:
+            found = [{"metric": {"exporter": name}, "value": [AT, "1"]} for name in there]
+            await web.api("vector", found)(request, writer)
+        else:
+            await web.says("out of order", 503)(request, writer)
+
+    def looks() -> int:
+        return sum(request.form["query"] == EXPORTERS for request in server.requests)
+
+    server.reply = reply
+    clock, stated = Clock(), list[Fact]()
+    async with connected(server.url, stated.append, clock) as source:
+        await source.fetch(replace(NEED, profile="dcgm"), AT)
+        assert looks() == 0
+        await asyncio.gather(*(source.fetch(NEED, AT) for _ in range(5)))
+        clock.now += DETECTED_SECONDS - 1
+        await source.fetch(NEED, AT)
+        assert looks() == 1
+        there[:] = ["amd"]
+        clock.now += 1
+        await source.fetch(NEED, AT)
+        there.clear()
+        clock.now += DETECTED_SECONDS
+        for _ in range(2):
+            await source.fetch(NEED, AT)
+        assert looks() == 3
+    found = [fact.found for fact in stated if isinstance(fact, facts.ExportersFound)]
+    assert found == [("hami",), ("amd",)]
+    asked = server.requests[-2].form["query"]
+    assert "gpu_gfx_activity" in asked
+    assert "hami_container_device_utilization_ratio" in asked
 
 
 # The clock

@@ -119,7 +119,11 @@ async def other() -> AsyncIterator[HttpServer]:
 async def test_every_target_is_scraped(one: HttpServer, other: HttpServer) -> None:
     other.reply = web.says(text("bert-1", "bert-2") + f'{UTIL}{{gpu="1",UUID="GPU-b"}} 9\n')
     async with scraping(one.url, f"{other.url}/a/path") as source:
+        assert source.instant() == float("-inf")
+        before = source.now()
         observation = await observed(source)
+        assert before <= source.instant() <= source.now() == pytest.approx(time.time(), abs=60)
+        assert await source.history(snapshot_query(), source.now()) is None
         reports = await source.locate(["GPU-bert-0", "GPU-b", "GPU-gone"], source.instant())
 
     assert {series.pod for series in observation.series} == {"bert-0", "bert-1", "bert-2"}
@@ -145,16 +149,6 @@ async def test_a_round_follows_another_and_values_change(one: HttpServer) -> Non
     assert observation.at - observation.instants[0] >= snapshot_query().window_seconds
     assert set(observation.series[0].values) == {50, 70}
     assert list(observation.instants) == sorted(set(observation.instants))
-
-
-async def test_its_clock_is_this_machines_and_there_is_no_history(one: HttpServer) -> None:
-    async with scraping(one.url) as source:
-        assert source.instant() == float("-inf")
-        assert source.now() == pytest.approx(time.time(), abs=60)
-        before = source.now()
-        await source.synchronize()
-        assert before <= source.instant() <= source.now()
-        assert await source.history(snapshot_query(), source.now()) is None
 
 
 # Bad exporters
@@ -227,26 +221,17 @@ async def _trouble(source: ScrapeSource) -> str:
                 return str(raised.value)
 
 
-async def test_a_name_that_does_not_resolve_is_told_and_absence_is_not_known(
-    one: HttpServer,
-) -> None:
+async def test_a_name_that_does_not_resolve_is_told() -> None:
     stated: list[Fact] = []
     target = "dns+http://no-such-name.invalid:9400/metrics"
     async with scraping(target, observe=stated.append) as source:
         with pytest.raises(errors.SourceUnreachableError) as raised:
             await observed(source)
-    async with scraping(one.url, target, timeout_seconds=2) as source:
-        await source.synchronize()
-        await rounds(source, 6)
-        observation = await observed(source)
 
     assert str(raised.value).startswith(f"none of 1 exporters answers; the first: {target}: ")
     assert isinstance(stated[0], Queried)
     assert (stated[0].source, stated[0].query) == ("gpus", "scrape")
     assert str(stated[0].error).startswith(f"{target}: ")
-    assert observation.at - observation.instants[0] > snapshot_query().window_seconds
-    assert [series.pod for series in observation.series] == ["bert-0"]
-    assert not observation.absence_known
 
 
 # One bad exporter beside a good one

@@ -18,7 +18,6 @@ from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.soak.process import Scaler
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer, Request
-from tests.support.processes import free_port
 
 CHART = Path(__file__).parents[3] / "deploy/helm/keda-gpu-scaler/values.yaml"
 DEADLINE_SECONDS = 15.0
@@ -80,13 +79,8 @@ def answers() -> dict[str, web.Reply]:
 @asynccontextmanager
 async def serving(url: str, directory: Path) -> AsyncIterator[Scaler]:
     settings = {"PROMETHEUS_URL": url, "PROMETHEUS_STEP": "1s", "PROMETHEUS_TIMEOUT": "30s"}
-    log = directory / "log"
-    scaler = Scaler("scaler", free_port(), free_port(), settings, log, LIFE_SECONDS)
-    try:
-        await scaler.start()
+    async with Scaler(directory, settings=settings, life_seconds=LIFE_SECONDS) as scaler:
         yield scaler
-    finally:
-        await scaler.close()
 
 
 class Client:
