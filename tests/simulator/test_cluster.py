@@ -97,16 +97,6 @@ def test_load_spreads_over_the_gpus_of_ready_pods(pods: list[Pod], expected: lis
 # Made-up pods
 
 
-def test_pods_keep_their_names_and_the_newest_go_first() -> None:
-    shown = MadeUp()
-    found = []
-    for replicas in (2, 5, 3):
-        shown.put(KEY, Wanted(replicas=replicas), 0)
-        found.append(names(shown))
-    first, more, fewer = found
-    assert (more[:2], more[:3]) == (first, fewer)
-
-
 @pytest.mark.parametrize("loading", [0, 100])
 def test_a_starting_pod_shows_its_loading_and_takes_no_load(loading: float) -> None:
     shown, wanted = MadeUp(), Wanted(load=90, startup_seconds=30, loading_percent=loading)

@@ -2,12 +2,9 @@
 
 import dataclasses
 import functools
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-import structlog
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.decision.decision import Decision, State
@@ -17,16 +14,6 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from tests.support import triggers
 from tests.support.clocks import Clock
-
-
-@pytest.fixture
-def lines() -> Iterator[LogCapture]:
-    captured = LogCapture()
-    structlog.configure(
-        processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)
-    )
-    yield captured
-    structlog.reset_defaults()
 
 
 def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluated:

@@ -1,9 +1,5 @@
 """An observer that fails changes nothing for the others and for what states the fact."""
 
-from collections.abc import Iterator
-
-import pytest
-import structlog
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.telemetry import facts
@@ -11,14 +7,6 @@ from keda_gpu_scaler.telemetry.log_lines import Observers
 from tests.support.triggers import BERT
 
 FACT = facts.Called("GetMetrics", "OK", 0.001)
-
-
-@pytest.fixture
-def lines() -> Iterator[LogCapture]:
-    captured = LogCapture()
-    structlog.configure(processors=[captured])
-    yield captured
-    structlog.reset_defaults()
 
 
 def failing(_fact: facts.Fact) -> None:

@@ -50,21 +50,3 @@ def test_a_load_holds_until_the_next_one(
     assert load.target_y == 10
     assert {step.value for step in asked_for.steps} <= {None}
     assert len(active.steps) == len(replicas.steps) == len(drawn)
-
-
-@pytest.mark.parametrize(
-    ("minutes", "labels"),
-    [
-        (0, []),
-        (0.5, ["11:00"]),
-        (3, ["11:00", "11:01", "11:02"]),
-        (20, ["11:00", "11:05", "11:10", "11:15"]),
-        (60, ["11:00", "11:15", "11:30", "11:45"]),
-        (360, ["11:00", "12:00", "13:00", "14:00", "15:00", "16:00"]),
-    ],
-)
-def test_each_time_on_the_axis_has_a_label_of_its_own(minutes: float, labels: list[str]) -> None:
-    begin = 1_795_345_190.0  # ten seconds before 11:00 UTC
-    ticks = list(Period(begin, begin + 60 * minutes).ticks())
-    assert [tick.label for tick in ticks] == labels
-    assert all(0 <= tick.x <= 100 for tick in ticks)
