@@ -23,8 +23,8 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.telemetry import facts
-from tests.cli import test_serve as serve
 from tests.support import http_replies as web
+from tests.support import serving as serve
 from tests.support.http_replies import HttpServer, Request
 
 REGION = "eu-central-1"
