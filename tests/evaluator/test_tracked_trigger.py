@@ -9,7 +9,6 @@ from keda_gpu_scaler.evaluator import tracked_trigger
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
 from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import ScaleTarget, Workload
 from tests.support import triggers
@@ -34,14 +33,6 @@ def tracked(clock: Clock) -> TrackedTriggers:
     return TrackedTriggers(SnapshotCache({"default": source.ports()}), clock)
 
 
-def test_the_same_trigger_of_the_same_object_is_tracked_once(tracked: TrackedTriggers) -> None:
-    one = tracked.track(BERT, SPEC)
-    assert tracked.track(BERT, replace(SPEC)) is one
-    assert tracked.track(ScaledObject("ml", "gpt"), SPEC) is not one
-    assert tracked.track(BERT, replace(SPEC, threshold=80.0)) is not one
-    assert [each.scaled_object.name for each in tracked.all()] == ["bert", "bert", "gpt"]
-
-
 def test_a_trigger_without_pods_is_tracked_with_those_of_its_target(
     tracked: TrackedTriggers,
 ) -> None:
@@ -57,18 +48,6 @@ def test_a_trigger_without_pods_is_tracked_with_those_of_its_target(
     other = tracked.track(BERT, UNAIMED, others)
     assert other is not one
     assert tracked.all() == [other]
-
-
-def test_it_is_forgotten_after_ten_minutes(tracked: TrackedTriggers, clock: Clock) -> None:
-    one = tracked.track(BERT, SPEC)
-    clock.seconds = FORGET_SECONDS - 1
-    assert tracked.track(BERT, SPEC) is one
-    clock.seconds = 2 * FORGET_SECONDS - 2
-    assert tracked.all() == [one]
-    clock.seconds += 1
-    assert tracked.track(BERT, SPEC) is not one
-    clock.seconds = 3 * FORGET_SECONDS
-    assert tracked.all() == []
 
 
 @pytest.mark.slow
