@@ -18,16 +18,20 @@ import asyncio
 import gc
 import inspect
 import itertools
+import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 import pytest_asyncio
+import structlog
+from structlog.testing import LogCapture
 
 from tests.support import programs
+from tests.support.pki import Pki
 from tests.support.prometheus import KINDS, PrometheusServer, each
 
 _NEEDED = pytest.StashKey[frozenset[str]]()
@@ -157,6 +161,23 @@ async def server(
     """A running server of each kind, with no targets, for all tests of a module."""
     async with KINDS[request.param](tmp_path_factory.mktemp(request.param)) as running:
         yield running
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    """Two CAs whose files are in the test's folder."""
+    return Pki(tmp_path)
+
+
+@pytest.fixture
+def lines() -> Iterator[LogCapture]:
+    """The lines of the log, of every level, as they are written."""
+    captured = LogCapture()
+    structlog.configure(
+        processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)
+    )
+    yield captured
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)

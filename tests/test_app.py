@@ -2,10 +2,9 @@
 
 import asyncio
 import contextlib
-import logging
 import re
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import grpc
 import httpx
 import pytest
-import structlog
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import LogCapture
@@ -89,16 +87,6 @@ async def channel(port: int) -> AsyncIterator[grpc.aio.Channel]:
 async def browser(port: int) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
         yield client
-
-
-@pytest.fixture
-def lines() -> Iterator[LogCapture]:
-    captured = LogCapture()
-    structlog.configure(
-        processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
-    )
-    yield captured
-    structlog.reset_defaults()
 
 
 def reference(**metadata: str) -> externalscaler_pb2.ScaledObjectRef:

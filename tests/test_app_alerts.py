@@ -13,9 +13,9 @@ from pydantic import SecretStr
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
-from tests.cli.test_serve import serving
 from tests.support.alert_messages import alert, group
 from tests.support.processes import free_port
+from tests.support.serving import serving
 from tests.test_app import DEAD_TARGET, LOCAL, browser, channel, reference, running
 
 RARELY_SECONDS = 3600.0
@@ -92,15 +92,15 @@ async def test_two_processes_agree_and_none_writes_the_token(tmp_path: Path) -> 
         "LOG_LEVEL": "debug",
     }
     one, two = (serving(HTTP_ADDRESS=f"127.0.0.1:{port}", **common) for port in ports)
-    with one as (first, said), two as (second, also):
-        grpc_ports = [each["grpc_port"] for each in (said, also)]
+    with one as first, two as second:
+        grpc_ports = [first.grpc_port, second.grpc_port]
         assert await sent(ports[0], group(alert())) == 200
         assert [await is_active(port) for port in grpc_ports] == [True, True]
         token.write_text("another")
         assert await sent(ports[1], group(alert(fires=False))) == 401
         assert await sent(ports[1], group(alert(fires=False)), token="another") == 200  # noqa: S106 - no secret
         assert [await is_active(port) for port in grpc_ports] == [False, False]
-        for process in (first, second):
+        for process in (first.process, second.process):
             os.kill(process.pid, signal.SIGTERM)
             written, _ = process.communicate(timeout=30)
             assert process.returncode == 0

@@ -1,7 +1,6 @@
 """The HTTP port of the whole process with TLS and a token, as settings name them."""
 
 import ssl
-from pathlib import Path
 
 import httpx
 import pytest
@@ -10,17 +9,10 @@ from structlog.testing import LogCapture
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from tests.support import certificates
 from tests.support.pki import Pki
-from tests.test_app import DEAD_TARGET, LOCAL, lines, running
-
-__all__ = ["lines"]
+from tests.test_app import DEAD_TARGET, LOCAL, running
 
 TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
 EXPIRY = 'keda_gpu_scaler_certificate_expiry_timestamp_seconds{kind="server",server="http"} '
-
-
-@pytest.fixture
-def pki(tmp_path: Path) -> Pki:
-    return Pki(tmp_path)
 
 
 def settings(pki: Pki) -> Settings:

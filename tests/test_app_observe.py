@@ -10,9 +10,7 @@ from structlog.testing import LogCapture
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from tests.observing.test_manifests import written
 from tests.support import http_replies as web
-from tests.test_app import LOCAL, SAMPLES, browser, lines, running
-
-__all__ = ["lines"]
+from tests.test_app import LOCAL, SAMPLES, browser, running
 
 MAIN = {"authorization": "Bearer everything"}
 OF_ML = {"authorization": "Bearer of-ml"}

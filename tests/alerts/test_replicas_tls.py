@@ -1,7 +1,5 @@
 """Replicas that exchange alerts over HTTPS: which certificates they trust, and which name."""
 
-from pathlib import Path
-
 import httpx
 import pytest
 import trustme
@@ -18,11 +16,6 @@ from tests.support.replicas import Replica, running
 
 NAME = "keda-gpu-scaler.keda.svc"
 FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
-
-
-@pytest.fixture
-def pki(tmp_path: Path) -> Pki:
-    return Pki(tmp_path)
 
 
 def shown(leaf: trustme.LeafCert) -> Certificate:

@@ -33,9 +33,11 @@ def explaining(
 async def explained(
     *arguments: str, token: str | None = None, kubeconfig: Path | None = None
 ) -> Result:
-    async with serving(token=token) as url:
+    async with serving(token=token) as client:
         asked = functools.partial(explaining, kubeconfig=kubeconfig)
-        return await asyncio.to_thread(asked, "ml/bert", "--server", url, *arguments)
+        return await asyncio.to_thread(
+            asked, "ml/bert", "--server", str(client.base_url), *arguments
+        )
 
 
 def answered(status: int, body: bytes, **environ: str) -> Result:

@@ -24,11 +24,6 @@ from tests.support.scalers import Scaler
 COMMANDS_PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
-@pytest.fixture
-def pki(tmp_path: Path) -> Pki:
-    return Pki(tmp_path)
-
-
 async def test_the_scaler_itself_answers() -> None:
     async with our_own(Script(QUIET)) as served:
         result = await asyncio.to_thread(probing, served.port)

@@ -1,8 +1,5 @@
 """`keda-gpu-scaler probe` with certificates: which are accepted, and the message when refused."""
 
-from pathlib import Path
-
-import pytest
 import trustme
 
 from tests.support import certificates, scalers
@@ -17,11 +14,6 @@ def showing(pki: Pki, ca: trustme.CA) -> tuple[str, ...]:
     """Return the flags that show a certificate of a CA."""
     cert, key = pki.pair(ca.issue_cert("keda-operator"))
     return ("--cert-file", str(cert), "--key-file", str(key))
-
-
-@pytest.fixture
-def pki(tmp_path: Path) -> Pki:
-    return Pki(tmp_path)
 
 
 def test_the_certificate_of_a_client_is_shown_and_another_name_can_be_expected(pki: Pki) -> None:

@@ -1,32 +1,29 @@
 """`keda-gpu-scaler serve` as a container runs it: a process, its ports, its signals."""
 
-import json
-import os
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import grpc
-import httpx
 import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from tests.support import certificates
+from tests.support.serving import (
+    PATIENCE_SECONDS,
+    ended,
+    environment,
+    reference,
+    said,
+    serving,
+    started,
+)
 
 pytestmark = pytest.mark.slow
 
-COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "serve"]
-PREFIX = "KEDA_GPU_SCALER_"
-PATIENCE_SECONDS = 30
-"""Bounds a test that hangs; the grace is longer, so that waiting it out shows."""
-GRACE = "120s"
 WITH_HANGUPS = """
 import signal
 from keda_gpu_scaler import cli
@@ -38,88 +35,21 @@ HEEDING = [sys.executable, "-c", WITH_HANGUPS, "serve"]
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
-def environment(**settings: str) -> dict[str, str]:
-    """Return this process's environment with these settings and no others."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    local = {
-        "GRPC_ADDRESS": "127.0.0.1:0",
-        "HTTP_ADDRESS": "127.0.0.1:0",
-        "SCRAPE_TARGETS": "http://127.0.0.1:1/metrics",
-        "SHUTDOWN_GRACE": GRACE,
-    }
-    return kept | {PREFIX + name: value for name, value in (local | settings).items()}
-
-
-@contextmanager
-def started(
-    environ: Mapping[str, str], command: Sequence[str] = COMMAND
-) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def said(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
-    """Read the log up to the first line of this event."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        found: dict[str, Any] = json.loads(line)
-        if found["event"] == event:
-            return found
-    raise AssertionError(f"the process ended without {event}")
-
-
-@contextmanager
-def serving(
-    command: Sequence[str] = COMMAND, **settings: str
-) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """Run the command, and give it with the ports it says it listens on."""
-    with started(environment(**settings), command) as process:
-        yield process, said(process, "serve.listening")
-
-
-def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
-    return subprocess.run(
-        [*COMMAND, *flags],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-
-
-def reference() -> externalscaler_pb2.ScaledObjectRef:
-    trigger = {"workload": "bert", "threshold": "70"}
-    return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
-
-
 @pytest.mark.parametrize("number", [*SIGNALS, signal.SIGHUP])
 def test_it_serves_until_a_signal_and_ends_with_0_despite_streams(number: signal.Signals) -> None:
-    with (
-        serving(HEEDING) as (process, ports),
-        grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
-    ):
-        check = health_pb2_grpc.HealthStub(channel).Check
+    with serving(HEEDING) as scaler:
+        check = health_pb2_grpc.HealthStub(scaler.channel).Check
         answer = check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
-        ready = httpx.get(f"http://127.0.0.1:{ports['http_port']}/readyz", trust_env=False)
-        assert ready.status_code == 200
-        stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
-        stream = stub.StreamIsActive(reference())
-        stub.GetMetricSpec(reference())  # answered after the stream was opened
-        process.send_signal(number)
-        assert process.wait(PATIENCE_SECONDS) == 0
+        assert scaler.get("/readyz") == "ready\n"
+        stream = scaler.stub.StreamIsActive(reference())
+        scaler.specify()  # answered after the stream was opened
+        assert scaler.end(number) == 0
         assert list(stream) == []
         assert stream.code() is grpc.StatusCode.OK
-        said(process, "serve.stopped")
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
+        said(scaler.process, "serve.stopped")
+        assert scaler.process.stderr is not None
+        assert scaler.process.stderr.read() == ""
 
 
 def test_a_signal_during_the_start_ends_with_0() -> None:
@@ -133,17 +63,12 @@ def test_a_signal_during_the_start_ends_with_0() -> None:
 def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with (
-            serving(SCRAPE_TARGETS=target, SCRAPE_INTERVAL="60s") as (process, ports),
-            grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
-        ):
-            stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
-            waiting = stub.IsActive.future(reference())
-            stub.GetMetricSpec(reference())  # answered after the call has begun
-            process.send_signal(signal.SIGTERM)
-            said(process, "serve.stopping")
-            process.send_signal(number)
-            assert process.wait(PATIENCE_SECONDS) == 128 + number
+        with serving(SCRAPE_TARGETS=target, SCRAPE_INTERVAL="60s") as scaler:
+            waiting = scaler.stub.IsActive.future(reference())
+            scaler.specify()  # answered after the call has begun
+            scaler.process.send_signal(signal.SIGTERM)
+            said(scaler.process, "serve.stopping")
+            assert scaler.end(number) == 128 + number
             assert waiting.exception(PATIENCE_SECONDS) is not None
 
 

@@ -2,13 +2,10 @@
 
 import subprocess
 from concurrent import futures
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests.cli.test_serve_output import Scaler, writing_to
+from tests.support.serving import Scaler, peak_bytes, reference, writing_to
 
 TRIGGERS = 9_000
 SCRAPES = 3
@@ -20,20 +17,9 @@ GROWTH_BYTES = 80 * 1024 * 1024
 pages at a time would take twice as much."""
 
 
-def peak_bytes(process: subprocess.Popen[Any]) -> int:
-    """Return the most memory that the process ever had."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
-
-
 def decide(scaler: Scaler, names: range) -> None:
     """Have a decision made for each of these ScaledObjects."""
-    trigger = {"workload": "bert", "threshold": "70"}
-    asked = (
-        pb.ScaledObjectRef(name=f"bert-{number}", namespace="ml", scalerMetadata=trigger)
-        for number in names
-    )
+    asked = (reference(f"bert-{number}") for number in names)
     calls = [scaler.stub.IsActive.future(each, timeout=60) for each in asked]
     assert all(call.result().result for call in calls)
 

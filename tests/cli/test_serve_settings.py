@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli, settings
 from keda_gpu_scaler.cli.serve import in_effect
-from tests.cli.test_serve import environment
+from tests.support.serving import environment
 
 PREFIX = "KEDA_GPU_SCALER_"
 SECRETS = {

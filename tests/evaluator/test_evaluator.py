@@ -113,13 +113,6 @@ async def test_namespaces_nobody_asks_about_are_no_longer_fetched(bench: Bench) 
     assert bench.source.fetched[-1].namespaces == {"ml"}
 
 
-async def test_a_failed_fetch_does_not_age_the_snapshot(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.trouble = REFUSED
-    assert (await bench.later(165)).value == 450
-    assert (await bench.later(30)).state is State.UNKNOWN
-
-
 async def test_a_signal_that_is_refused_takes_no_source_down(bench: Bench) -> None:
     """A trigger on a signal that the server refuses, deleted later; then a real outage."""
     power = spec(signal="power", threshold="200", activationThreshold="50")
@@ -189,16 +182,6 @@ async def test_a_window_of_an_hour_is_no_burden_for_the_others(bench: Bench) -> 
     await bench.ask()
     await bench.ask(spec(window="1h"))
     assert [snapshot_query.span_seconds for snapshot_query in bench.source.fetched] == [255, 3735]
-
-
-async def test_a_long_outage_is_over_when_the_source_is_back(bench: Bench) -> None:
-    """While it was down it was unknown which pods were there: that is asked again at once."""
-    await bench.ask()
-    bench.source.trouble = bench.source.history_trouble = REFUSED
-    assert (await bench.later(330)).state is State.UNKNOWN
-    bench.source.trouble = bench.source.history_trouble = None
-    assert (await bench.later(15)).value == 450
-    assert len(bench.source.remembered) == 2
 
 
 async def test_a_history_that_cannot_be_had_is_asked_for_again_now_and_then(bench: Bench) -> None:

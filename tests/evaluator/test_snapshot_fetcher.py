@@ -36,29 +36,6 @@ def evidence_fetcher(source: ScriptedSource, seen: list[facts.Fact]) -> Evidence
     return EvidenceFetcher("default", source.ports(), seen.append)
 
 
-async def test_an_instant_is_asked_about_once_for_everybody(
-    source: ScriptedSource, evidence_fetcher: EvidenceFetcher
-) -> None:
-    await asyncio.gather(*(evidence_fetcher.pod_statuses({"ml"}, AT) for _ in range(5)))
-    await evidence_fetcher.pod_statuses({"ml"}, AT - 15)
-    assert source.questioned == [(frozenset({"ml"}), AT)]
-
-
-async def test_a_new_namespace_is_asked_about_together_with_the_others(
-    source: ScriptedSource, evidence_fetcher: EvidenceFetcher
-) -> None:
-    await evidence_fetcher.pod_statuses({"ml"}, AT)
-    await evidence_fetcher.pod_statuses({"web"}, AT)
-    await evidence_fetcher.pod_statuses({"ml"}, AT + 15)
-    await evidence_fetcher.pod_statuses({"ml"}, AT + 601)
-    assert [names for names, _ in source.questioned] == [
-        {"ml"},
-        {"ml", "web"},
-        {"ml", "web"},
-        {"ml"},
-    ]
-
-
 async def test_what_decisions_rest_on_is_stated_when_it_changes(
     source: ScriptedSource, evidence_fetcher: EvidenceFetcher, seen: list[facts.Fact]
 ) -> None:

@@ -111,23 +111,6 @@ STORIES: dict[str, Sequence[Step]] = {
         (POWER, LATE, ""),
         (UTILIZATION, AWAY, "down"),
     ],
-    "a query that is late takes its source down once nothing else is answered": [
-        (UTILIZATION, OK, "up"),
-        (POWER, LATE, "down"),
-        (UTILIZATION, OK, "up"),
-        (POWER, LATE, "power fails"),
-        (UTILIZATION, LONG_AFTER, ""),
-        (POWER, LATE, "down"),
-    ],
-    "what is let go of changes nothing by itself": [
-        (UTILIZATION, OK, "up"),
-        (POWER, REFUSED, "power fails"),
-        (UTILIZATION, GONE, ""),
-        (POWER, REFUSED, "down"),
-        (POWER, GONE, ""),
-        (POWER, GONE, ""),
-        (UTILIZATION, OK, "up"),
-    ],
     "a user's query that fails says nothing of its source": [
         (BY_HAND, AWAY, f"{NAME} fails"),
         (BY_HAND, AWAY, ""),

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from keda_gpu_scaler.decision.decision import Context, Decision, decide
 from keda_gpu_scaler.evaluator import tracked_trigger
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
-from keda_gpu_scaler.evaluator.tracked_trigger import TrackedTriggers
+from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
 from tests.support import triggers
 from tests.support.scripted import Clock, ScriptedSource
+from tests.support.snapshots import NOW, bert, snapshot
+from tests.support.triggers import spec
 from tests.support.worlds import World
 
 BERT = ScaledObject("ml", "bert")
@@ -27,14 +30,6 @@ def clock() -> Clock:
 def tracked(clock: Clock) -> TrackedTriggers:
     source = ScriptedSource(World(()), clock)
     return TrackedTriggers(SnapshotCache({"default": source.ports()}), clock)
-
-
-def test_the_same_trigger_of_the_same_object_is_tracked_once(tracked: TrackedTriggers) -> None:
-    one = tracked.track(BERT, SPEC)
-    assert tracked.track(BERT, replace(SPEC)) is one
-    assert tracked.track(ScaledObject("ml", "gpt"), SPEC) is not one
-    assert tracked.track(BERT, replace(SPEC, threshold=80.0)) is not one
-    assert [each.scaled_object.name for each in tracked.all()] == ["bert", "bert", "gpt"]
 
 
 def test_a_trigger_without_pods_is_tracked_with_those_of_its_target(
@@ -82,3 +77,27 @@ def test_of_too_many_the_oldest_go(tracked: TrackedTriggers, clock: Clock) -> No
     assert len(names) == room
     assert {"bert", "other-last"} <= names
     assert "other-0" not in names
+
+
+BUSY = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
+IDLE = replace(BUSY, active=False, activated=False)
+DOUBTED = replace(BUSY, activated=False)
+"""Active, because nothing shows that it is idle."""
+
+
+@pytest.mark.parametrize(
+    ("decided", "gpu", "alert", "said"),
+    [
+        (BUSY, GpuDecision(BUSY), None, "gpus"),
+        (BUSY, GpuDecision(IDLE, neighbour=BUSY), None, "activationWorkload"),
+        (BUSY, GpuDecision(IDLE, neighbour=IDLE), "Waiting", "alert"),
+        (BUSY, GpuDecision(IDLE), None, "demand"),
+        (IDLE, GpuDecision(IDLE), None, None),
+        (DOUBTED, GpuDecision(DOUBTED), None, None),
+    ],
+    ids=["gpus", "neighbour", "alert", "demand", "idle", "in doubt"],
+)
+def test_the_signal_that_said_active_is_named(
+    decided: Decision, gpu: GpuDecision, alert: str | None, said: str | None
+) -> None:
+    assert Answer(decided, NOW, gpu, alert, None, None).active_by == said

@@ -61,7 +61,8 @@ class Stage:
 @pytest_asyncio.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     clock = Clock()
-    bench = Bench(ScriptedSource(World(PODS), clock, numbers={"sum(waiting)": 7.0}), clock)
+    source = ScriptedSource(World(PODS), clock, numbers={"sum(waiting)": 7.0})
+    bench = Bench(source, clock, is_observing=True)
     made = Stage(bench, tmp_path)
     yield made
     await bench.evaluator.close()
@@ -73,6 +74,19 @@ async def test_triggers_of_files_are_decided_by_one_snapshot(stage: Stage) -> No
     assert {one[1:] for one in stage.shown()} == {(450, 7)}
     assert len(stage.shown()) == 100
     assert len(stage.bench.source.fetched) == 1
+
+
+async def test_what_nobody_ever_showed_is_never_seen_and_asks_for_nothing(
+    stage: Stage,
+) -> None:
+    """Not idle: a name that no workload has looks the same."""
+    stage.bench.source.world = World(())
+    stage.write("bert")
+    await stage.observing.round()
+    (evaluated,) = stage.bench.of(facts.Evaluated)
+    seen = "never seen: no exporter has shown a pod of deployment/bert; "
+    assert evaluated.decision.reason.startswith(seen)
+    assert (evaluated.decision.active, stage.shown()) == (None, [("ml/bert", None, None)])
 
 
 async def test_a_demand_with_a_threshold_is_asked_for_as_by_the_hpa(stage: Stage) -> None:

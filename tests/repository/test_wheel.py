@@ -25,9 +25,9 @@ from packaging.requirements import Requirement
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.cli import COMMANDS
-from tests.cli import test_serve as serve
 from tests.repository.test_docs import ROOT
 from tests.repository.test_versions import said
+from tests.support import serving as serve
 
 pytestmark = pytest.mark.slow
 

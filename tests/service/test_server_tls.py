@@ -120,12 +120,6 @@ async def test_a_client_of_no_valid_certificate(
             assert await code(other) is grpc.StatusCode.OK
 
 
-async def test_plaintext_is_not_answered(mounted: Mounted) -> None:
-    async with serving(Script(QUIET), certificate=mounted.follow()) as served:
-        assert await code(served.stub) is grpc.StatusCode.UNAVAILABLE
-        assert served.calls.empty()
-
-
 async def test_rotation_leaves_streams_alone_and_new_connections_see_it(mounted: Mounted) -> None:
     script = Script(SIGNAL)
     async with (

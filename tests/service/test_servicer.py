@@ -61,16 +61,6 @@ async def test_the_evaluation_gets_the_callers_remaining_time() -> None:
         assert unbounded is None
 
 
-async def test_a_stream_pushes_only_true_and_only_on_the_edges() -> None:
-    script = Script(QUIET, SIGNAL, SIGNAL, QUIET, SIGNAL)
-    async with serving(script) as served:
-        stream = served.stub.StreamIsActive(reference())
-        await script.asked_at_least(8)
-        served.draining.set()
-        assert [message.result for message in await rest(stream)] == [True, True]
-        assert await served.next_call() == ("StreamIsActive", "OK")
-
-
 async def test_a_stream_waits_for_news_and_a_poll_does_not() -> None:
     script = Script(SIGNAL, seconds_per_step=3600)
     async with serving(script) as served:

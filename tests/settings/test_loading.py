@@ -13,8 +13,11 @@ from keda_gpu_scaler.settings import (
     LogLevel,
     PrometheusSettings,
     ScrapeSettings,
+    Settings,
 )
+from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec.demand import Pace
+from tests.repository.chart.schema import fields
 
 PREFIX = "KEDA_GPU_SCALER_"
 URL = "http://prometheus:9090"
@@ -385,3 +388,35 @@ def test_a_file_that_cannot_be_read_is_refused_with_all_other_mistakes(yaml: Pat
 def test_an_empty_file_says_nothing(yaml: Path, content: str) -> None:
     yaml.write_text(content)
     assert load(str(yaml), PROMETHEUS_URL=URL).sources == {"default": PrometheusSettings(url=URL)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "needed"),
+    [
+        ("SCRAPE", {"TARGETS": "http://a:9400/metrics"}),
+        ("PROMETHEUS", {"URL": "http://a:9090"}),
+        ("INFLUXDB", {"URL": "http://a:8086", "DATABASE": "telegraf"}),
+    ],
+)
+def test_the_defaults_shown_are_accepted_as_values(kind: str, needed: dict[str, str]) -> None:
+    prefix = f"KEDA_GPU_SCALER_{kind}_"
+    others = [f"KEDA_GPU_SCALER_{name.upper()}_" for name in KINDS if name.upper() != kind]
+    variables = {
+        row.variable: row.default
+        for row in settings.describe()
+        if row.default and not row.variable.startswith(tuple(others))
+    }
+    named = {prefix + name: text for name, text in needed.items()}
+
+    assert settings.load(variables | named) == settings.load(named)
+    assert any(name.startswith(prefix) for name in variables)
+
+
+SECRETS = [key for key, field in fields(Settings) if "SecretStr" in repr(field.annotation)]
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_a_setting_that_holds_a_secret_is_not_shown_with_a_mistake(key: str) -> None:
+    variable = f"KEDA_GPU_SCALER_{key.upper()}"
+    with pytest.raises(errors.SettingsError, match=f"{variable}: a value that is not shown;"):
+        settings.load({variable: "a b"})

@@ -36,41 +36,8 @@ def completed(name: str) -> Pod:
     return dataclasses.replace(seen(name, ready=False), completed=True)
 
 
-def held(cluster: Cluster) -> dict[str, list[tuple[str, int]]]:
-    """Return node and index of the GPUs of each pod."""
-    places: dict[str, list[tuple[str, int]]] = {}
-    for gpu in cluster.gpus(0):
-        if gpu.pod:
-            places.setdefault(gpu.pod.name, []).append((gpu.host, gpu.index))
-    return places
-
-
 def percents(cluster: Cluster, now: float = 0) -> list[float]:
     return list(cluster.percents(now).values())
-
-
-def names(cluster: Cluster) -> list[str]:
-    return [pod.name for pod in cluster.pods.values()]
-
-
-# Which GPUs are shown
-
-
-def test_a_pod_keeps_its_gpus_while_others_come_and_go() -> None:
-    shown = Cluster()
-    shown.show(NODES, [seen("a"), seen("b", gpus=2)])
-    assert held(shown) == {"a": [("blue", 0)], "b": [("blue", 1), ("blue", 2)]}
-    shown.show(NODES, [seen("b", gpus=2), seen("c", gpus=3), seen("d", node="green")])
-    assert held(shown) == {
-        "b": [("blue", 1), ("blue", 2)],
-        "c": [("blue", 0), ("blue", 3), ("blue", 4)],
-        "d": [("green", 0)],
-    }
-    shown.show({"blue": 0}, [])  # a node never loses one
-    assert {gpu.index for gpu in shown.gpus(0)} == set(range(5))
-
-
-# Load
 
 
 @pytest.mark.parametrize(
@@ -95,16 +62,6 @@ def test_load_spreads_over_the_gpus_of_ready_pods(pods: list[Pod], expected: lis
 
 
 # Made-up pods
-
-
-def test_pods_keep_their_names_and_the_newest_go_first() -> None:
-    shown = MadeUp()
-    found = []
-    for replicas in (2, 5, 3):
-        shown.put(KEY, Wanted(replicas=replicas), 0)
-        found.append(names(shown))
-    first, more, fewer = found
-    assert (more[:2], more[:3]) == (first, fewer)
 
 
 @pytest.mark.parametrize("loading", [0, 100])

@@ -13,8 +13,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources.scrape.source import fetch_page
 from keda_gpu_scaler.transport import client
-from tests.cli import test_serve as serve
 from tests.support import http_replies as web
+from tests.support import serving as serve
 from tests.support.forward_proxy import ForwardProxy
 from tests.support.http_replies import HttpServer
 from tests.support.prometheus_source import connected

@@ -22,8 +22,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from tests.cli import test_serve as serve
 from tests.support import http_replies as web
+from tests.support import serving as serve
 from tests.support.http_replies import HttpServer, Request
 from tests.support.prometheus_source import connected
 

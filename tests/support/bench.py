@@ -25,6 +25,7 @@ class Bench:
     seen: list[facts.Fact] = field(default_factory=list)
     cluster: ScriptedCluster | None = None
     alerts: ScriptedAlerts = field(default_factory=ScriptedAlerts)
+    is_observing: bool = False
     evaluator: Evaluator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -36,6 +37,7 @@ class Bench:
             targets=self.cluster,
             alerts=self.alerts,
             clock=self.clock,
+            is_observing=self.is_observing,
         )
 
     async def ask(

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -11,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.telemetry import facts
+from tests.support.browsing import browsing
 from tests.support.clocks import Clock
 
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
@@ -63,11 +63,5 @@ async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
             hook.body_seconds,
         )
     app = web.create_app(CollectorRegistry(), lambda: True, stands_on)
-    server = web.HttpServer(app, "127.0.0.1", 0)
-    port = await server.start()
-    known: dict[str, Any] = {"headers": {"authorization": f"Bearer {TOKEN}"}, "trust_env": False}
-    try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", **known) as client:
-            yield client
-    finally:
-        await server.stop()
+    async with browsing(app, {"authorization": f"Bearer {TOKEN}"}) as client:
+        yield client

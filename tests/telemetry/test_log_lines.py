@@ -2,7 +2,6 @@
 
 import functools
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,19 +13,10 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.log_lines import LogObserver
+from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
 from tests.support import triggers
 from tests.support.clocks import Clock
-
-
-@pytest.fixture
-def lines() -> Iterator[LogCapture]:
-    captured = LogCapture()
-    structlog.configure(
-        processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)
-    )
-    yield captured
-    structlog.reset_defaults()
+from tests.support.triggers import BERT
 
 
 def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluated:
@@ -75,6 +65,12 @@ def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
             "reason": "mean 83.5 over 2 pods",
         }
     ]
+
+
+def test_at_info_only_what_changed_is_told(lines: LogCapture) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    observe_each(LogObserver(), None, None)
+    assert [line["event"] for line in lines.entries] == ["decision.changed"]
 
 
 def test_each_change_is_told_once_and_each_decision_at_debug(lines: LogCapture) -> None:
@@ -281,3 +277,34 @@ def test_a_demand_is_told_by_its_short_name_once_at_debug(lines: LogCapture) -> 
     assert (line["log_level"], line["query"]) == ("debug", wanted.name)
     assert (line["namespace"], line["scaled_object"]) == ("ml", "bert")
     assert "hunter2" not in str(lines.entries)
+
+
+FACT = facts.Called("GetMetrics", "OK", 0.001)
+
+
+def failing(_fact: facts.Fact) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_failure_is_told_once_for_each_kind_and_others_get_all(lines: LogCapture) -> None:
+    got: list[facts.Fact] = []
+    observe = Observers({"log": failing, "history": got.append, "traces": failing})
+    stated = [FACT, FACT, facts.PeersAsked(1, 0)]
+    for fact in stated:
+        observe(fact)
+    assert got == stated
+    reports = [(line["event"], line["log_level"], line["observer"]) for line in lines.entries]
+    assert reports == [("observer.failed", "error", name) for name in ("log", "traces")] * 2
+    assert [line["fact"] for line in lines.entries] == ["Called"] * 2 + ["PeersAsked"] * 2
+    assert {str(line["exc_info"]) for line in lines.entries} == {
+        "[Errno 28] No space left on device"
+    }
+
+
+def test_a_subscriber_that_fails_at_one_kind_of_fact_gets_the_others() -> None:
+    got: list[facts.Fact] = []
+    subscriber = facts.Subscriber({facts.Called: failing, facts.PeersAsked: got.append})
+    observe = Observers({"subscriber": subscriber})
+    for fact in (FACT, facts.PeersAsked(1, 0), facts.CallBegan("IsActive", BERT, tuple)):
+        observe(fact)
+    assert got == [facts.PeersAsked(1, 0)]

@@ -1,8 +1,6 @@
 """`serve` with traces on: what a real collector receives, and that a dead one delays nothing."""
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +8,8 @@ import grpc
 import pytest
 
 from keda_gpu_scaler import __version__
-from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.cli import test_serve as serve
 from tests.service.harness import metrics_request
+from tests.support import serving as serve
 from tests.support.prometheus import PrometheusServer
 from tests.telemetry.collector import Collector, collecting, words
 
@@ -35,15 +32,6 @@ def environment(port: int, **settings: str) -> dict[str, str]:
     }
 
 
-@contextmanager
-def serving(environ: dict[str, str]) -> Iterator[tuple[Any, Any]]:
-    """Give a process with these variables, and a stub for it."""
-    with serve.started(environ) as process:
-        port = serve.said(process, "serve.listening")["grpc_port"]
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield process, externalscaler_pb2_grpc.ExternalScalerStub(channel)
-
-
 def parent(trace: str) -> str:
     return f"00-{trace}-{PARENT}-01"
 
@@ -51,14 +39,13 @@ def parent(trace: str) -> str:
 async def test_a_collector_receives_calls_and_their_queries(prometheus: PrometheusServer) -> None:
     with collecting() as collector:
         environ = environment(collector.port, PROMETHEUS_URL=prometheus.url, SCRAPE_TARGETS="")
-        with serving(environ | {PROTOCOL: "grpc"}) as (process, stub):
+        with serve.serving(serve.COMMAND, environ | {PROTOCOL: "grpc"}) as scaler:
             at_the_same_time = [
-                stub.GetMetrics.future(request, metadata=[("traceparent", parent(trace))])
+                scaler.stub.GetMetrics.future(request, metadata=[("traceparent", parent(trace))])
                 for request, trace in zip(REQUESTS, TRACES.values(), strict=True)
             ]
             assert all(call.code() is grpc.StatusCode.OK for call in at_the_same_time)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(serve.PATIENCE_SECONDS) == 0
+            assert scaler.end() == 0
     assert collector.resource == {
         "service.name": "keda-gpu-scaler",
         "service.version": __version__,
@@ -92,11 +79,11 @@ def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -
     with collecting(answers=False) as collector:
         # The SDK would wait for half a minute, and so would this process.
         environ = environment(collector.port) | {"OTEL_EXPORTER_OTLP_TIMEOUT": "600"}
-        with serving(environ) as (process, stub):
-            assert stub.GetMetricSpec(serve.reference()).metricSpecs
-            process.send_signal(signal.SIGTERM)
+        with serve.serving(serve.COMMAND, environ) as scaler:
+            assert scaler.specify() == 70
+            scaler.process.send_signal(signal.SIGTERM)
             assert collector.asked.wait(serve.PATIENCE_SECONDS)
-            assert process.wait(serve.PATIENCE_SECONDS / 2) == 0
+            assert scaler.process.wait(serve.PATIENCE_SECONDS / 2) == 0
 
 
 def test_a_protocol_that_is_not_spoken_here_ends_with_1_and_a_message() -> None:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from keda_gpu_scaler import errors, web
 from tests.support.alert_messages import alert, group
+from tests.support.browsing import browsing
 from tests.support.webhooks import TOKEN as WEBHOOK_TOKEN
 from tests.support.webhooks import Hook
 
@@ -39,13 +40,8 @@ async def serving(token: Callable[[], str] | None) -> AsyncIterator[httpx.AsyncC
     Gauge("answer_ratio", "Of everything.", registry=registry).set(42)
     stands_on = web.Webhook(hook.alerts, hook.secret, hook.broadcast, hook.seen.append)
     app = web.create_app(registry, lambda: True, stands_on, token)
-    server = web.HttpServer(app, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{await server.start()}"
-    try:
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
-            yield client
-    finally:
-        await server.stop()
+    async with browsing(app) as client:
+        yield client
 
 
 def knowing(token: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Tokens that show one namespace alone, over a real socket and with real files."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
@@ -14,8 +13,9 @@ from keda_gpu_scaler import web
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings.tokens import OfNamespaces
 from keda_gpu_scaler.telemetry.history import History
+from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
-from tests.web.test_triggers import HANG_SECONDS, NAMES, PATH, Known
+from tests.web.test_triggers import NAMES, PATH, Known
 
 MAIN = "everything"
 
@@ -31,12 +31,8 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         shown=web.Shown(cast("Evaluator", Known(NAMES)), History(lambda: NOW)),
         allowed=OfNamespaces(tmp_path).allowed,
     )
-    server = web.HttpServer(app, "127.0.0.1", 0)
-    async with asyncio.timeout(HANG_SECONDS):
-        url = f"http://127.0.0.1:{await server.start()}"
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
-            yield client
-        await server.stop()
+    async with browsing(app) as client:
+        yield client
 
 
 def bearer(token: str) -> dict[str, str]:

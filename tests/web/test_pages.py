@@ -18,9 +18,9 @@ from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.web import AT_ONCE
+from tests.support.browsing import HANG_SECONDS, browsing
 from tests.support.processes import until
 
-HANG_SECONDS = 30
 SAMPLES = 800
 
 
@@ -50,14 +50,8 @@ class Shown(Collector):
 async def serving(collector: Collector) -> AsyncIterator[httpx.AsyncClient]:
     registry = CollectorRegistry()
     registry.register(collector)
-    server = web.HttpServer(web.create_app(registry, lambda: True), "127.0.0.1", 0)
-    async with asyncio.timeout(HANG_SECONDS):
-        url = f"http://127.0.0.1:{await server.start()}"
-        try:
-            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
-                yield client
-        finally:
-            await server.stop()
+    async with browsing(web.create_app(registry, lambda: True)) as client:
+        yield client
 
 
 async def test_the_page_says_what_prometheus_client_writes() -> None:

@@ -78,10 +78,7 @@ async def page(
     records: list[Record] | None = None,
 ) -> AsyncIterator[httpx.Response]:
     served = serving(names, changes=history or noted(), summaries=summaries, records=records)
-    async with (
-        served as server,
-        httpx.AsyncClient(base_url=server, trust_env=False, timeout=60) as client,
-    ):
+    async with served as client:
         yield await client.get(url)
 
 

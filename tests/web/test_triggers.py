@@ -1,6 +1,5 @@
 """`/api/v1/triggers` over a real socket."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
+from tests.support.browsing import browsing
 from tests.support.snapshots import NOW, bert, snapshot
 from tests.support.triggers import BERT, spec
 
-HANG_SECONDS = 30
 PATH = "/api/v1/triggers"
 TOKEN = "a word"  # noqa: S105 - of this test
 DECIDED = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
@@ -67,37 +66,21 @@ async def serving(
     *,
     summaries: Sequence[Summary] | None = None,
     records: Sequence[Record] | None = None,
-) -> AsyncIterator[str]:
-    """Serve what is known on a free port; yield its URL."""
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve what is known on a free port; yield a client that knows no token."""
+    known = cast("Evaluator", Known(names, summaries, records))
     app = web.create_app(
         CollectorRegistry(),
         lambda: True,
-        shown=web.Shown(
-            cast("Evaluator", Known(names, summaries, records)),
-            changes or History(lambda: NOW),
-            clock=lambda: NOW,
-        ),
+        shown=web.Shown(known, changes or History(lambda: NOW), clock=lambda: NOW),
         token=None if token is None else lambda: token,
     )
-    server = web.HttpServer(app, "127.0.0.1", 0)
-    async with asyncio.timeout(HANG_SECONDS):
-        try:
-            yield f"http://127.0.0.1:{await server.start()}"
-        finally:
-            await server.stop()
-
-
-@asynccontextmanager
-async def asking(names: Sequence[tuple[str, str]] = NAMES) -> AsyncIterator[httpx.AsyncClient]:
-    async with (
-        serving(names) as url,
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client,
-    ):
+    async with browsing(app) as client:
         yield client
 
 
 async def test_a_list_shows_what_was_answered_last() -> None:
-    async with asking() as client:
+    async with serving() as client:
         answer = await client.get(PATH)
     content = answer.json()
     assert (len(content["triggers"]), content["next"]) == (5, None)
@@ -123,7 +106,7 @@ async def test_a_list_shows_what_was_answered_last() -> None:
 async def test_a_long_list_comes_in_parts_and_nothing_is_left_out() -> None:
     names = [("ml", f"bert-{number:04}") for number in range(800) for _ in range(3)]
     sizes, seen, following = [], [], ""
-    async with asking(names) as client:
+    async with serving(names) as client:
         while following is not None:
             page = (await client.get(PATH, params={"after": following})).json()
             sizes.append(len(page["triggers"]))
@@ -134,7 +117,7 @@ async def test_a_long_list_comes_in_parts_and_nothing_is_left_out() -> None:
 
 
 async def test_one_scaled_object_is_shown_with_what_its_decision_was_made_of() -> None:
-    async with asking() as client:
+    async with serving() as client:
         records = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
         assert [record["version"] for record in records] == [2, 2]
         assert [pod["load"] for pod in records[0]["pods"]] == [90]
@@ -144,7 +127,7 @@ async def test_one_scaled_object_is_shown_with_what_its_decision_was_made_of() -
 
 
 async def test_what_no_list_can_go_on_from_is_refused_by_name() -> None:
-    async with asking() as client:
+    async with serving() as client:
         answer = await client.get(PATH, params={"after": "a/b/c"})
     assert (answer.status_code, answer.text[:6]) == (400, "after:")
 
@@ -152,12 +135,9 @@ async def test_what_no_list_can_go_on_from_is_refused_by_name() -> None:
 async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began() -> None:
     noted = History(lambda: NOW)
     noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0, "default", recommended=2))
-    async with (
-        serving(changes=noted) as url,
-        httpx.AsyncClient(trust_env=False, timeout=60) as client,
-    ):
-        history = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
-        other = (await client.get(f"{url}{PATH}/ml/other/history")).json()
+    async with serving(changes=noted) as client:
+        history = (await client.get(f"{PATH}/ml/bert/history")).json()
+        other = (await client.get(f"{PATH}/ml/other/history")).json()
     (change,) = history["changes"]
     shown = ("at", "metric_name", "workload", "state", "value", "active", "recommended", "reason")
     expected = (NOW, "gpu-utilization", "deployment/bert", "measured", 90, True, 2, DECIDED.reason)
@@ -169,10 +149,7 @@ async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning
     history = History(lambda: NOW)
     for scaled_object in (BERT, ScaledObject("ml", "other")):
         history(facts.TriggerRefused(scaled_object, "treshold: unknown key"))
-    async with (
-        serving(changes=history) as url,
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client,
-    ):
+    async with serving(changes=history) as client:
         missing = await client.get(f"{PATH}/ml/other")
         page = await client.get("/triggers/ml/other")
         records = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]

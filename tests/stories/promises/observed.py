@@ -11,9 +11,9 @@ import httpx
 import trustme
 
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from tests.cli.test_serve import environment, said, started
 from tests.support.alert_messages import alert, group
 from tests.support.processes import free_port
+from tests.support.serving import environment, said, started
 
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
 SETTINGS = """\

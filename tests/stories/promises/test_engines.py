@@ -38,17 +38,6 @@ async def test_one_engine_s_queue_asks_for_all_the_replicas_that_it_needs(
         assert await told(stack) == Poll(16, 58, active=True)
 
 
-async def test_an_engine_without_requests_is_idle_and_one_with_a_single_one_is_not(
-    prometheus: PrometheusServer,
-) -> None:
-    await prometheus.write([*engine(BERT[0], 0, 0)])
-    async with running(prometheus.url, step="15s") as stack:
-        assert await told(stack) == Poll(16, 0, active=False)
-    await prometheus.write([*engine(BERT[1], 1, 0)])
-    async with running(prometheus.url, step="15s") as stack:
-        assert await told(stack) == Poll(16, 1, active=True)
-
-
 async def test_an_engine_that_is_not_scraped_any_more_holds_the_replicas(
     prometheus: PrometheusServer,
 ) -> None:

@@ -1,20 +1,15 @@
 """Bodies and answers that expand in memory: a process with the chart's limit of memory survives."""
 
 import concurrent.futures
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
-import grpc
 import httpx
 import pytest
 
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.cli.test_serve import COMMAND, environment, said, started
+from tests.support.serving import COMMAND, Scaler, reference, serving
 
 pytestmark = pytest.mark.slow
 
@@ -77,13 +72,12 @@ def lying() -> Iterator[Replica]:
 
 
 @contextmanager
-def limited(**settings: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """Run a scaler with a webhook and little memory, and yield it with its ports."""
-    environ = environment(
-        WEBHOOK_TOKEN=TOKEN, SCRAPE_TARGETS="", PROMETHEUS_URL="http://127.0.0.1:1", **settings
-    )
-    with started(environ, ["prlimit", f"--data={LIMIT_BYTES}", "--", *COMMAND]) as process:
-        yield process, said(process, "serve.listening")
+def limited(**settings: str) -> Iterator[Scaler]:
+    """Run a scaler with a webhook and little memory."""
+    command = ["prlimit", f"--data={LIMIT_BYTES}", "--", *COMMAND]
+    source = {"SCRAPE_TARGETS": "", "PROMETHEUS_URL": "http://127.0.0.1:1"}
+    with serving(command, WEBHOOK_TOKEN=TOKEN, **source, **settings) as scaler:
+        yield scaler
 
 
 @pytest.mark.parametrize(
@@ -94,18 +88,16 @@ def limited(**settings: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
 def test_no_bodies_take_the_memory_of_the_process(path: str, size: int, number: int) -> None:
     body = objects(size)
     with (
-        limited() as (process, ports),
+        limited() as scaler,
         httpx.Client(
-            base_url=f"http://127.0.0.1:{ports['http_port']}",
+            base_url=scaler.pages.base_url,
             headers={"authorization": f"Bearer {TOKEN}"},
             limits=httpx.Limits(max_connections=number),
             timeout=PATIENCE_SECONDS,
             trust_env=False,
         ) as client,
         concurrent.futures.ThreadPoolExecutor(number) as senders,
-        grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
     ):
-        stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
 
         def send() -> int:
             try:
@@ -114,20 +106,17 @@ def test_no_bodies_take_the_memory_of_the_process(path: str, size: int, number: 
                 return 413
 
         sent = [senders.submit(send) for _ in range(number)]
-        metadata = {"workload": "bert", "threshold": "70"}
-        asked = pb.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=metadata)
         calls = 0
         while calls < 3 or not all(one.done() for one in sent):
-            stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)
+            scaler.stub.GetMetricSpec(reference(), timeout=DEADLINE_SECONDS)
             calls += 1
         assert {one.result() for one in sent} <= {400, 413, 503}
-        assert client.get("/healthz").status_code == 200
-        assert process.poll() is None
+        assert scaler.get("/healthz", PATIENCE_SECONDS) == "ok\n"
+        assert scaler.process.poll() is None
 
 
 def test_no_answer_of_a_replica_takes_the_memory_of_the_process() -> None:
-    with lying() as replica, limited(WEBHOOK_PEERS=replica.url) as (process, ports):
+    with lying() as replica, limited(WEBHOOK_PEERS=replica.url) as scaler:
         assert replica.was_asked.wait(PATIENCE_SECONDS)
-        answer = httpx.get(f"http://127.0.0.1:{ports['http_port']}/healthz", trust_env=False)
-        assert answer.status_code == 200
-        assert process.poll() is None
+        assert scaler.get("/healthz") == "ok\n"
+        assert scaler.process.poll() is None

@@ -1,20 +1,11 @@
 """A tenant's PromQL costs another tenant nothing: asked of a process, over its own ports."""
 
-import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import grpc
-import httpx
 import pytest
 
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.cli.test_serve import PATIENCE_SECONDS, serving
-
-DEADLINE_SECONDS = 5.0
-"""Of every call; a process that is kept busy answers none of them in time."""
+from tests.support.serving import Scaler, serving
 
 _WIDE = r'{a=~"\\w{200}"}'
 _SLOW = {
@@ -28,75 +19,22 @@ _SLOW = {
     "minuses": "-" * 399 + "x",
     "quotes": '"\\' * 1000,
 }
-_OUT_OF_RANGE = [
-    "m @ -1",
-    "m @ 253402300800",
-    "rate(m[1e400])",
-    "rate(m[9223372036854775807])",
-    "rate(m[0.0001])",
-    "max_over_time(m[5m:1e400])",
-    "max_over_time(m[5m:0])",
-    "max_over_time(m[5m:1e-9])",
-    "m offset 1e400",
-    "m offset 18446744073709551616",
-    "m offset -Inf",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Scaler:
-    """A process, as KEDA and the kubelet see it."""
-
-    stub: Any
-    web: httpx.Client
-
-    def refusal(self, query: str) -> tuple[grpc.StatusCode, str] | None:
-        """Return how a tenant's query is refused, if it is."""
-        metadata = {"workload": "bert", "threshold": "70", "query": query}
-        asked = pb.ScaledObjectRef(name="bert", namespace="tenant", scalerMetadata=metadata)
-        try:
-            self.stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)
-        except grpc.RpcError as error:
-            return error.code(), error.details() or ""
-        return None
-
-    def answers_others(self) -> bool:
-        """Ask for another tenant's spec, and whether the process lives."""
-        metadata = {"workload": "gpt", "threshold": "70"}
-        asked = pb.ScaledObjectRef(name="gpt", namespace="other", scalerMetadata=metadata)
-        spec = self.stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS).metricSpecs[0]
-        return spec.targetSize == 70 and self.web.get("/healthz").status_code == 200
 
 
 @pytest.fixture(scope="module")
 def scaler() -> Iterator[Scaler]:
-    with serving(SCRAPE_TARGETS="", PROMETHEUS_URL="http://127.0.0.1:1") as (process, ports):
-        address = f"127.0.0.1:{ports['grpc_port']}"
-        base = f"http://127.0.0.1:{ports['http_port']}"
-        with (
-            grpc.insecure_channel(address) as channel,
-            httpx.Client(base_url=base, timeout=DEADLINE_SECONDS, trust_env=False) as web,
-        ):
-            yield Scaler(externalscaler_pb2_grpc.ExternalScalerStub(channel), web)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_SECONDS) == 0
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
+    with serving(SCRAPE_TARGETS="", PROMETHEUS_URL="http://127.0.0.1:1") as scaler:
+        yield scaler
+        assert scaler.end() == 0
+        assert scaler.process.stderr is not None
+        assert scaler.process.stderr.read() == ""
 
 
 @pytest.mark.parametrize("query", _SLOW.values(), ids=_SLOW)
 def test_no_query_keeps_the_process_from_answering_others(scaler: Scaler, query: str) -> None:
-    refused = scaler.refusal(query)
-    assert refused is None or refused[0] is grpc.StatusCode.INVALID_ARGUMENT
-    assert scaler.answers_others()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("query", _OUT_OF_RANGE)
-def test_a_number_that_does_not_fit_is_the_tenants_mistake(scaler: Scaler, query: str) -> None:
-    refused = scaler.refusal(query)
-    assert refused is not None
-    code, words = refused
-    assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert "query: " in words
-    assert "whole milliseconds" in words or "seconds since 1970" in words
+    try:
+        scaler.specify(namespace="tenant", query=query, activationThreshold="5")
+    except grpc.RpcError as refused:
+        assert refused.code() is grpc.StatusCode.INVALID_ARGUMENT  # noqa: PT017 - either is right
+    assert scaler.specify("gpt", "other") == 70
+    assert scaler.get("/healthz") == "ok\n"

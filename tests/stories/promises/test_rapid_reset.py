@@ -10,18 +10,12 @@ import struct
 import threading
 from collections.abc import Iterator
 
-import grpc
 import pytest
 
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.cli.test_serve import serving
-from tests.cli.test_serve_metrics import peak_bytes
+from tests.support.serving import DEADLINE_SECONDS, peak_bytes, serving
 
 pytestmark = pytest.mark.slow
 
-DEADLINE_SECONDS = 5.0
-"""Of every call."""
 STREAMS = 20_000
 CONNECTIONS = 4
 GROWTH_BYTES = 64 * 2**20
@@ -70,30 +64,19 @@ def flood(port: int) -> None:
 
 
 def test_streams_that_are_reset_at_once_keep_nobody_from_an_answer() -> None:
-    with (
-        serving() as (process, ports),
-        grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
-    ):
-        stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
-        metadata = {"workload": "gpt", "threshold": "70"}
-        asked = pb.ScaledObjectRef(name="gpt", namespace="ml", scalerMetadata=metadata)
-
-        def is_answered() -> bool:
-            answer = stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)
-            return bool(answer.metricSpecs[0].targetSize == 70)
-
-        assert is_answered()
-        before = peak_bytes(process)
+    with serving() as scaler:
+        assert scaler.specify() == 70
+        before = peak_bytes(scaler.process)
         floods = [
-            threading.Thread(target=flood, args=(ports["grpc_port"],), daemon=True)
+            threading.Thread(target=flood, args=(scaler.grpc_port,), daemon=True)
             for _ in range(CONNECTIONS)
         ]
         for each in floods:
             each.start()
         answers = 0
         while any(each.is_alive() for each in floods):
-            assert is_answered()
+            assert scaler.specify() == 70
             answers += 1
         assert answers > 0
-        assert is_answered()
-        assert peak_bytes(process) - before < GROWTH_BYTES
+        assert scaler.specify() == 70
+        assert peak_bytes(scaler.process) - before < GROWTH_BYTES
