@@ -139,7 +139,7 @@ def test_constant_work_is_the_sum_however_many_left_and_when(
         )
         for letter in "xzw"[:left]
     ]
-    total = _workload(*_stays(stay, values), *ended).total
+    total = _workload(*_stays(stay, values), *ended, threshold="90").total
     assert total == pytest.approx(work, abs=1e-4)
 
 
