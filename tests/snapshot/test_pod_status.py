@@ -109,6 +109,18 @@ def test_one_that_has_ended_does_not_come_back_where_nobody_tells_when_it_was_cr
     assert _told(ended, ended).ended
 
 
+def test_a_status_says_when_a_pod_was_shown_alive_and_when_its_end_was() -> None:
+    ending = replace(READY, ended=True, ready=None)
+    alive, ended, later = _told(READY), _told(READY, ending), _told(READY, ending, ending)
+    assert (alive.alive_at, alive.ended_at, alive.is_ready) == (AT, None, True)
+    assert (ended.alive_at, ended.ended_at, ended.is_ready) == (AT, AT + 15, False)
+    assert (later.alive_at, later.ended_at, later.listed_at) == (AT, AT + 15, AT + 30)
+    assert _told(ending).alive_at == float("-inf")
+    silent = _after((AT, _said(AT, READY))).status(KEY, AT + 300)
+    assert silent is not None
+    assert (silent.readiness, silent.is_ready) == (Readiness.EVER, False)
+
+
 def test_an_end_is_for_good() -> None:
     assert _told(replace(READY, ended=True), READY).ended
 
