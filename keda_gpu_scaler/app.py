@@ -190,7 +190,7 @@ def _certificate(
     from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
     certificate = certificates.CertificateFiles(server, cert, key, client_ca, observe)
-    telemetry.follow_certificate(server, certificate.expiries)
+    telemetry.follow_certificate(server, lambda: certificate.current().expiries)
     return certificate
 
 

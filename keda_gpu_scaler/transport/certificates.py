@@ -42,11 +42,10 @@ class Certificate:
     """PEM, unencrypted; perhaps with certificates beside it."""
     client_ca: bytes | None
     """PEM: the CAs of the clients' certificates; None: clients need no certificate."""
-    expires_at: float
-    """Unix seconds at which the first certificate of the chain expires."""
-    client_ca_expires_at: float | None = None
-    """Unix seconds at which the first of the clients' CAs expires. The server does not know which
-    CAs clients use, so the first one counts; a CA that is not needed can be removed."""
+    expiries: Mapping[str, float]
+    """Unix seconds at which the first certificate of the chain expires, by the word `server`, and
+    the first of the clients' CAs, by `client_ca`. The server does not know which CAs clients use; a
+    CA that is not needed can be removed."""
 
     @functools.cached_property
     def context(self) -> ssl.SSLContext:
@@ -117,14 +116,6 @@ class CertificateFiles:
                     self._observe(facts.CertificateRefused(self._server, str(error)))
             return self._certificate
 
-    def expiries(self) -> Mapping[str, float]:
-        """Return when the certificates in use expire, by their kind, in Unix seconds."""
-        certificate = self.current()
-        expiries = {"server": certificate.expires_at}
-        if certificate.client_ca_expires_at is not None:
-            expiries["client_ca"] = certificate.client_ca_expires_at
-        return expiries
-
     def _read(self) -> tuple[_PemFile, ...]:
         files = []
         for path in self._paths:
@@ -136,27 +127,27 @@ class CertificateFiles:
 
     def _load(self) -> Certificate:
         """Return the certificate in the files; ValueError: why the server cannot show it."""
-        cert, key, *client_ca = self._files
+        cert, key, *client_cas = self._files
         certificates = _certificates(cert)
-        authorities = [authority for file in client_ca for authority in _certificates(file)]
-        certificate = Certificate(
-            chain=_pem(certificates),
-            key=_content(key),
-            client_ca=_pem(authorities) or None,
-            expires_at=_first_end(certificates),
-            client_ca_expires_at=_first_end(authorities) if authorities else None,
-        )
+        authorities = [authority for file in client_cas for authority in _certificates(file)]
+        expiries = {
+            kind: min(certificate.not_valid_after_utc for certificate in group).timestamp()
+            for kind, group in (("server", certificates), ("client_ca", authorities))
+            if group
+        }
+        client_ca = _pem(authorities) or None
+        certificate = Certificate(_pem(certificates), _content(key), client_ca, expiries)
         try:
             _ = certificate.context
         except OSError as error:  # ssl.SSLError is one, often without a reason
             why = getattr(error, "reason", error.strerror) or "no unencrypted key in PEM"
-            taken = f"a certificate that OpenSSL takes with the key in {key.path} ({why})"
-            raise ValueError(f"{cert.path} is not {taken}") from None
+            message = f"a certificate that OpenSSL takes with the key in {key.path} ({why})"
+            raise ValueError(f"{cert.path} is not {message}") from None
         if self._server == "grpc" and not _is_taken_by_grpc(certificate):
             expected = "such as RSA of 2048 bits or ECDSA on P-256"
             message = f"a certificate that gRPC's library takes with its key, {expected}"
             raise ValueError(f"{cert.path} is not {message}")
-        self._observe(facts.CertificateLoaded(self._server, certificate.expires_at))
+        self._observe(facts.CertificateLoaded(self._server, expiries["server"]))
         return certificate
 
 
@@ -179,10 +170,6 @@ def _content(file: _PemFile) -> bytes:
     if file.problem:
         raise ValueError(f"{file.path} is not a file this process can read ({file.problem})")
     return file.content
-
-
-def _first_end(certificates: list[x509.Certificate]) -> float:
-    return min(certificate.not_valid_after_utc for certificate in certificates).timestamp()
 
 
 def _pem(certificates: list[x509.Certificate]) -> bytes:

@@ -26,7 +26,7 @@ def pki(tmp_path: Path) -> Pki:
 
 
 def shown(leaf: trustme.LeafCert) -> Certificate:
-    return Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, 0, 0)
+    return Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, {})
 
 
 def firing(leaf: trustme.LeafCert) -> Replica:
