@@ -200,9 +200,8 @@ async def _parts(response: httpx.Response) -> AsyncGenerator[bytes]:
             else:
                 part, rest = gzip.decompress(rest, PART_BYTES), gzip.unconsumed_tail
                 if gzip.unused_data:
-                    raise errors.SourceMalformedError(
-                        "an answer that goes on after its compression"
-                    )
+                    message = "an answer that goes on after its compression"
+                    raise errors.SourceMalformedError(message)
             yield part
             await asyncio.sleep(0)
     if gzip is not None and response.num_bytes_downloaded and not gzip.eof:
