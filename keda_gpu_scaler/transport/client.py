@@ -19,7 +19,6 @@ import httpx
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.transport import proxies
 
-USER_AGENT = "keda-gpu-scaler"
 LIMIT_BYTES = 32 * 2**20
 """The usual limit of an answer."""
 LARGE_BYTES = 2**20
@@ -90,13 +89,13 @@ class Client:
         headers: Mapping[str, str] | None = None,
         **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> None:
-        """Prepare connections; `close` closes them.
+        """Prepare connections; httpx takes nothing from the environment.
 
         `timeout_seconds` is from the start of a request to the last byte of its answer, and
-        `max_response_bytes` is after decompression. httpx takes nothing from the environment.
+        `max_response_bytes` is after decompression.
         """
         self._client = httpx.AsyncClient(
-            headers={"User-Agent": USER_AGENT, **(headers or {})},
+            headers={"User-Agent": "keda-gpu-scaler", **(headers or {})},
             timeout=timeout_seconds,
             trust_env=False,
             **httpx_arguments,
