@@ -36,10 +36,9 @@ if TYPE_CHECKING:
 
 
 class Listening(NamedTuple):
-    """The ports that are open."""
+    """The ports that are open; without gRPC, as this process observes, its port is 0."""
 
     grpc_port: int
-    """0: there is none, as this process observes."""
     http_port: int
 
 
@@ -60,13 +59,9 @@ def _in_background(
     stack: AsyncExitStack, work: Coroutine[None, None, None], name: str
 ) -> asyncio.Task[None]:
     """Begin a task that is cancelled with the stack."""
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.wait({task})
-
     task = asyncio.create_task(work, name=name)
-    stack.push_async_callback(end)
+    stack.push_async_callback(asyncio.wait, {task})
+    stack.callback(task.cancel)
     return task
 
 
@@ -82,12 +77,8 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
 
     `on_listening` is called with the ports once calls are answered; `lines_dropped` returns how
     many lines of the log were not written. `observed` is a folder with ScaledObjects to ask about
-    in the place of KEDA, which cannot call this process then.
-
-    Raises:
-        errors.SettingsError: a port or its certificate cannot be used, or there is no cluster to
-            query.
-        RuntimeError: a part ended unexpectedly.
+    in the place of KEDA, which cannot call this process then. SettingsError: a port, its
+    certificate or the cluster cannot be used. RuntimeError: a part ended unexpectedly.
     """
     logger = structlog.get_logger()
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
@@ -113,13 +104,13 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
         webhook_token = settings.webhook_secret
         replicas = Replicas(settings.webhook_peers, webhook_token, ca_file=settings.webhook_ca_file)
         stack.push_async_callback(replicas.close)
-        evaluator = await start_evaluator(
-            stack, settings, observe, alerts=alerts, is_observing=observed is not None
-        )
         peers = Peers(replicas, alerts, observe)
         hook = None
         if webhook_token is not None:
             hook = web.Webhook(alerts, webhook_token, peers.broadcast, observe)
+        evaluator = await start_evaluator(
+            stack, settings, observe, alerts=alerts, is_observing=observed is not None
+        )
         ready = asyncio.Event()
         pages = web.create_app(
             telemetry.registry,
@@ -190,7 +181,7 @@ def _certificate(
     from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
     certificate = certificates.CertificateFiles(server, cert, key, client_ca, observe)
-    telemetry.follow_certificate(server, certificate.expiries)
+    telemetry.follow_certificate(server, lambda: certificate.current().expiries)
     return certificate
 
 
@@ -207,8 +198,8 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     """Open what the settings name, and return what decides; both end with the stack.
 
     All sources are asked about `at`, in Unix seconds; None: the present. `slow_seconds` is how long
-    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks. SettingsError if
-    there is no cluster to query, or a source cannot be asked about `at`.
+    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks. SettingsError: there
+    is no cluster to query, or a source cannot be asked about `at`.
     """
     cluster = None
     if settings.kubernetes:
@@ -217,19 +208,17 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         cluster = kubernetes.create(observe, settings.claims_without_gpus)
         cluster.start()
         stack.push_async_callback(cluster.close)
-    opened_sources = {
-        name: await stack.enter_async_context(
-            sources.opened(
-                name,
-                source,
-                observe,
-                *filter(None, [cluster]),
-                claims_without_gpus=settings.claims_without_gpus,
-                at=at,
-            )
+    opened_sources = {}
+    for name, source in settings.sources.items():
+        opened = sources.opened(
+            name,
+            source,
+            observe,
+            *filter(None, [cluster]),
+            claims_without_gpus=settings.claims_without_gpus,
+            at=at,
         )
-        for name, source in settings.sources.items()
-    }
+        opened_sources[name] = await stack.enter_async_context(opened)
     evaluator = Evaluator(
         opened_sources,
         observe,

@@ -27,10 +27,7 @@ class SettingsError(ScalerError):
 
 
 class SpecError(ScalerError):
-    """The user's trigger is wrong, with as many mistakes as KEDA's log has room for.
-
-    It becomes INVALID_ARGUMENT.
-    """
+    """The user's trigger is wrong, with as many mistakes as KEDA's log has room for."""
 
     def __init__(self, message: str, mistakes: tuple[Mistake, ...] = ()) -> None:
         super().__init__(message)
@@ -38,11 +35,11 @@ class SpecError(ScalerError):
 
 
 class RequestError(ScalerError):
-    """The caller's request is wrong, and becomes INVALID_ARGUMENT."""
+    """The caller's request is wrong."""
 
 
 class UnknownLoadError(ScalerError):
-    """The load is unknown and the answer is to be an error: UNAVAILABLE."""
+    """The load is unknown and the answer is to be an error."""
 
 
 class SourceError(ScalerError):

@@ -9,7 +9,6 @@ renders can be put there as it is.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from keda_gpu_scaler import check
 from keda_gpu_scaler.check import ParsedTrigger
@@ -17,6 +16,7 @@ from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import ObserveRefused
 from keda_gpu_scaler.trigger.access import Access
 
 BYTES_LIMIT = 4 << 20
@@ -33,32 +33,15 @@ _NOT_OURS = (
 _NO_NAMESPACE = "metadata.namespace: not given; expected the namespace that it would be applied to"
 
 
-class Refused(NamedTuple):
-    """What of a file is not observed."""
-
-    file: str
-    line: int
-    why: str
-    """With the key, the value and what was expected."""
-
-
-class Contents(NamedTuple):
-    """What a folder holds."""
-
-    texts: dict[str, str]
-    """By the names of the files."""
-    refused: tuple[Refused, ...]
-
-
-def contents(folder: Path) -> Contents:
-    """Return what the files of a folder hold. It waits for the disk."""
+def contents(folder: Path) -> tuple[dict[str, str], list[ObserveRefused]]:
+    """Return the texts of a folder's files by their names, and what cannot be read. It blocks."""
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix in _ENDINGS)
     except OSError as error:
-        why = f"the folder cannot be read: {error.strerror}"
-        return Contents({}, (Refused(str(folder), 0, why),))
+        reason = f"the folder cannot be read: {error.strerror}"
+        return {}, [ObserveRefused(str(folder), 0, reason)]
     texts: dict[str, str] = {}
-    refused: list[Refused] = []
+    refused: list[ObserveRefused] = []
     room = BYTES_LIMIT
     for path in paths:
         if path.name.startswith("."):
@@ -67,10 +50,10 @@ def contents(folder: Path) -> Contents:
             content = _read(path, room)
             texts[path.name] = content.decode()
         except (OSError, ValueError) as error:  # also one that is not UTF-8
-            refused.append(Refused(path.name, 0, str(error)))
+            refused.append(ObserveRefused(path.name, 0, str(error)))
         else:
             room -= len(content)
-    return Contents(texts, tuple(refused))
+    return texts, refused
 
 
 def _read(path: Path, room: int) -> bytes:
@@ -83,36 +66,31 @@ def _read(path: Path, room: int) -> bytes:
     return content
 
 
-class Reading(NamedTuple):
-    """What is in some files."""
-
-    triggers: tuple[ParsedTrigger, ...]
-    refused: tuple[Refused, ...]
-
-
-def read(texts: Mapping[str, str], access: Access) -> Reading:
-    """Return the triggers in the texts of some files; one that is wrong hides no other."""
+def read(
+    texts: Mapping[str, str], access: Access
+) -> tuple[list[ParsedTrigger], list[ObserveRefused]]:
+    """Return the triggers in some texts, and what of them is refused, which hides nothing else."""
     manifests, problems = check.read(texts, Terms(namespace=""), VALUES_LIMIT)
-    refused = [_refused(problem) for problem in problems]
+    refused = list(map(_refused, problems))
     triggers: list[ParsedTrigger] = []
     for manifest in manifests:
         if manifest.kind != "ScaledObject" or not manifest.is_of_keda:
             continue
         if not manifest.namespace:
             line = manifest.node.place("metadata").line
-            refused.append(Refused(manifest.file, line, _NO_NAMESPACE))
+            refused.append(ObserveRefused(manifest.file, line, _NO_NAMESPACE))
             continue
         if not manifest.ours:
             line = manifest.node.place("spec", "triggers").line
-            refused.append(Refused(manifest.file, line, _NOT_OURS))
+            refused.append(ObserveRefused(manifest.file, line, _NOT_OURS))
         parsed, findings = check.parse(manifest.ours, access)
         triggers += parsed
         refused += map(_refused, findings)
-    return Reading(tuple(dict.fromkeys(triggers)), tuple(refused))
+    return list(dict.fromkeys(triggers)), refused
 
 
-def _refused(finding: Finding) -> Refused:
-    return Refused(finding.file, finding.position.line, finding.message)
+def _refused(finding: Finding) -> ObserveRefused:
+    return ObserveRefused(finding.file, finding.position.line, finding.message)
 
 
 class Observing:
@@ -129,28 +107,27 @@ class Observing:
     ) -> None:
         self._folder, self._access, self._evaluator = folder, access, evaluator
         self._observe, self._sleep = observe, sleep
-        self._contents: Contents | None = None
-        self._triggers: tuple[ParsedTrigger, ...] = ()
-
-    async def round(self) -> None:
-        """Read the files if they have changed, and evaluate all of their triggers once."""
-        present = await asyncio.to_thread(contents, self._folder)
-        if present != self._contents:
-            self._contents = present
-            reading = await asyncio.to_thread(read, present.texts, self._access)
-            self._triggers = reading.triggers
-            refused = [*present.refused, *reading.refused]
-            for refusal in refused:
-                self._observe(facts.ObserveRefused(*refusal))
-            counts = len(present.texts), len(reading.triggers), len(refused)
-            self._observe(facts.ObserveRead(*counts))
-        await asyncio.gather(*map(self._evaluate, self._triggers))
+        self._contents: tuple[dict[str, str], list[ObserveRefused]] | None = None
+        self._triggers: list[ParsedTrigger] = []
 
     async def run(self) -> None:
         """Read and evaluate at each step of the source, until this is cancelled."""
         while True:
             await self.round()
             await self._sleep(min(self._evaluator.step_seconds, LONGEST_PAUSE_SECONDS))
+
+    async def round(self) -> None:
+        """Read the files, and evaluate all of their triggers once."""
+        present = await asyncio.to_thread(contents, self._folder)
+        if present != self._contents:
+            self._contents = present
+            texts, unreadable = present
+            self._triggers, refused = await asyncio.to_thread(read, texts, self._access)
+            for fact in (*unreadable, *refused):
+                self._observe(fact)
+            refusals = len(unreadable) + len(refused)
+            self._observe(facts.ObserveRead(len(texts), len(self._triggers), refusals))
+        await asyncio.gather(*map(self._evaluate, self._triggers))
 
     async def _evaluate(self, trigger: ParsedTrigger) -> None:
         scaled_object, spec = trigger

@@ -73,7 +73,6 @@ def _wire_bytes(text: str) -> int:
 
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-Behaviour = Callable[[Any, Context], Awaitable[Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
 
@@ -117,7 +116,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
     grpc 1.85 cancels calls of others while a client opens streams and resets them at once.
     """
 
-    def __init__(self, service_name: str, *, observe: facts.Observer, max_concurrent: int) -> None:
+    def __init__(self, service_name: str, observe: facts.Observer, max_concurrent: int) -> None:
         self._prefix = f"/{service_name}/"
         self._observe = observe
         self._places = Places(max_concurrent)
@@ -142,7 +141,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         return self._handlers[path]
 
     def _rpc_handler(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpc types behaviours as synchronous
-        behaviour: Behaviour = handler.unary_unary or handler.unary_stream
+        rpc = handler.unary_unary or handler.unary_stream
         make = (
             grpc.unary_stream_rpc_method_handler
             if handler.response_streaming
@@ -158,7 +157,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
                 scaled_object = ScaledObject(reference.namespace, reference.name)
                 metadata = context.invocation_metadata
                 self._observe(facts.CallBegan(method, scaled_object, metadata))
-                return await behaviour(request, context)
+                return await rpc(request, context)
             except (KeyboardInterrupt, SystemExit, GeneratorExit):
                 raise
             except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
@@ -191,8 +190,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
                 "the request is not a message of externalscaler.proto: a field is cut off, "
                 "of another type, or not UTF-8"
             ) from error
-        is_nested = isinstance(request, pb.GetMetricsRequest)
-        reference = request.scaledObjectRef if is_nested else request
+        reference = request
+        if isinstance(request, pb.GetMetricsRequest):
+            if not request.HasField("scaledObjectRef"):
+                raise errors.RequestError("scaledObjectRef is missing: it names the ScaledObject")
+            reference = request.scaledObjectRef
         if not self._places.take(reference.namespace):
             raise _BusyError
         return request, reference

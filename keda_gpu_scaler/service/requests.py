@@ -88,12 +88,6 @@ def _kept_bytes(result: ParsedTrigger | str) -> int:
     return _ENTRY_BYTES + (4 * len(result) if isinstance(result, str) else result.spec.kept_bytes)
 
 
-def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
-    if not request.HasField("scaledObjectRef"):
-        raise errors.RequestError("scaledObjectRef is missing: it names the ScaledObject")
-    return request.scaledObjectRef
-
-
 def metric_name(requested: str, names: Collection[str]) -> str:
     """Return which of these names a request is for, or raise RequestError."""
     if requested in names:

@@ -75,12 +75,9 @@ class GrpcServer:
             draining=self.draining,
             stream_seconds=connection_max_age_seconds,
         )
-        interceptor = CallInterceptor(
-            SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs
-        )
-        self._server = grpc.aio.server(
-            interceptors=[interceptor], options=channel_options(connection_max_age_seconds)
-        )
+        interceptor = CallInterceptor(SERVICE_NAME, observe, max_concurrent_rpcs)
+        options = channel_options(connection_max_age_seconds)
+        self._server = grpc.aio.server(interceptors=[interceptor], options=options)
         externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(rpcs, self._server)
         check = grpc.unary_unary_rpc_method_handler(
             _check_health,
@@ -110,10 +107,7 @@ class GrpcServer:
         return port
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stop: streams end with OK, then open calls finish.
-
-        Calls still open after `grace_seconds` are cut; usually there are none.
-        """
+        """End streams with OK, let open calls finish, and cut those open after `grace_seconds`."""
         self.draining.set()
         await self._server.stop(grace_seconds)
 

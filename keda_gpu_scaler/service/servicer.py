@@ -46,7 +46,7 @@ class Servicer:
     async def GetMetrics(
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
-        trigger = self._triggers.read(requests.reference_of(request))
+        trigger = self._triggers.read(request.scaledObjectRef)
         name = requests.metric_name(request.metricName, trigger.metric_names)
         if name == trigger.spec.metric_name:
             decision = await self._evaluator.evaluate(

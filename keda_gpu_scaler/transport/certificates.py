@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -42,11 +42,10 @@ class Certificate:
     """PEM, unencrypted; perhaps with certificates beside it."""
     client_ca: bytes | None
     """PEM: the CAs of the clients' certificates; None: clients need no certificate."""
-    expires_at: float
-    """Unix seconds at which the first certificate of the chain expires."""
-    client_ca_expires_at: float | None = None
-    """Unix seconds at which the first of the clients' CAs expires. The server does not know which
-    CAs clients use, so the first one counts; a CA that is not needed can be removed."""
+    expiries: Mapping[str, float]
+    """Unix seconds at which the first certificate of the chain expires, by the word `server`, and
+    the first of the clients' CAs, by `client_ca`. The server does not know which CAs clients use; a
+    CA that is not needed can be removed."""
 
     @functools.cached_property
     def context(self) -> ssl.SSLContext:
@@ -65,15 +64,6 @@ def _in_memory(content: bytes) -> Iterator[str]:
         file.write(content)
         file.flush()
         yield f"/proc/self/fd/{file.fileno()}"
-
-
-class _PemFile(NamedTuple):
-    """A file that was read."""
-
-    path: Path
-    content: bytes
-    problem: str = ""
-    """Why it could not be read."""
 
 
 class CertificateFiles:
@@ -95,9 +85,9 @@ class CertificateFiles:
         Without `key` the certificate's file holds it.
         """
         self._server, self._observe = server, observe
-        self._paths = tuple(path for path in (cert, key or cert, client_ca) if path is not None)
+        self._cert, self._key, self._client_ca = cert, key or cert, client_ca
         self._lock = threading.Lock()
-        self._files = self._read()
+        self._contents = self._read()
         try:
             self._certificate = self._load()
         except ValueError as error:
@@ -108,77 +98,62 @@ class CertificateFiles:
     def current(self) -> Certificate:
         """Return the certificate in the files, or the last one that could be used."""
         with self._lock:
-            files = self._read()
-            if files != self._files:
-                self._files = files
+            contents = self._read()
+            if contents != self._contents:
+                self._contents = contents
                 try:
                     self._certificate = self._load()
                 except ValueError as error:
                     self._observe(facts.CertificateRefused(self._server, str(error)))
             return self._certificate
 
-    def expiries(self) -> Mapping[str, float]:
-        """Return when the certificates in use expire, by their kind, in Unix seconds."""
-        certificate = self.current()
-        expiries = {"server": certificate.expires_at}
-        if certificate.client_ca_expires_at is not None:
-            expiries["client_ca"] = certificate.client_ca_expires_at
-        return expiries
-
-    def _read(self) -> tuple[_PemFile, ...]:
-        files = []
-        for path in self._paths:
+    def _read(self) -> dict[Path, bytes] | str:
+        """Return the contents of the files, or why one of them cannot be read."""
+        contents = {}
+        for path in filter(None, (self._cert, self._key, self._client_ca)):
             try:
-                files.append(_PemFile(path, path.read_bytes()))
+                contents[path] = path.read_bytes()
             except OSError as error:
-                files.append(_PemFile(path, b"", error.strerror or str(error)))
-        return tuple(files)
+                return f"{path} is not a file this process can read ({error.strerror or error})"
+        return contents
 
     def _load(self) -> Certificate:
         """Return the certificate in the files; ValueError: why the server cannot show it."""
-        cert, key, *client_ca = self._files
-        certificates = _certificates(cert)
-        authorities = [authority for file in client_ca for authority in _certificates(file)]
-        certificate = Certificate(
-            chain=_pem(certificates),
-            key=_content(key),
-            client_ca=_pem(authorities) or None,
-            expires_at=_first_end(certificates),
-            client_ca_expires_at=_first_end(authorities) if authorities else None,
-        )
+        if isinstance(self._contents, str):
+            raise ValueError(self._contents)  # noqa: TRY004 - it is the reason, in words
+        cert, client_ca = self._cert, self._client_ca
+        certificates = _certificates(cert, self._contents[cert])
+        authorities = _certificates(client_ca, self._contents[client_ca]) if client_ca else []
+        expiries = {"server": _first_end(certificates)}
+        if authorities:
+            expiries["client_ca"] = _first_end(authorities)
+        key = self._contents[self._key]
+        certificate = Certificate(_pem(certificates), key, _pem(authorities) or None, expiries)
         try:
             _ = certificate.context
         except OSError as error:  # ssl.SSLError is one, often without a reason
             why = getattr(error, "reason", error.strerror) or "no unencrypted key in PEM"
-            taken = f"a certificate that OpenSSL takes with the key in {key.path} ({why})"
-            raise ValueError(f"{cert.path} is not {taken}") from None
+            message = f"a certificate that OpenSSL takes with the key in {self._key} ({why})"
+            raise ValueError(f"{cert} is not {message}") from None
         if self._server == "grpc" and not _is_taken_by_grpc(certificate):
             expected = "such as RSA of 2048 bits or ECDSA on P-256"
             message = f"a certificate that gRPC's library takes with its key, {expected}"
-            raise ValueError(f"{cert.path} is not {message}")
-        self._observe(facts.CertificateLoaded(self._server, certificate.expires_at))
+            raise ValueError(f"{cert} is not {message}")
+        self._observe(facts.CertificateLoaded(self._server, expiries["server"]))
         return certificate
 
 
-def _certificates(file: _PemFile) -> list[x509.Certificate]:
+def _certificates(path: Path, content: bytes) -> list[x509.Certificate]:
     """Return the certificates in a file, or raise ValueError: none, or not all are whole."""
-    content = _content(file)
     try:
         certificates = x509.load_pem_x509_certificates(content)
     except (ValueError, x509.InvalidVersion):
-        raise ValueError(f"{file.path} is not a PEM file with certificates") from None
+        raise ValueError(f"{path} is not a PEM file with certificates") from None
     # The parser skips what it cannot read, such as a certificate that is cut off. Each one has a
     # first and a last line.
     if content.count(b"CERTIFICATE-----") != 2 * len(certificates):
-        message = f"{file.path} is not a PEM file with certificates, each of them whole"
-        raise ValueError(message)
+        raise ValueError(f"{path} is not a PEM file with certificates, each of them whole")
     return certificates
-
-
-def _content(file: _PemFile) -> bytes:
-    if file.problem:
-        raise ValueError(f"{file.path} is not a file this process can read ({file.problem})")
-    return file.content
 
 
 def _first_end(certificates: list[x509.Certificate]) -> float:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import ssl
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,6 @@ import httpx
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.transport import proxies
 
-USER_AGENT = "keda-gpu-scaler"
 LIMIT_BYTES = 32 * 2**20
 """The usual limit of an answer."""
 LARGE_BYTES = 2**20
@@ -48,16 +47,13 @@ def printable(text: str, limit: int = WORDS_SHOWN) -> str:
 
 
 class Bearer(httpx.Auth):
-    """Sends a token that is read for every request, because tokens rotate.
-
-    `token` returns the current token, or raises SettingsError.
-    """
+    """Sends a token that is read for every request, because tokens rotate."""
 
     def __init__(self, token: Callable[[], str]) -> None:
+        """Take what returns the current token, or raises SettingsError."""
         self._token = token
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the current token, or raise SourceUnreachableError if there is none."""
         try:
             request.headers["Authorization"] = f"Bearer {self._token()}"
         except errors.SettingsError as error:
@@ -93,13 +89,13 @@ class Client:
         headers: Mapping[str, str] | None = None,
         **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> None:
-        """Prepare connections; `close` closes them.
+        """Prepare connections; httpx takes nothing from the environment.
 
         `timeout_seconds` is from the start of a request to the last byte of its answer, and
-        `max_response_bytes` is after decompression. httpx takes nothing from the environment.
+        `max_response_bytes` is after decompression.
         """
         self._client = httpx.AsyncClient(
-            headers={"User-Agent": USER_AGENT, **(headers or {})},
+            headers={"User-Agent": "keda-gpu-scaler", **(headers or {})},
             timeout=timeout_seconds,
             trust_env=False,
             **httpx_arguments,
@@ -132,27 +128,25 @@ class Client:
         server_name: str | None = None,
         limit_bytes: int | None = None,
     ) -> Answer:
-        """Get `url`, or post a form or a text, which can be too long for a URL.
+        """Get `url`, or post a form or a text; SourceError: there is no whole answer.
 
         The server's certificate has to be for `server_name`, or else for the URL's host.
         `limit_bytes` is the limit of this answer, below that of all.
-
-        Raises:
-            errors.SourceError: there is no whole answer.
         """
         content: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
         extensions = {} if server_name is None else {"sni_hostname": server_name}
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                request = self._client.build_request(
+            async with (
+                asyncio.timeout(self._timeout_seconds),
+                self._client.stream(
                     "GET" if body is None else "POST",
                     url,
-                    headers=headers,
+                    headers={**(headers or {}), "Accept-Encoding": "gzip"},
                     extensions=extensions,
                     **content,
-                )
-                request.headers["Accept-Encoding"] = "gzip"
-                return await self._send(request, limit_bytes or self._max_response_bytes)
+                ) as response,
+            ):
+                return await self._read(response, limit_bytes or self._max_response_bytes)
         except (TimeoutError, httpx.TimeoutException) as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
@@ -172,34 +166,45 @@ class Client:
             raise errors.SourceUnreachableError(error_text(error)) from error
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._client.aclose()
 
-    async def _send(self, request: httpx.Request, limit_bytes: int) -> Answer:
-        response = await self._client.send(request, stream=True)
-        body, size, turn = bytearray(), 0, _turn.get()
-        try:
-            gzip = _decompressor(response.headers.get("content-encoding", "identity"))
-            async for piece in response.aiter_raw():
-                rest = piece
-                while rest:
-                    part, rest = _unpack(rest, gzip)
-                    size += len(part)
-                    if size > limit_bytes:
-                        message = f"an answer of more than {limit_bytes} bytes"
-                        raise errors.SourceMalformedError(message)
-                    if size > LARGE_BYTES and turn is not None and self._large not in turn:
-                        await self._large.acquire()
-                        turn.append(self._large)
-                    body += part
-                    await asyncio.sleep(0)
-            if gzip is not None and response.num_bytes_downloaded and not gzip.eof:
-                raise errors.SourceMalformedError("an answer whose compression is cut")
-        finally:
-            await response.aclose()
+    async def _read(self, response: httpx.Response, limit_bytes: int) -> Answer:
+        body, turn = bytearray(), _turn.get()
+        async with contextlib.aclosing(_parts(response)) as parts:
+            async for part in parts:
+                body += part
+                if len(body) > limit_bytes:
+                    message = f"an answer of more than {limit_bytes} bytes"
+                    raise errors.SourceMalformedError(message)
+                if len(body) > LARGE_BYTES and turn is not None and self._large not in turn:
+                    await self._large.acquire()
+                    turn.append(self._large)
         headers = response.headers
         content_type, date = headers.get("content-type", "no content type"), headers.get("date", "")
         return Answer(response.status_code, content_type, body, date, limit_bytes)
+
+
+async def _parts(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """Yield a body in small unpacked parts: a few compressed bytes can become gigabytes."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.lower() not in ("identity", "gzip"):
+        message = f"an answer with the encoding {printable(encoding)} instead of gzip"
+        raise errors.SourceMalformedError(message)
+    gzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding.lower() == "gzip" else None
+    async for piece in response.aiter_raw():
+        rest = piece
+        while rest:
+            if gzip is None:
+                part, rest = rest[:PART_BYTES], rest[PART_BYTES:]
+            else:
+                part, rest = gzip.decompress(rest, PART_BYTES), gzip.unconsumed_tail
+                if gzip.unused_data:
+                    message = "an answer that goes on after its compression"
+                    raise errors.SourceMalformedError(message)
+            yield part
+            await asyncio.sleep(0)
+    if gzip is not None and response.num_bytes_downloaded and not gzip.eof:
+        raise errors.SourceMalformedError("an answer whose compression is cut")
 
 
 def of_one_server(
@@ -207,10 +212,8 @@ def of_one_server(
 ) -> Client:
     """Return a client for people's requests to the server of a URL, by the environment's proxies.
 
-    Without a `ca_file` the system's CAs are trusted.
-
-    Raises:
-        errors.SourceUnreachableError: the environment names a proxy that no request can go through.
+    Without a `ca_file` the system's CAs are trusted. SourceUnreachableError: the environment names
+    a proxy that no request can go through.
     """
     if mistakes := proxies.mistakes():
         raise errors.SourceUnreachableError("; ".join(mistakes))
@@ -220,26 +223,3 @@ def of_one_server(
         verify=ssl.create_default_context(cafile=ca_file),
         proxy=proxies.of(url),
     )
-
-
-def _decompressor(encoding: str) -> "zlib._Decompress | None":
-    """Return what unpacks a body with this Content-Encoding; None: it is not compressed."""
-    if encoding.lower() == "identity":
-        return None
-    if encoding.lower() == "gzip":
-        return zlib.decompressobj(zlib.MAX_WBITS | 16)
-    message = f"an answer with the encoding {printable(encoding)} instead of gzip"
-    raise errors.SourceMalformedError(message)
-
-
-def _unpack(piece: bytes, gzip: "zlib._Decompress | None") -> tuple[bytes, bytes]:
-    """Return the next part of a piece of a body, perhaps empty, and the rest of the piece.
-
-    Parts are small, because a few compressed bytes can become gigabytes.
-    """
-    if gzip is None:
-        return piece[:PART_BYTES], piece[PART_BYTES:]
-    part = gzip.decompress(piece, PART_BYTES)
-    if gzip.unused_data:
-        raise errors.SourceMalformedError("an answer that goes on after its compression")
-    return part, gzip.unconsumed_tail

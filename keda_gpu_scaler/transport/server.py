@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 
 
 class Bounds(NamedTuple):
-    """The limits of a server's clients."""
+    """The limits of a server's clients. Answers take milliseconds, and a body up to ten seconds."""
 
     connections: int = 512
-    """Prometheus, the kubelet and senders of alerts need a handful; the limit is against other
-    clients. Of more, those without any request are cut first, then those that wait longest."""
+    """Prometheus, the kubelet and senders of alerts need a handful. Of more than this, those
+    without any request are cut first, then those that wait longest."""
     request_seconds: float = 60.0
     """From a connection's begin or the head of a request to the head of the next one: a client that
-    sends nothing or does not read the answer is cut. Answers take milliseconds, and a sender's body
-    may take ten seconds."""
+    sends nothing or does not read the answer is cut."""
     shutdown_seconds: int = 5
-    """Answers take milliseconds; after this time only clients are left that do not read."""
+    """After this time only clients are left that do not read."""
 
 
 class HttpServer(uvicorn.Server):

@@ -19,7 +19,7 @@ FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
 
 
 def shown(leaf: trustme.LeafCert) -> Certificate:
-    return Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, 0, 0)
+    return Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, {})
 
 
 def firing(leaf: trustme.LeafCert) -> Replica:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.observing import Reading, read
+from keda_gpu_scaler.check import ParsedTrigger
+from keda_gpu_scaler.observing import read
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry.facts import ObserveRefused
 from tests.support.triggers import access
 
 OURS = """\
@@ -32,32 +34,33 @@ def written(name: str = "bert", kind: str = "external", threshold: str = '"70"')
     return OURS.format(name=name, type=kind, threshold=threshold)
 
 
-def reading(*texts: str) -> Reading:
+def reading(*texts: str) -> tuple[list[ParsedTrigger], list[ObserveRefused]]:
     return read({f"{number}.yaml": text for number, text in enumerate(texts)}, access())
 
 
 def refused(*texts: str) -> list[tuple[int, str]]:
-    found = reading(*texts)
-    assert found.triggers == ()
-    return [(line, why) for _, line, why in found.refused]
+    triggers, refusals = reading(*texts)
+    assert triggers == []
+    return [(refusal.line, refusal.reason) for refusal in refusals]
 
 
 @pytest.mark.parametrize("kind", ["external", "external-push"])
 def test_a_scaled_object_as_it_is_written_for_keda_is_observed(kind: str) -> None:
-    found = reading(written(kind=kind))
-    ((scaled_object, spec),) = found.triggers
+    ((scaled_object, spec),), refusals = reading(written(kind=kind))
     assert scaled_object == ScaledObject("ml", "bert")
     assert (spec.workload, spec.threshold) == ("deployment/bert", 70)
-    assert found.refused == ()
+    assert refusals == []
 
 
 def test_whatever_else_a_chart_renders_is_passed_over() -> None:
     others = (
         "apiVersion: v1\nkind: Service\nmetadata: {name: bert}\n---\nkind: ScaledObject\n---\n- 1\n"
     )
-    found = reading(f"{others}---\n{written()}---\n", written("other"), written("other"))
-    assert [one.scaled_object.name for one in found.triggers] == ["bert", "other"]
-    assert found.refused == ()
+    triggers, refusals = reading(
+        f"{others}---\n{written()}---\n", written("other"), written("other")
+    )
+    assert [trigger.scaled_object.name for trigger in triggers] == ["bert", "other"]
+    assert refusals == []
 
 
 def test_several_triggers_of_one_object_are_observed_and_those_of_other_scalers_are_not() -> None:
@@ -72,15 +75,15 @@ def test_several_triggers_of_one_object_are_observed_and_those_of_other_scalers_
         ),
         "    ",
     )
-    assert [one.spec.metric_name for one in reading(both).triggers] == ["gpu-utilization", "second"]
+    triggers, _ = reading(both)
+    assert [one.spec.metric_name for one in triggers] == ["gpu-utilization", "second"]
 
 
 def test_a_mistake_is_named_with_its_key_and_line_and_hides_no_other_object() -> None:
-    found = reading(f"{written(threshold='seventy')}---\n{written('other')}")
-    assert [one.scaled_object.name for one in found.triggers] == ["other"]
-    ((file, line, why),) = found.refused
-    assert (file, line) == ("0.yaml", 14)
-    assert 'The scaler refuses threshold: "seventy". Expected ' in why
+    triggers, (refusal,) = reading(f"{written(threshold='seventy')}---\n{written('other')}")
+    assert [trigger.scaled_object.name for trigger in triggers] == ["other"]
+    assert (refusal.file, refusal.line) == ("0.yaml", 14)
+    assert 'The scaler refuses threshold: "seventy". Expected ' in refusal.reason
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,6 @@ def test_what_cannot_be_observed_is_refused_where_it_is(text: str, line: int, wh
 @given(st.text(max_size=300), st.integers(0, len(OURS)))
 def test_no_text_is_more_than_refused(inserted: str, at: int) -> None:
     whole = written()
-    found = reading(whole[:at] + inserted + whole[at:], written("other"))
-    assert ScaledObject("ml", "other") in {one.scaled_object for one in found.triggers}
-    assert all(one.line >= 1 for one in found.refused)
+    triggers, refusals = reading(whole[:at] + inserted + whole[at:], written("other"))
+    assert ScaledObject("ml", "other") in {trigger.scaled_object for trigger in triggers}
+    assert all(refusal.line >= 1 for refusal in refusals)

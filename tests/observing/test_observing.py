@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from keda_gpu_scaler.observing import BYTES_LIMIT, Contents, Observing, contents
+from keda_gpu_scaler.observing import BYTES_LIMIT, Observing, contents
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.telemetry import facts
 from tests.observing.test_manifests import written
@@ -138,7 +138,7 @@ def test_a_mounted_config_map_is_read_through_its_links(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text("{}")
     (tmp_path / ".hidden.yaml").write_text("b: 1")
     (tmp_path / "README.md").write_text("not read")
-    assert contents(tmp_path) == Contents({"a.yaml": "a: 1", "b.json": "{}"}, ())
+    assert contents(tmp_path) == ({"a.yaml": "a: 1", "b.json": "{}"}, [])
 
 
 def test_what_is_no_readable_text_is_refused_and_hides_no_other_file(tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def test_what_is_no_readable_text_is_refused_and_hides_no_other_file(tmp_path: P
     (tmp_path / "d.yaml").write_bytes(b"\xff")
     (tmp_path / "e.yaml").write_text("e: 1")
     (tmp_path / "f.yaml").write_bytes(b"#" * BYTES_LIMIT)
-    found = contents(tmp_path)
-    assert found.texts == {"e.yaml": "e: 1"}
-    assert [(one.file, one.why[:30]) for one in found.refused] == [
+    texts, refused = contents(tmp_path)
+    assert texts == {"e.yaml": "e: 1"}
+    assert [(refusal.file, refusal.reason[:30]) for refusal in refused] == [
         ("a.yaml", "it is no file"),
         ("b.yaml", "it is no file"),
         ("c.yaml", "it is no file"),
@@ -160,5 +160,5 @@ def test_what_is_no_readable_text_is_refused_and_hides_no_other_file(tmp_path: P
 
 
 def test_a_folder_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    (refused,) = contents(tmp_path / "none").refused
-    assert refused.why == "the folder cannot be read: No such file or directory"
+    _, (refused,) = contents(tmp_path / "none")
+    assert refused.reason == "the folder cannot be read: No such file or directory"

@@ -56,10 +56,10 @@ def test_the_certificate_of_the_files_is_loaded_at_once_and_reported(followed: F
     current = followed.files.current()
     assert current.chain == chain(FIRST)
     assert current.client_ca == AUTHORITY.cert_pem.bytes()
-    assert followed.stated == [facts.CertificateLoaded("grpc", current.expires_at)]
+    assert followed.stated == [facts.CertificateLoaded("grpc", current.expiries["server"])]
     ends = x509.load_pem_x509_certificate(AUTHORITY.cert_pem.bytes()).not_valid_after_utc
-    assert followed.files.expiries() == {
-        "server": current.expires_at,
+    assert followed.files.current().expiries == {
+        "server": current.expiries["server"],
         "client_ca": ends.timestamp(),
     }
 
@@ -67,7 +67,7 @@ def test_the_certificate_of_the_files_is_loaded_at_once_and_reported(followed: F
 def test_of_several_cas_of_clients_the_first_to_expire_is_shown(followed: Followed) -> None:
     soon = self_signed(ec.generate_private_key(ec.SECP256R1()))  # tomorrow
     followed.ca.write_bytes(AUTHORITY.cert_pem.bytes() + soon)
-    ends = followed.files.expiries()["client_ca"]
+    ends = followed.files.current().expiries["client_ca"]
     assert ends == x509.load_pem_x509_certificate(soon).not_valid_after_utc.timestamp()
 
 
@@ -197,7 +197,7 @@ def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> N
     file.write_bytes(chain(own) + chain(between))
     pair = write(tmp_path, own, "own")
     files = CertificateFiles("http", file, pair.key, None, facts.ignore)
-    assert files.current().expires_at == soon.timestamp()
+    assert files.current().expiries["server"] == soon.timestamp()
 
 
 @pytest.mark.parametrize("server", ["grpc", "http"])

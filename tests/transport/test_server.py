@@ -189,7 +189,7 @@ class Rotating:
     def rotate(self) -> None:
         """Issue another one."""
         leaf = self.ca.issue_cert(certificates.HOST)
-        self.now = Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, 0, 0)
+        self.now = Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, {})
 
     def __call__(self) -> Certificate:
         """Return it."""
