@@ -32,9 +32,6 @@ async def fetch_page(url: str, settings: ScrapeSettings, tls: ssl.SSLContext) ->
 
     Each page has a connection of its own: no exporter waits for another, and none has closed it
     while it was idle.
-
-    Raises:
-        errors.SourceError: it gave no whole page in time.
     """
     client = Client(
         timeout_seconds=settings.timeout_seconds,
