@@ -76,11 +76,7 @@ def is_speakable(text: str) -> bool:
 
 
 def quoted_string(text: str, quote: str = "'") -> str:
-    """Return a string literal.
-
-    Raises:
-        ValueError: InfluxQL cannot express it.
-    """
+    """Return a string literal; ValueError if InfluxQL cannot express it."""
     if not is_speakable(text):
         raise ValueError("a text without carriage returns and NUL")
     return f"{quote}{text.translate(_ESCAPES)}{quote}"

@@ -193,8 +193,9 @@ def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:
     """
     names = tuple(name for metric in quantity for name in metric.names)
     (shown, _), _ = _selectors(names, pods, "")
-    down = f"up{{{','.join(_plain_pods(pods))}}} == 0"
-    was = f"last_over_time({shown}[{_MISSED}]) and on (job, instance, pod) ({down})"
+    namespace, regex = quoted(pods.namespace), quoted(pods.regex)
+    up = f'up{{namespace={namespace},pod=~{regex},exported_pod=""}}'
+    was = f"last_over_time({shown}[{_MISSED}]) and on (job, instance, pod) ({up} == 0)"
     return f"count(({was}) unless on (pod) {shown}) > 0"
 
 
@@ -230,16 +231,7 @@ def _selectors(
     """Yield the selector for pods that show a metric themselves, and for those shown by others."""
     same = "=" if len(names) == 1 else "=~"
     named = f"__name__{same}{quoted('|'.join(names))}"
-    more = [matchers] if matchers else []
     namespace, regex = quoted(pods.namespace), quoted(pods.regex)
-    exported = [f"exported_namespace={namespace}", f"exported_pod=~{regex}"]
-    yield f"{{{','.join([named, *_plain_pods(pods), *more])}}}", False
-    yield f"{{{','.join([named, *exported, *more])}}}", True
-
-
-def _plain_pods(pods: PodSelector) -> list[str]:
-    return [
-        f"namespace={quoted(pods.namespace)}",
-        f"pod=~{quoted(pods.regex)}",
-        'exported_pod=""',
-    ]
+    more = f",{matchers}" if matchers else ""
+    yield f'{{{named},namespace={namespace},pod=~{regex},exported_pod=""{more}}}', False
+    yield f"{{{named},exported_namespace={namespace},exported_pod=~{regex}{more}}}", True

@@ -149,9 +149,7 @@ class InfluxdbSource:
     async def number(self, text: str) -> float | None:
         """Return the newest value that a SELECT about one series finds; None: it finds nothing.
 
-        Raises:
-            errors.SourceError: there is no whole answer, or it has more than one series; or the
-                query is not sent, because it does more than read.
+        A query that does more than read is not sent.
         """
         try:
             select = influxql.selection(text)

@@ -39,11 +39,7 @@ class Sigv4(httpx.Auth):
     async def async_auth_flow(
         self, request: httpx.Request
     ) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Add the signature of the request as it is sent, its body included.
-
-        Raises:
-            errors.SourceUnreachableError: there are no credentials.
-        """
+        """Add the signature of the request as it is sent, its body included."""
         body = await request.aread()
         loop = asyncio.get_running_loop()
         try:

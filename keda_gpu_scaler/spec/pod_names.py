@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, takewhile
+from typing import NamedTuple
 
 _BASE_LIMIT = 58
 _RANDOM = "[b-df-hj-np-tv-xz24-9]{5}"
@@ -35,35 +36,25 @@ class PodNames:
     """RE2 text that must match the whole name."""
     prefix: str
     """The prefix of all the names."""
-    _forms: tuple[tuple[str, re.Pattern[str]], ...] = field(repr=False, compare=False)
+    forms: tuple[tuple[str, re.Pattern[str]], ...] = field(repr=False, compare=False)
     """The prefix of each form, and what follows it."""
 
     def match(self, pod: str) -> bool:
-        for prefix, rest in self._forms:
+        for prefix, rest in self.forms:
             if pod.startswith(prefix) and rest.fullmatch(pod, len(prefix)) is not None:
                 return True
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """One form of a name: atoms of one character each, then a regular expression."""
 
     atoms: Atoms
     rest: str
 
-    @property
-    def regex(self) -> str:
-        return _joined(self.atoms) + self.rest
 
-    @property
-    def prefix(self) -> str:
-        """The characters before the first one that varies."""
-        return "".join(takewhile(lambda atom: len(atom) == 1, self.atoms))
-
-    @property
-    def after_prefix(self) -> str:
-        return _joined(self.atoms[len(self.prefix) :]) + self.rest
+_compiled = lru_cache(None)(re.compile)
+"""Of what follows the prefixes of the names of all owners: there are 133 such texts."""
 
 
 def shared_prefix(texts: Iterable[str]) -> str:
@@ -72,17 +63,14 @@ def shared_prefix(texts: Iterable[str]) -> str:
 
 
 def union(forms: Iterator[Form]) -> PodNames:
-    distinct = list(dict.fromkeys(forms))
-    regex = "|".join(form.regex for form in distinct)
-    prefix = shared_prefix([form.prefix for form in distinct])
-    matchers = tuple((form.prefix, _compiled(form.after_prefix)) for form in distinct)
-    return PodNames(regex, prefix, matchers)
-
-
-@lru_cache(None)
-def _compiled(regex: str) -> re.Pattern[str]:
-    """Compile what follows a prefix: for the names of all owners there are 133 such texts."""
-    return re.compile(regex)
+    regexes, matchers = [], []
+    for atoms, rest in dict.fromkeys(forms):
+        regexes.append(_joined(atoms) + rest)
+        # The prefix ends before the first character that varies: the owner's name is in it.
+        prefix = "".join(takewhile(lambda atom: len(atom) == 1, atoms))
+        matchers.append((prefix, _compiled(_joined(atoms[len(prefix) :]) + rest)))
+    shared = shared_prefix([prefix for prefix, _ in matchers])
+    return PodNames("|".join(regexes), shared, tuple(matchers))
 
 
 def of_deployment(name: str) -> Iterator[Form]:

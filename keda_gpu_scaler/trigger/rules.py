@@ -13,7 +13,7 @@ from keda_gpu_scaler.query.presets import Preset
 from keda_gpu_scaler.query.promql import placeholders
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
+from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import (
     Aggregation,
     GpuAggregation,
@@ -62,7 +62,9 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     profile = _profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
-    threshold = _threshold(reader, signal, gpu_aggregation)
+    # A replica's load is at most 100.
+    is_bounded = signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM
+    threshold = _threshold(reader, is_bounded=is_bounded)
     activation = _activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
     demand = _demand(reader, access, source, aggregation, measured)
@@ -87,11 +89,9 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         metric_name=reader.read("metricName", values.metric_name, f"gpu-{signal}"),
         neighbour=_neighbour(reader, measured.pods),
         demand=demand,
-        warnings=tuple(_warnings(signal, gpu_aggregation, threshold, activation, demand)),
+        warnings=tuple(_warnings(threshold, activation, demand, is_bounded=is_bounded)),
         given=reader.entries,
     )
-    if spec.metric_name.lower() == METRIC_NAME:  # KEDA compares them without regard to case
-        reader.refuse("metricName", "expected another name: this one is that of the demand")
     reader.raise_mistakes()
     return spec
 
@@ -184,13 +184,13 @@ def _profile(reader: Reader, signal: Signal) -> str:
     return name
 
 
-def _threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -> float:
+def _threshold(reader: Reader, *, is_bounded: bool) -> float:
     """Return the target per replica; the load must be able to exceed it by what the HPA ignores."""
     number = reader.read("threshold", values.target, 0.0)
     if "threshold" not in reader.given:
         reader.refuse("threshold", "expected the target per replica, such as 70")
-    is_limited = reader.is_sound("signal", "gpuAggregation", "threshold")
-    if is_limited and _is_bounded(signal, gpu_aggregation) and number > REACHABLE_PERCENT:
+    is_limited = is_bounded and reader.is_sound("signal", "gpuAggregation", "threshold")
+    if is_limited and number > REACHABLE_PERCENT:
         reader.refuse(
             "threshold",
             f"expected at most {REACHABLE_PERCENT} for a percentage: the HPA ignores deviations "
@@ -214,14 +214,10 @@ def _activation_threshold(reader: Reader, signal: Signal) -> float:
 
 
 def _warnings(
-    signal: Signal,
-    gpu_aggregation: GpuAggregation,
-    target: float,
-    activation: float,
-    demand: DemandSpec | None,
+    target: float, activation: float, demand: DemandSpec | None, *, is_bounded: bool
 ) -> Iterator[str]:
     """Yield what is valid but likely a mistake, one sentence each, which begins with a key."""
-    if _is_bounded(signal, gpu_aggregation) and target > _COMFORTABLE_PERCENT:
+    if is_bounded and target > _COMFORTABLE_PERCENT:
         yield (
             f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
             f"{100 / target:.2f} replicas, so scaling out goes in small steps"
@@ -236,10 +232,6 @@ def _warnings(
             f"demandActivationThreshold {demand.activation_threshold:g} is not below "
             f"demandThreshold {demand.threshold:g}: a demand for a whole replica can count as none"
         )
-
-
-def _is_bounded(signal: Signal, gpu_aggregation: GpuAggregation) -> bool:
-    return signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM
 
 
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")

@@ -13,8 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.spec import durations, workload
-from keda_gpu_scaler.spec.demand import TOO_LARGE, is_countable
+from keda_gpu_scaler.spec import demand, durations, workload
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS, hint, is_of_keda
 
@@ -155,7 +154,7 @@ _MODEL_LIMIT = 256
 def target(text: str) -> float:
     """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
     number = _number(text)
-    if not _SMALLEST_TARGET <= number < TOO_LARGE:
+    if not _SMALLEST_TARGET <= number < demand.TOO_LARGE:
         raise ValueError("a number from 0.001 to below 2^53, such as 70")
     return number
 
@@ -163,7 +162,7 @@ def target(text: str) -> float:
 def level(text: str) -> float:
     """Return a level to compare activity with: 0 or above."""
     number = _number(text)
-    if not is_countable(number):
+    if not demand.is_countable(number):
         raise ValueError("a number from 0 to below 2^53, such as 5")
     return number
 
@@ -237,4 +236,6 @@ def metric_name(text: str) -> str:
         )
     if _INDEXED_NAME.fullmatch(text):
         raise ValueError("a name without an index such as s0- before it: KEDA adds that itself")
+    if text.lower() == demand.METRIC_NAME:  # KEDA compares them without regard to case
+        raise ValueError("another name: this one is that of the demand")
     return text

@@ -182,5 +182,6 @@ def test_a_name_fits_if_it_fits_the_whole_regular_expression(
 def test_nothing_of_an_owners_name_follows_the_prefix(
     rule: Callable[[str], Iterator[pod_names.Form]], name: str
 ) -> None:
-    others = rule("x" * len(name))
-    assert [form.after_prefix for form in rule(name)] == [form.after_prefix for form in others]
+    forms = pod_names.union(rule(name)).forms
+    others = pod_names.union(rule("x" * len(name))).forms
+    assert [rest for _, rest in forms] == [rest for _, rest in others]

@@ -125,19 +125,15 @@ UTILIZATION_METRICS = frozenset(
     for metric in convention.measures[Signal.UTILIZATION].metrics
 )
 """The metrics that tell a busy GPU from an idle one, for any measured signal."""
-KNOWN_METRICS = frozenset(
-    metric.name
+_METRICS = [
+    metric
     for convention in _EVERY
     for measure in convention.measures.values()
     for metric in measure.metrics
-)
+]
+KNOWN_METRICS = frozenset(metric.name for metric in _METRICS)
 KNOWN_LABELS = frozenset(BOARD_LABELS).union(
     *(convention.labels.names for convention in _EVERY),
-    *(
-        (label for label, _ in metric.where)
-        for convention in _EVERY
-        for measure in convention.measures.values()
-        for metric in measure.metrics
-    ),
+    *((label for label, _ in metric.where) for metric in _METRICS),
 )
 """Every label that is read of a series, beside those that name its target."""

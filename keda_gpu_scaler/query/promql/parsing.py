@@ -45,12 +45,7 @@ class _Literal(NamedTuple):
 
 
 def tree_of(query_tokens: Sequence[Token]) -> Node:
-    """Return the tree of an expression.
-
-    Raises:
-        MisplacedError: one of the literals is none of Prometheus'.
-        ValueError: it is not PromQL, in the parser's words.
-    """
+    """Return the tree of an expression; ValueError if it is not PromQL, in the parser's words."""
     text, hidden = _without_literals(query_tokens)
     try:
         return _Reader(hidden).node(parser.parse(text))

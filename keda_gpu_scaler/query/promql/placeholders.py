@@ -66,9 +66,7 @@ def are_in(text: str) -> bool:
 def filled(text: str, values: Values) -> str:
     """Return a text with its placeholders filled in; one without any, or with a mistake, as it is.
 
-    Raises:
-        MisplacedError: a placeholder is misspelt, or cannot stand where it does, or the trigger has
-            nothing to fill in.
+    MisplacedError if one is misspelt or cannot stand there, or there is nothing to fill in.
     """
     try:
         query_tokens = tokens(text)

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import re2
 
@@ -80,15 +80,8 @@ _PLAIN = {
 """What is said instead of some messages."""
 
 
-class Wanted(NamedTuple):
-    """What an expression is for."""
-
-    name: str
-    kinds: tuple[tree.Kind, ...]
-
-
-INSTANT_VECTOR = Wanted("an instant vector", (tree.Kind.VECTOR,))
-NUMBER = Wanted("one number", (tree.Kind.VECTOR, tree.Kind.SCALAR))
+INSTANT_VECTOR = frozenset({tree.Kind.VECTOR})
+NUMBER = INSTANT_VECTOR | {tree.Kind.SCALAR}
 """A scalar, or a vector of one element."""
 _GIVEN = {
     tree.Kind.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
@@ -179,7 +172,7 @@ def confined(text: str, matchers: tuple[tree.Matcher, ...]) -> str:
 
 
 def _allowed(
-    text: str, wanted: Wanted, policy: Policy, namespace: str, values: Values | None
+    text: str, wanted: frozenset[tree.Kind], policy: Policy, namespace: str, values: Values | None
 ) -> tuple[str, tree.Node, tree.More]:
     """Return the text that may be sent, its tree, and the matchers that confine its selectors."""
     if policy is Policy.DENY:
@@ -236,7 +229,7 @@ def _longest_lookbacks(root: tree.Node, more: tree.More) -> dict[str, float]:
     return longest
 
 
-def expression(text: str, wanted: Wanted, longest: int = CHARACTERS) -> tree.Node:
+def expression(text: str, wanted: frozenset[tree.Kind], longest: int = CHARACTERS) -> tree.Node:
     """Return the tree of an expression for what is wanted, of at most `longest` characters."""
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
@@ -255,8 +248,9 @@ def expression(text: str, wanted: Wanted, longest: int = CHARACTERS) -> tree.Nod
         raise ValueError(f"a PromQL expression nested at most {_DEPTH} deep")
     _check_patterns(root)
     given = tree.kind(root)
-    if given not in wanted.kinds:
-        raise ValueError(f"a PromQL expression for {wanted.name}, and this is {_GIVEN[given]}")
+    if given not in wanted:
+        name = "one number" if wanted == NUMBER else "an instant vector"
+        raise ValueError(f"a PromQL expression for {name}, and this is {_GIVEN[given]}")
     return root
 
 

@@ -101,9 +101,7 @@ def unquoted(literal: str) -> str:
 
     Go's rules, as Prometheus applies them: between backquotes nothing is escaped; elsewhere `\x`
     and three octal digits are bytes, `\u` and `\U` characters, and of the quotes only its own.
-
-    Raises:
-        ValueError: Prometheus reads no text in it.
+    ValueError if Prometheus reads no text in it.
     """
     quote, inside = literal[0], literal[1:-1]
     try:
@@ -157,12 +155,7 @@ _NOT_FINITE = frozenset({"inf", "nan"})
 
 
 def check_numbers(query_tokens: Sequence[Token]) -> None:
-    """Refuse numbers that do not fit their place.
-
-    Raises:
-        MisplacedError: a duration is no number of whole milliseconds or longer than a century, a
-            time is not one from 1970 to 9999, or another number is beyond the largest float.
-    """
+    """Refuse numbers that do not fit their place, such as a duration of less than a millisecond."""
     in_brackets, place, sign = False, "", ""
     for token in query_tokens:
         text = token.text

@@ -34,11 +34,7 @@ FIRST_LIST_SECONDS = 1.0
 
 
 def create(observe: facts.Observer, claims_without_gpus: Collection[str] = ()) -> "Following":
-    """Return the watches of the API server that the service account or KUBECONFIG names.
-
-    Raises:
-        errors.SettingsError: neither of them names a usable API server.
-    """
+    """Return the watches of the API server that the service account or KUBECONFIG names."""
     try:
         return Following(Api(), observe, claims_without_gpus=claims_without_gpus)
     except ValueError as error:
@@ -85,11 +81,7 @@ class Following:
         await self._api.close()
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
-        """Return the evidence about the pods of these namespaces, as the API server last sent it.
-
-        Raises:
-            errors.SourceError: the known pods may be out of date.
-        """
+        """Return what the API server last sent about the pods of these namespaces."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):
                 await self._pods.wait_for_first_list()
@@ -115,11 +107,7 @@ class Following:
         )
 
     async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
-        """Return the pods a ScaledObject scales; the last known ones while the API server is down.
-
-        Raises:
-            errors.SourceError: the scale target is unknown, or its pods cannot be determined.
-        """
+        """Return the pods it scales; the last known ones while the API server is down."""
         known = self._targets.listing.get(scaled_object)
         if isinstance(known, Workload):  # as a rule
             return known

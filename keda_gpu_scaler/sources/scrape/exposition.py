@@ -86,10 +86,6 @@ def parse(text: bytes | bytearray, now: float, before: tuple[Labels, ...] = ()) 
 
     `before` are the series of the page before: those that stay are the same objects again, and so
     is the tuple if all do.
-
-    Raises:
-        errors.SourceMalformedError: the text is cut, is no exposition text, or has too much of it
-            about GPUs.
     """
     if not text.endswith(b"\n"):
         raise errors.SourceMalformedError("the text is cut: its last line has no end")

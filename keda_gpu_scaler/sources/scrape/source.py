@@ -32,9 +32,6 @@ async def fetch_page(url: str, settings: ScrapeSettings, tls: ssl.SSLContext) ->
 
     Each page has a connection of its own: no exporter waits for another, and none has closed it
     while it was idle.
-
-    Raises:
-        errors.SourceError: it gave no whole page in time.
     """
     client = Client(
         timeout_seconds=settings.timeout_seconds,
@@ -174,7 +171,7 @@ class ScrapeSource:
         urls = await self._resolver.urls(name, self._settings.timeout_seconds)
         if isinstance(urls, str):
             target = self._target_of(name, name)
-            answers[target] = self._report_failure(target, began, urls)
+            answers[target] = self._reported(target, began, urls)
             return
         for url in urls:
             target = self._target_of(url, name)
@@ -183,18 +180,24 @@ class ScrapeSource:
     async def _scrape(self, target: Target, url: str, answers: dict[Target, Scrape | str]) -> None:
         """Add a target's samples, or why there are none."""
         began, at = self._clock(), self.now()
+        answer: Scrape | str
         try:
             page = await fetch_page(url, self._settings, self._tls)
             async with self._parsing:
                 samples = await asyncio.to_thread(
                     exposition.parse, page, time.time(), self._history.newest_series(target)
                 )
+            answer = Scrape(at, samples)
         except errors.SourceError as error:
-            answers[target] = self._report_failure(target, began, str(error))
-        else:
-            seconds = self._clock() - began
-            self._observe(facts.Queried(self._name, "scrape", seconds, None, target.instance))
-            answers[target] = Scrape(at, samples)
+            answer = str(error)
+        answers[target] = self._reported(target, began, answer)
+
+    def _reported(self, target: Target, began: float, answer: Scrape | str) -> Scrape | str:
+        """Report an answer and return it; the reason of a failure begins with the target's name."""
+        trouble = f"{target.instance}: {answer}" if isinstance(answer, str) else None
+        seconds = self._clock() - began
+        self._observe(facts.Queried(self._name, "scrape", seconds, trouble, target.instance))
+        return trouble or answer
 
     def _target_of(self, url: str, name: str) -> Target:
         """Name an exporter by its URL, without the query, which can hold a token.
@@ -207,8 +210,3 @@ class ScrapeSource:
             number = self._queries.index(query) + 1 if len(self._queries) > 1 else ""
             shown = f"{shown}?***{number}"
         return Target(self._name, shown)
-
-    def _report_failure(self, target: Target, began: float, words: str) -> str:
-        trouble, seconds = f"{target.instance}: {words}", self._clock() - began
-        self._observe(facts.Queried(self._name, "scrape", seconds, trouble, target.instance))
-        return trouble
