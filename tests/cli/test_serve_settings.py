@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from keda_gpu_scaler import cli, settings
 from keda_gpu_scaler.cli.serve import in_effect
 from tests.cli.test_serve import environment
+from tests.support import setting_rows
 
 PREFIX = "KEDA_GPU_SCALER_"
 SECRETS = {
@@ -66,7 +67,7 @@ def test_the_settings_in_effect_are_printed_without_secrets(flags: tuple[str, ..
 
 def test_every_setting_is_printed_under_the_name_that_the_file_has_for_it() -> None:
     found = yaml.safe_load(served("--print-config").stdout)
-    keys = {row.key for row in settings.describe()}
+    keys = {row.key for row in setting_rows.describe()}
     of_sources = {key for key in keys if key.startswith(("prometheus_", "scrape_", "influxdb_"))}
     assert set(found) == keys - of_sources - {"config"} | {"sources"}
     assert {f"scrape_{key}" for key in found["sources"]["default"]} - {"scrape_type"} == {

@@ -3,13 +3,14 @@
 import pytest
 
 from keda_gpu_scaler import errors, settings
-from keda_gpu_scaler.settings import Row, Settings
+from keda_gpu_scaler.settings import Settings
+from keda_gpu_scaler.settings.loading import fields
 from keda_gpu_scaler.settings.sources import KINDS
-from tests.repository.chart.schema import fields
+from tests.support.setting_rows import Row, describe
 
 
 def test_every_setting_has_a_row_with_both_names_and_a_meaning() -> None:
-    rows = settings.describe()
+    rows = describe()
     assert len({row.variable for row in rows}) == len(rows)
     for row in rows:
         assert row.variable == f"KEDA_GPU_SCALER_{row.key.upper()}"
@@ -30,7 +31,7 @@ def test_the_defaults_shown_are_accepted_as_values(kind: str, needed: dict[str, 
     others = [f"KEDA_GPU_SCALER_{name.upper()}_" for name in KINDS if name.upper() != kind]
     variables = {
         row.variable: row.default
-        for row in settings.describe()
+        for row in describe()
         if row.default and not row.variable.startswith(tuple(others))
     }
     named = {prefix + name: text for name, text in needed.items()}
@@ -40,7 +41,7 @@ def test_the_defaults_shown_are_accepted_as_values(kind: str, needed: dict[str, 
 
 
 def test_a_row_carries_the_unit_in_its_text() -> None:
-    row = next(row for row in settings.describe() if row.key == "shutdown_grace")
+    row = next(row for row in describe() if row.key == "shutdown_grace")
     assert row == Row(
         "KEDA_GPU_SCALER_SHUTDOWN_GRACE",
         "shutdown_grace",
