@@ -88,10 +88,6 @@ async def test_it_listens_on_every_address_or_on_one(host: str) -> None:
         assert await answered(streams) == OK
 
 
-async def test_a_server_that_never_started_stops_at_once() -> None:
-    await web.HttpServer(Starlette(), "127.0.0.1", 0).stop()
-
-
 async def test_connections_without_an_open_request_do_not_hold_up_the_stop() -> None:
     async with contextlib.AsyncExitStack() as stack:
         async with serving(Bounds(shutdown_seconds=int(LATE))) as port:
