@@ -127,9 +127,10 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
             http_port = await http.start()
         stack.push_async_callback(http.stop)
         await peers.exchange()
-        parts = {"the exchange of alerts": _in_background(stack, peers.run(), "alerts")}
-        if http.serving is not None:
-            parts["the HTTP server"] = http.serving
+        parts = {
+            "the exchange of alerts": _in_background(stack, peers.run(), "alerts"),
+            "the HTTP server": http.serving,
+        }
         if observed is None:
             server = service.GrpcServer(
                 evaluator,

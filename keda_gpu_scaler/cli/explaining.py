@@ -205,13 +205,7 @@ def _write_record(console: Console, record: Record) -> None:
         counts = ", ".join(f"{count.pods} {count.state}" for count in record.pod_counts)
         console.print(f"and {record.pods_left_out} more: {counts} in all")
     signals = (
-        (
-            signal.signal,
-            signal.says,
-            _number(signal.value),
-            _number(signal.threshold),
-            signal.reason,
-        )
+        (signal.signal, signal.says, signal.value, signal.threshold, signal.reason)
         for signal in record.activation
     )
     title = "What says active, in this order"
@@ -220,10 +214,10 @@ def _write_record(console: Console, record: Record) -> None:
         (
             metric.name,
             metric.metric_type,
-            _number(metric.value),
-            _number(metric.target),
-            str(metric.replicas),
-            _number(metric.desired),
+            metric.value,
+            metric.target,
+            metric.replicas,
+            metric.desired,
             metric.reason,
         )
         for metric in record.metrics
@@ -277,11 +271,13 @@ def _number(value: float | None, unit: str = "") -> str:
 
 
 def _print_table(
-    console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
+    console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> None:
     table = Table(*columns, box=None, show_header=bool(columns), pad_edge=False, header_style="dim")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(
+            *(_number(cell) if isinstance(cell, float | None) else str(cell) for cell in row)
+        )
     console.print()
     if title:
         console.print(title, style="bold")

@@ -6,7 +6,7 @@ it, are KEDA's part: there the answer is what each signal says.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling import rules
@@ -73,8 +73,14 @@ def why_not(record: Record, wanted: int) -> WhyNot:
         is_so, reasons = desired == wanted, [*_by_hpa(record, desired, wanted, replicas)]
         if not is_so and (wanted > desired or _is_whole(record, replicas)):
             for metric in _to_change(record, wanted):
-                ways += _ways(record, metric, wanted)
-            reasons += _impossible(record, wanted, ways)
+                metric_ways = [*_ways(record, metric, wanted)]
+                ways += metric_ways
+                if all(way.key is not None for way in metric_ways):
+                    band = _number(100 * metric.tolerance, "%")
+                    reasons.append(
+                        f"no value of {metric.name} asks for {wanted} at {metric.replicas} "
+                        f"replicas: within {band} of its target nothing changes"
+                    )
     return WhyNot(
         scaled_object=record.scaled_object,
         metric_name=record.metric_name,
@@ -127,17 +133,6 @@ def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterato
         yield f"without other policies the HPA goes from {replicas} to at most {limit} at once"
     if wanted < desired and len(_to_change(record, wanted)) > 1:
         yield "every metric that asks for more has to change: the HPA takes the largest number"
-
-
-def _impossible(record: Record, wanted: int, ways: Iterable[Way]) -> Iterator[str]:
-    """Yield the metrics that no value makes ask for so many."""
-    possible = {way.metric for way in ways if way.key is None}
-    for metric in _to_change(record, wanted):
-        if metric.name not in possible:
-            yield (
-                f"no value of {metric.name} asks for {wanted} at {metric.replicas} replicas: "
-                f"within {_number(100 * metric.tolerance, '%')} of its target nothing changes"
-            )
 
 
 def _to_change(record: Record, wanted: int) -> list[Metric]:

@@ -3,7 +3,7 @@
 A trigger never contains any of them, and nothing here opens a connection.
 """
 
-from keda_gpu_scaler.settings.loading import Row, describe, load
+from keda_gpu_scaler.settings.loading import load
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import (
     ApiSettings,
@@ -21,9 +21,7 @@ __all__ = [
     "LogFormat",
     "LogLevel",
     "PrometheusSettings",
-    "Row",
     "ScrapeSettings",
     "Settings",
-    "describe",
     "load",
 ]

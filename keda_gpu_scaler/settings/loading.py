@@ -12,9 +12,9 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -24,10 +24,7 @@ from pydantic_settings import EnvSettingsSource
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import KINDS
-from keda_gpu_scaler.settings.values import Address
-from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.transport import proxies
-from keda_gpu_scaler.trigger import access
 
 PREFIX = "KEDA_GPU_SCALER_"
 REMOVED: Mapping[str, str] = {
@@ -46,40 +43,14 @@ _SECRETS = ("token", "password", "headers")
 _SHOWN_CHARACTERS = 100
 
 
-class Row(NamedTuple):
-    """One setting: its variable, its key in the file, its default if it has one, its meaning."""
-
-    variable: str
-    key: str
-    default: str
-    meaning: str
-
-
-def describe(model: type[BaseModel] = Settings, start: str = "") -> list[Row]:
-    """Return every setting of a model that has its own name, with `start` in front of the name."""
-    rows: list[Row] = []
+def fields(model: type[BaseModel] = Settings, start: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield every setting of a model by its name in the file, with `start` in front of the name."""
     for field in model.model_fields.values():
         name = str(field.validation_alias)
         if name in KINDS:
-            rows += describe(KINDS[name], f"{name}_")
+            yield from fields(KINDS[name], f"{name}_")
         elif name not in ("type", "sources"):
-            key, meaning = start + name, " ".join((field.description or "").split())
-            rows.append(Row(PREFIX + key.upper(), key, _default(name, field), meaning))
-    return rows
-
-
-def _default(name: str, field: FieldInfo) -> str:
-    match field.default:
-        case bool():
-            return str(field.default).lower()
-        case float(seconds):
-            return durations.text(seconds)
-        case int(size) if name.endswith("_bytes"):
-            return f"{size // 2**20}MiB"
-        case int() | str() | Address() | access.Namespaces():
-            return str(field.default)
-        case _:
-            return ""
+            yield start + name, field
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
@@ -107,7 +78,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     for variable, value in variables.items():
         key = variable.removeprefix(PREFIX).lower()
         values[key], places[key] = value, variable
-    known_keys = {row.key for row in describe()}
+    known_keys = {key for key, _ in fields()}
     mistakes += [
         _unknown_setting(place, key, known_keys)
         for key, place in places.items()
@@ -169,7 +140,7 @@ def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
         place = ".".join(part for part in (first, name, key) if part)
         place += f" in {file}" if file else ""
         if detail["type"] == "extra_forbidden":
-            known_keys = {row.key for row in describe(KINDS[kind])}
+            known_keys = {key for key, _ in fields(KINDS[kind])}
             return _unknown_setting(place, key, known_keys, f"{kind}_")
     else:
         key = f"{first}_{inner[0]}" if first in KINDS else first

@@ -2,17 +2,14 @@
 
 A call's span is OpenTelemetry's current one from the call's first fact to its last. Tasks that a
 call starts inherit it, so the queries become its children, also those that end after the answer.
-Attributes of calls have OpenTelemetry's names where there are any. Spans contain no trigger,
-because its metadata may come from a Secret, and no reason, because sources quote the query in their
-errors.
+Spans contain no trigger, because its metadata may come from a Secret, and no reason, because
+sources quote the query in their errors. So OpenTelemetry's own instrumentation of grpc and httpx
+does not fit: it writes messages of errors and URLs. It cannot call RPCs that write to their stream
+either.
 
-OpenTelemetry's own instrumentation of grpc and httpx does not fit. It writes messages of errors and
-URLs, which may contain a query, and it cannot call RPCs that write to their stream.
-
-Spans go to the collector that the standard OTEL_… variables name. Batching, its bounds and retries
-are those of the SDK, in a thread that drops spans it cannot send. An unreachable collector delays
-neither answers nor the end of the process. `app` imports this only if the settings ask for traces,
-because it loads the libraries of the extra `otel`.
+Spans go to the collector that the standard OTEL_… variables name, from a thread of the SDK that
+drops those it cannot send. An unreachable collector delays neither answers nor the end of the
+process.
 """
 
 import asyncio
@@ -24,12 +21,7 @@ from collections.abc import Callable
 from opentelemetry import context, trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import (
-    SERVICE_NAME,
-    SERVICE_VERSION,
-    OTELResourceDetector,
-    Resource,
-)
+from opentelemetry.sdk import resources
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode
@@ -137,25 +129,20 @@ class Export:
     """Sends spans to a collector."""
 
     def __init__(self) -> None:
-        """Set up the exporter; the collector need not be reachable yet.
-
-        Raises SettingsError if the variables name a protocol that is not supported.
-        """
+        """Set up the exporter; SettingsError if the variables name another protocol than gRPC."""
         variable = next(filter(os.environ.get, _PROTOCOL_VARIABLES), "")
         protocol = os.environ.get(variable, _PROTOCOL)
         if protocol != _PROTOCOL:
             raise errors.SettingsError(f"{variable}: {protocol!r}; expected {_PROTOCOL}")
-        own_resource = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
+        own_names = {resources.SERVICE_NAME: NAME, resources.SERVICE_VERSION: __version__}
+        environment = resources.OTELResourceDetector().detect()
         self._provider = TracerProvider(
-            resource=own_resource.merge(OTELResourceDetector().detect()),  # the environment wins
+            resource=resources.Resource(own_names).merge(environment),  # the environment wins
             span_limits=SpanLimits(max_attribute_length=MOST_CHARACTERS),
             shutdown_on_exit=False,  # `stop` does it, in order and within its time
         )
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-
-    @property
-    def tracer(self) -> trace.Tracer:
-        return self._provider.get_tracer(NAME, __version__)
+        self.tracer = self._provider.get_tracer(NAME, __version__)
 
     async def stop(self, seconds: float) -> None:
         """Send the remaining spans within the seconds, at most `FLUSH_SECONDS`; lose the rest."""

@@ -37,6 +37,9 @@ class Bounds(NamedTuple):
 class HttpServer(uvicorn.Server):
     """An HTTP server that starts once and stops once."""
 
+    serving: asyncio.Task[None]
+    """Ends with the server; it is there from `start` on."""
+
     def __init__(
         self,
         app: Starlette,
@@ -68,7 +71,6 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self._bounds = bounds
         self._since: dict[tuple[H11Protocol, RequestResponseCycle | None], float] = {}
-        self.serving: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
         """Listen and serve; return the port, or raise SettingsError if it cannot listen."""
@@ -86,8 +88,7 @@ class HttpServer(uvicorn.Server):
     async def stop(self) -> None:
         """Take no more connections and finish the answers in progress."""
         self.should_exit = True
-        if self.serving is not None:
-            await asyncio.wait({self.serving})
+        await asyncio.wait({self.serving})
 
     async def on_tick(self, counter: int) -> bool:
         """Cut connections that wait too long, and those that are too many.

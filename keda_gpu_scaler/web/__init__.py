@@ -12,15 +12,7 @@ new page is refused to it until its path names one.
 """
 
 import asyncio
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
@@ -63,15 +55,14 @@ def create_app(  # noqa: PLR0913 - the composition root's values
     which has its own; None: every client that reaches the port may read. `allowed` returns the
     namespaces that another token shows, which shows nothing else.
     """
-    open_routes = [*_health(is_ready), *webhook.routes(hook)]
-    guarded: Sequence[BaseRoute] = _metrics(registry)
+    guarded: list[BaseRoute] = [*_metrics(registry)]
     if shown is not None:
-        guarded = [*guarded, *triggers.routes(shown), *status.routes(shown)]
+        guarded += [*triggers.routes(shown), *status.routes(shown)]
     if token is not None:
         confined_app = Starlette(routes=_confined_routes(guarded))
         guard = authentication.Guard(Starlette(routes=guarded), token, allowed, confined_app)
         guarded = [Mount("/", guard)]
-    return Starlette(routes=[*open_routes, *guarded])
+    return Starlette(routes=[*_health(is_ready), *webhook.routes(hook), *guarded])
 
 
 def _confined_routes(all_routes: Iterable[BaseRoute]) -> list[BaseRoute]:

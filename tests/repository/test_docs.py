@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from keda_gpu_scaler import cli, settings, trigger
+from keda_gpu_scaler import cli, trigger
 from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
@@ -16,6 +16,7 @@ from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import history
+from tests.support import setting_rows
 from tests.support.exposed import exposed
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,7 @@ def test_every_key_of_a_trigger() -> None:
 def test_every_setting() -> None:
     rows = [
         [f"`{row.variable}`", f"`{row.default}`" if row.default else "", row.meaning]
-        for row in settings.describe()
+        for row in setting_rows.describe()
     ]
     expected = table(["variable", "default", "meaning"], rows)
     assert section(DOCS / "settings.md", "settings") == expected

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from keda_gpu_scaler import cli, settings
+from keda_gpu_scaler import cli
 from keda_gpu_scaler.alerts import LIMIT
 from keda_gpu_scaler.alerts.replicas import EXCHANGE_SECONDS
 from keda_gpu_scaler.alerts.store import LATE_SECONDS
@@ -15,13 +15,14 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.transport import authentication
 from tests.repository import test_alerts
 from tests.repository.test_docs import DOCS, ROOT
+from tests.support import setting_rows
 from tests.support.exposed import exposed
 
 PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
 OF_THE_PAST = {"CHANGELOG.md", "versions.md"}
 """They name what was removed as well."""
 TEXTS = [page.read_text(encoding="utf-8") for page in PAGES if page.name not in OF_THE_PAST]
-DEFAULTS = {row.variable: row.default for row in settings.describe()}
+DEFAULTS = {row.variable: row.default for row in setting_rows.describe()}
 _WORDS = {"5h": "five hours", 10: "ten", 10_000: "ten thousand"}
 
 

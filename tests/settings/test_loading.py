@@ -15,9 +15,10 @@ from keda_gpu_scaler.settings import (
     ScrapeSettings,
     Settings,
 )
+from keda_gpu_scaler.settings.loading import fields
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec.demand import Pace
-from tests.repository.chart.schema import fields
+from tests.support import setting_rows
 
 PREFIX = "KEDA_GPU_SCALER_"
 URL = "http://prometheus:9090"
@@ -403,7 +404,7 @@ def test_the_defaults_shown_are_accepted_as_values(kind: str, needed: dict[str, 
     others = [f"KEDA_GPU_SCALER_{name.upper()}_" for name in KINDS if name.upper() != kind]
     variables = {
         row.variable: row.default
-        for row in settings.describe()
+        for row in setting_rows.describe()
         if row.default and not row.variable.startswith(tuple(others))
     }
     named = {prefix + name: text for name, text in needed.items()}

@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
-from keda_gpu_scaler.settings import loading, process, sources
+from keda_gpu_scaler.settings import process, sources
+from keda_gpu_scaler.settings.loading import fields
 from tests.repository.chart import charts, forms
 from tests.repository.chart.charts import CHART
+from tests.support.setting_rows import Row, describe
 
 SCHEMA = CHART / "values.schema.json"
 Part = dict[str, Any]
@@ -56,18 +57,8 @@ def _forget_names(part: Part) -> None:
             _forget_names(one)
 
 
-def fields(model: type[BaseModel], start: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Yield every setting of a model by its name in the file, in `loading.describe`'s order."""
-    for field in model.model_fields.values():
-        name = str(field.validation_alias)
-        if name in sources.KINDS:
-            yield from fields(sources.KINDS[name], f"{name}_")
-        elif name not in ("type", "sources"):
-            yield start + name, field
-
-
 def _settings() -> Part:
-    rows = [row for row in loading.describe() if row.key != "config"]
+    rows = [row for row in describe() if row.key != "config"]
     named = {
         "type": "object",
         "propertyNames": {"pattern": forms.SOURCE_NAME},
@@ -91,12 +82,12 @@ def _by_kind() -> Iterator[Part]:
 def _source(kind: str) -> Part:
     model = sources.KINDS[kind]
     required = [name for name, field in model.model_fields.items() if field.is_required()]
-    properties = {"type": {"const": kind}, **_properties(model, loading.describe(model), required)}
+    properties = {"type": {"const": kind}, **_properties(model, describe(model), required)}
     return {**_strict(properties), "required": ["type", *required]}
 
 
 def _properties(
-    model: type[BaseModel], rows: Iterable[loading.Row], required: Collection[str] = ()
+    model: type[BaseModel], rows: Iterable[Row], required: Collection[str] = ()
 ) -> Part:
     found = dict(fields(model))
     # The chart itself says which value decides such a setting, whatever is in it.

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from keda_gpu_scaler.settings import Settings, describe, load
+from keda_gpu_scaler.settings import Settings, load
 from tests.repository.chart import charts
+from tests.support.setting_rows import describe
 
 pytestmark = pytest.mark.needs("helm")
 

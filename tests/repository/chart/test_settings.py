@@ -8,7 +8,9 @@ import yaml
 
 from keda_gpu_scaler import settings
 from keda_gpu_scaler.settings import sources
-from tests.repository.chart import charts, schema, shapes
+from keda_gpu_scaler.settings.loading import fields
+from tests.repository.chart import charts, shapes
+from tests.support import setting_rows
 
 pytestmark = pytest.mark.needs("helm")
 
@@ -27,10 +29,10 @@ def test_no_setting_with_a_secret_gets_into_a_config_map(tmp_path: Path) -> None
         "prometheus": {"url": "http://prometheus:9090"},
         "influxdb": {"url": "http://influxdb:8086", "database": "telegraf"},
     }
-    secrets = [row.key for row in settings.describe() if row.key.endswith(SECRET)]
+    secrets = [row.key for row in setting_rows.describe() if row.key.endswith(SECRET)]
     named = list(secrets)
     for kind, source in whole.items():
-        own = [key for key, _ in schema.fields(sources.KINDS[kind]) if key.endswith(SECRET)]
+        own = [key for key, _ in fields(sources.KINDS[kind]) if key.endswith(SECRET)]
         named += [f"sources.{kind}.{key}" for key in own]
         source.update({"type": kind} | dict.fromkeys(own, "x"))
     file = tmp_path / "values.yaml"
