@@ -38,8 +38,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-EU, US = {"cluster": "eu-1"}, {"cluster": "us-1"}
-
 
 @pytest.fixture(scope="module")
 def now() -> float:
