@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable
@@ -30,6 +31,7 @@ CALL_SECONDS = 15.0
 SCRAPE = "5s"
 CALM_AFTER_SECONDS = 45.0
 """So long after the start, and after a fault, data may still be missing."""
+TRIGGERS = world.triggers()
 SERVER_CODES = frozenset({grpc.StatusCode.UNAVAILABLE})
 """What a fault of a source becomes."""
 
@@ -108,74 +110,61 @@ class Soak:
         return self.report
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        enter, life = stack.enter_async_context, self.pace.seconds + 600
         stack.push_async_callback(self._upstream.aclose)
-        nodes = [
-            await stack.enter_async_context(HttpServer(self._exporter(node)))
-            for node in range(world.NODES)
-        ]
-        listed = await stack.enter_async_context(HttpServer(_listed))
+        nodes = [await enter(HttpServer(self._exporter(node))) for node in range(world.NODES)]
+        listed = await enter(HttpServer(_listed))
         exporters = [
-            {
-                "targets": [f"127.0.0.1:{server.port}"],
-                "labels": {"namespace": "gpu-operator", "pod": f"exporter-{node}"},
-            }
+            _scraped(server, namespace="gpu-operator", pod=f"exporter-{node}")
             for node, server in enumerate(nodes)
         ]
-        pace = {"scrape_interval": SCRAPE, "scrape_timeout": "3s"}
-        state = {"targets": [f"127.0.0.1:{listed.port}"]}
-        self.prometheus = PrometheusServer(
-            self._folder("prometheus"),
-            scrape_configs=[
-                pace | {"job_name": "dcgm-exporter", "static_configs": exporters},
-                pace
-                | {
-                    "job_name": "kube-state-metrics",
-                    "honor_labels": True,
-                    "static_configs": [state],
-                },
-            ],
-            life_seconds=self.pace.seconds + 600,
-        )
-        await stack.enter_async_context(self.prometheus)
-        self.influxdb = InfluxdbServer(
-            self._folder("influxdb"), life_seconds=self.pace.seconds + 600
-        )
-        await stack.enter_async_context(self.influxdb)
+        pace: dict[str, Any] = {"scrape_interval": SCRAPE, "scrape_timeout": "3s"}
+        gpus = {"job_name": "dcgm-exporter", "static_configs": exporters}
+        state = {"job_name": "kube-state-metrics", "static_configs": [_scraped(listed)]}
+        jobs = [pace | gpus, pace | state | {"honor_labels": True}]
+        self.prometheus = PrometheusServer(self._folder("prometheus"), jobs, life_seconds=life)
+        await enter(self.prometheus)
+        self.influxdb = InfluxdbServer(self._folder("influxdb"), life_seconds=life)
+        await enter(self.influxdb)
         self.api = api_server.ApiServer(world.objects(), page_objects=100)
-        await stack.enter_async_context(api_server.serving(self.api))
-        source = await stack.enter_async_context(HttpServer(self._prometheus_api))
-        points = await stack.enter_async_context(HttpServer(self._influxdb_api))
-        token_file = self.directory / "token"
+        await enter(api_server.serving(self.api))
+        token_file, config = self.directory / "token", self.directory / "settings.yaml"
         token_file.write_text(self.tokens[-1])
         pair = self._certificate()
-        settings = {
-            "PROMETHEUS_URL": source.url,
-            "PROMETHEUS_BEARER_TOKEN_FILE": str(token_file),
-            "PROMETHEUS_STEP": SCRAPE,
-            "GRPC_CERT_FILE": str(pair.cert),
-            "GRPC_KEY_FILE": str(pair.key),
+        sources = {
+            "default": {
+                "type": "prometheus",
+                "url": (await enter(HttpServer(self._prometheus_api))).url,
+                "bearer_token_file": str(token_file),
+                "step": SCRAPE,
+            },
+            "direct": {
+                "type": "scrape",
+                "interval": SCRAPE,
+                "timeout": "3s",
+                "targets": ",".join(f"{server.url}/metrics" for server in nodes),
+            },
+            "influxdb": {
+                "type": "influxdb",
+                "url": (await enter(HttpServer(self._influxdb_api))).url,
+                "step": SCRAPE,
+                "database": DATABASE,
+            },
         }
-        config = self.directory / "sources.yaml"
-        targets = ",".join(f"{server.url}/metrics" for server in nodes)
-        config.write_text(
-            "sources:\n  direct:\n    type: scrape\n"
-            f"    interval: {SCRAPE}\n    timeout: 3s\n    targets: {targets}\n"
-            "  influxdb:\n    type: influxdb\n"
-            f"    url: {points.url}\n    step: {SCRAPE}\n    database: {DATABASE}\n"
-        )
-        settings["CONFIG"] = str(config)
+        files = {"grpc_cert_file": str(pair.cert), "grpc_key_file": str(pair.key)}
+        config.write_text(json.dumps({"sources": sources, **files}))  # JSON is YAML
         self.scalers = [
             Scaler(
                 self._folder(name),
                 name=name,
-                settings=settings | {"KUBERNETES": kubernetes},
+                settings={"CONFIG": str(config), "KUBERNETES": kubernetes},
                 kubeconfig=self.api.kubeconfig(self.directory),
-                life_seconds=self.pace.seconds + 600,
+                life_seconds=life,
             )
             for name, kubernetes in (("scaler-a", "true"), ("scaler-b", "false"))
         ]
         for scaler in self.scalers:
-            await stack.enter_async_context(scaler)
+            await enter(scaler)
         self.calm_since = time.time() + CALM_AFTER_SECONDS
 
     def _folder(self, name: str) -> Path:
@@ -302,7 +291,7 @@ class Soak:
                 streams = []
                 for number in range(self.pace.streams):
                     stub = externalscaler_pb2_grpc.ExternalScalerStub((kept, cut)[number % 2])
-                    trigger = self.triggers[number % len(self.triggers)]
+                    trigger = TRIGGERS[number % len(TRIGGERS)]
                     streams.append(stub.StreamIsActive(trigger.reference()))
                     await asyncio.sleep(0)
                 self.report.streams += len(streams)
@@ -322,11 +311,6 @@ class Soak:
 
     # The calls
 
-    @property
-    def triggers(self) -> list[Trigger]:
-        """All triggers."""
-        return world.triggers()
-
     @contextlib.asynccontextmanager
     async def _channel(self, scaler: Scaler) -> AsyncIterator[grpc.aio.Channel]:
         credentials = grpc.ssl_channel_credentials(self.ca.cert_pem.bytes())
@@ -336,15 +320,13 @@ class Soak:
 
     async def _polls(self, scaler: Scaler) -> None:
         """Ask about every trigger in turns, over a new connection in each round."""
-        triggers, number = self.triggers, 0
-        pause = self.pace.poll_seconds / len(triggers)
+        pause = self.pace.poll_seconds / len(TRIGGERS)
         calls: set[asyncio.Task[None]] = set()
         while True:
             async with self._channel(scaler) as channel:
                 stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
-                for trigger in triggers:
+                for trigger in TRIGGERS:
                     if scaler.is_up:
-                        number += 1
                         call = asyncio.create_task(self._poll(scaler, stub, trigger))
                         calls.add(call)
                         call.add_done_callback(calls.discard)
@@ -432,6 +414,10 @@ class _Asked:
         """Return what a failure names."""
         name = self.trigger.reference().name
         return f"{self.scaler.name} {name} in {self.fault or 'calm'} at {time.strftime('%X')}"
+
+
+def _scraped(server: HttpServer, **labels: str) -> dict[str, object]:
+    return {"targets": [f"127.0.0.1:{server.port}"], "labels": labels}
 
 
 async def _listed(request: Request, writer: asyncio.StreamWriter) -> None:

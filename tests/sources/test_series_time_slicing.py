@@ -1,5 +1,7 @@
 """Pods that take turns on one series of a shared GPU stay; pods that end do not."""
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,12 @@ def shown(turns: str, pod: str = "a", gpu: str = "GPU-a", target: Target = NODE)
     """Return a series with a sample wherever `turns` has its pod's letter."""
     times = tuple(at for at, turn in zip(INSTANTS, turns, strict=True) if turn == pod)
     return Series("ml", pod, gpu, target, times, times, tuple(50.0 for _ in times), averaged=False)
+
+
+def seen(instants: Iterable[float]) -> Series:
+    """Return a series with samples at these instants."""
+    times = tuple(instants)
+    return Series("ml", "a", "GPU-a", NODE, times, times, times, averaged=False)
 
 
 def present(turns: str, pod: str = "a") -> str:
@@ -43,51 +51,39 @@ def test_a_pod_that_comes_back_was_there_all_the_time(turns: str, expected: str)
     assert present(turns) == expected
 
 
-def test_what_a_pod_did_long_ago_is_no_turn() -> None:
-    """A StatefulSet's pod that was replaced twice within an hour is not there in between."""
-    instants = [60.0 * number for number in range(60)]
-    there = tuple(at for at in instants if at not in {600.0, 1800.0} and at < 3000)
-    gpu = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
-
-    assert fill_gaps([gpu], {NODE: dict.fromkeys(instants, 0.0)}) == (gpu,)
-
-
 def test_turns_are_filled_up_as_far_as_they_are_remembered() -> None:
     instants = [30.0 * number for number in range(40)]
     there = tuple(instants[:20] + instants[21::2])
-    gpu = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
-    (filled,) = fill_gaps([gpu], {NODE: dict.fromkeys(instants, 0.0)})
+    (filled,) = fill_gaps([seen(there)], {NODE: dict.fromkeys(instants, 0.0)})
 
     late = {at for at in instants if at > instants[-1] - TURNS_SECONDS}
     assert filled.present == tuple(sorted({*there, *late}))
 
 
-def test_a_neighbour_that_is_there_at_the_same_time_takes_no_turns() -> None:
-    """Copies of a shared GPU: the pod between them was replaced."""
-    gpu, other = shown("aaaa...aaaaa"), shown("b" * COUNT, "b")
-
-    assert fill_gaps([gpu, other], GOOD) == (gpu, other)
+HOUR = [60.0 * number for number in range(60)]
+GAP = shown("aaaa...aaaaa")
+ODD = shown("aa.aa.aa.aa.")
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("series", "good"),
     [
-        shown("....bbb.....", "b", gpu="GPU-b"),
-        shown("....bbb.....", "b", target=OTHER),
+        pytest.param([GAP, shown("b" * COUNT, "b")], GOOD, id="a neighbour all the time"),
+        pytest.param([GAP, shown("....bbb.....", "b", gpu="GPU-b")], GOOD, id="another GPU"),
+        pytest.param([GAP, shown("....bbb.....", "b", target=OTHER)], GOOD, id="another target"),
+        pytest.param([ODD], {NODE: dict.fromkeys(ODD.present, 0.0)}, id="no scrapes meanwhile"),
+        pytest.param([ODD], {}, id="no scrapes at all"),
+        pytest.param(
+            [seen(at for at in HOUR if at not in {600.0, 1800.0} and at < 3000)],
+            {NODE: dict.fromkeys(HOUR, 0.0)},
+            id="replaced twice, long ago",
+        ),
     ],
 )
-def test_another_gpu_is_nobodys_turn(other: Series) -> None:
-    gpu = shown("aaaa...aaaaa")
-
-    assert fill_gaps([gpu, other], GOOD) == (gpu, other)
-
-
-def test_a_gap_in_the_exporters_own_health_is_no_turn() -> None:
-    gpu = shown("aa.aa.aa.aa.")
-    good = {NODE: dict.fromkeys(gpu.present, 0.0)}
-
-    assert fill_gaps([gpu], good) == (gpu,)
-    assert fill_gaps([gpu], {}) == (gpu,)
+def test_what_is_no_turn_is_not_filled(
+    series: list[Series], good: Mapping[Target, Mapping[float, float]]
+) -> None:
+    assert fill_gaps(series, good) == tuple(series)
 
 
 turns_of = st.lists(st.sampled_from("abc."), min_size=COUNT, max_size=COUNT).map("".join)

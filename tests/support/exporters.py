@@ -26,163 +26,121 @@ Numbers = Mapping[str, list[float]]
 """The values of each pod's GPUs, in ascending order."""
 
 
+_COLUMNS = (
+    Signal.UTILIZATION,
+    Signal.MEMORY,
+    Signal.MEMORY_USED,
+    Signal.POWER,
+    Signal.TEMPERATURE,
+    Signal.SM_ACTIVITY,
+    Signal.TENSOR_ACTIVITY,
+    Signal.DRAM_ACTIVITY,
+    Signal.ENCODER,
+    Signal.DECODER,
+)
+_Gpus = Mapping[str, list[tuple[float | None, ...]]]
+"""The GPUs of each pod, each with its numbers in the order of the columns; None: not shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One page, how it is scraped, and what it says."""
 
-    shown: Mapping[Signal, Numbers]
+    gpus: _Gpus
     honor_labels: bool = False
     auto: Mapping[Signal, Numbers] = field(default_factory=dict)
     """What `auto` reads where that is something else."""
     scrapable: bool = True
     """Whether it is the page of an exporter that can be scraped directly, without a Prometheus."""
+    silent: tuple[Signal, ...] = ()
+    """Signals that the profile has, and the page does not show."""
+
+    @property
+    def shown(self) -> Mapping[Signal, Numbers]:
+        """The numbers of each signal."""
+        numbers: dict[Signal, dict[str, list[float]]] = {signal: {} for signal in self.silent}
+        for pod, gpus in self.gpus.items():
+            for gpu in gpus:
+                for signal, number in zip(_COLUMNS, gpu, strict=False):
+                    if number is not None:
+                        numbers.setdefault(signal, {}).setdefault(pod, []).append(number)
+        return numbers
 
 
-_DCGM: Mapping[Signal, Numbers] = {
-    Signal.UTILIZATION: {"bert-0": [63, 87], "bert-1": [12]},
-    Signal.MEMORY: {"bert-0": [50, 75], "bert-1": [25]},
-    Signal.MEMORY_USED: {"bert-0": [23034, 34551], "bert-1": [11517]},
-    Signal.POWER: {"bert-0": [275, 287.313], "bert-1": [91.5]},
-    Signal.TEMPERATURE: {"bert-0": [59, 61], "bert-1": [44]},
-    Signal.SM_ACTIVITY: {"bert-0": [43.75, 75], "bert-1": [6.25]},
-    Signal.TENSOR_ACTIVITY: {"bert-0": [25, 37.5], "bert-1": [3.125]},
-    Signal.DRAM_ACTIVITY: {"bert-0": [31.25, 50], "bert-1": [9.375]},
-    Signal.ENCODER: {"bert-0": [0, 7], "bert-1": [3]},
-    Signal.DECODER: {"bert-0": [0, 5], "bert-1": [2]},
+_ENGINE = {Signal.UTILIZATION: {"bert-0": [50.0, 81.25], "bert-1": [12.5]}}
+_DCGM: _Gpus = {
+    "bert-0": [
+        (63, 50, 23034, 275, 59, 43.75, 25, 31.25, 0, 0),
+        (87, 75, 34551, 287.313, 61, 75, 37.5, 50, 7, 5),
+    ],
+    "bert-1": [(12, 25, 11517, 91.5, 44, 6.25, 3.125, 9.375, 3, 2)],
 }
-_ENGINE: Mapping[Signal, Numbers] = {Signal.UTILIZATION: {"bert-0": [50, 81.25], "bert-1": [12.5]}}
+_RATIO: _Gpus = {
+    "bert-0": [
+        (50, 50, 23034, 275, 59, 43.75, 25, 31.25, 0, 0),
+        (81.25, 75, 34551, 287.313, 61, 75, 37.5, 50, 7, 5),
+    ],
+    "bert-1": [(12.5, 25, 11517, 91.5, 44, 6.25, 3.125, 9.375, 3, 2)],
+}
 
 SAMPLES: Mapping[str, Sample] = {
     "dcgm-exported": Sample(_DCGM, auto=_ENGINE),
     "dcgm": Sample(_DCGM, honor_labels=True, auto=_ENGINE),
     "dcgm-prof": Sample(
         {
-            Signal.UTILIZATION: {"bert-0": [87.5], "bert-1": [25]},
-            Signal.MEMORY: {"bert-0": [75], "bert-1": [25]},
-            Signal.MEMORY_USED: {"bert-0": [3648], "bert-1": [1216]},
-            Signal.POWER: {"bert-0": [212.25], "bert-1": [212.25]},
-            Signal.TEMPERATURE: {"bert-0": [52], "bert-1": [52]},
-            Signal.SM_ACTIVITY: {"bert-0": [62.5], "bert-1": [12.5]},
-            Signal.TENSOR_ACTIVITY: {"bert-0": [50], "bert-1": [6.25]},
-            Signal.DRAM_ACTIVITY: {"bert-0": [37.5], "bert-1": [3.125]},
-            Signal.ENCODER: {},
-            Signal.DECODER: {},
+            "bert-0": [(87.5, 75, 3648, 212.25, 52, 62.5, 50, 37.5)],
+            "bert-1": [(25, 25, 1216, 212.25, 52, 12.5, 6.25, 3.125)],
         },
         honor_labels=True,
+        silent=(Signal.ENCODER, Signal.DECODER),
     ),
-    "dcgm-ratio": Sample({**_DCGM, **_ENGINE}),
+    "dcgm-ratio": Sample(_RATIO),
     "dcgm-old": Sample(
         {
-            Signal.UTILIZATION: {"bert-0": [74], "bert-1": [41]},
-            Signal.MEMORY: {"bert-0": [75], "bert-1": [25]},
-            Signal.MEMORY_USED: {"bert-0": [12288], "bert-1": [3840]},
-            Signal.POWER: {"bert-0": [65.25], "bert-1": [48.5]},
-            Signal.TEMPERATURE: {"bert-0": [57], "bert-1": [49]},
-            Signal.SM_ACTIVITY: {"bert-1": [31.25]},
-            Signal.TENSOR_ACTIVITY: {"bert-1": [12.5]},
-            Signal.DRAM_ACTIVITY: {"bert-1": [18.75]},
-            Signal.ENCODER: {"bert-1": [11]},
-            Signal.DECODER: {"bert-1": [13]},
+            "bert-0": [(74, 75, 12288, 65.25, 57)],
+            "bert-1": [(41, 25, 3840, 48.5, 49, 31.25, 12.5, 18.75, 11, 13)],
         }
     ),
     "ack-dcgm-custom": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [38], "bert-1": [17]},
-            Signal.MEMORY: {"bert-0": [75], "bert-1": [12.5]},
-            Signal.MEMORY_USED: {"bert-0": [3072], "bert-1": [1024]},
-            Signal.POWER: {"bert-0": [61.5], "bert-1": [61.5]},
-            Signal.TEMPERATURE: {"bert-0": [58], "bert-1": [58]},
-        }
+        {"bert-0": [(38, 75, 3072, 61.5, 58)], "bert-1": [(17, 12.5, 1024, 61.5, 58)]}
     ),
     "acs": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [91], "bert-1": [8]},
-            Signal.MEMORY: {"bert-0": [75], "bert-1": [25]},
-            Signal.MEMORY_USED: {"bert-0": [36864], "bert-1": [12288]},
-            Signal.POWER: {"bert-0": [244], "bert-1": [78.25]},
-            Signal.TEMPERATURE: {"bert-0": [66], "bert-1": [41]},
-        },
+        {"bert-0": [(91, 75, 36864, 244, 66)], "bert-1": [(8, 25, 12288, 78.25, 41)]},
         honor_labels=True,
     ),
-    "ack-legacy": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [33, 77]},
-            Signal.MEMORY: {"bert-0": [25, 75]},
-            Signal.MEMORY_USED: {"bert-0": [3840, 11520]},
-            Signal.POWER: {"bert-0": [27, 64.5]},
-            Signal.TEMPERATURE: {"bert-0": [48, 63]},
-        }
-    ),
+    "ack-legacy": Sample({"bert-0": [(33, 25, 3840, 27, 48), (77, 75, 11520, 64.5, 63)]}),
     "mindprince": Sample({}),
     "cadvisor-accel": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [27, 93], "bert-1": [4]},
-            Signal.MEMORY: {"bert-0": [25, 50], "bert-1": [6.25]},
-            Signal.MEMORY_USED: {"bert-0": [4096, 8192], "bert-1": [1024]},
-        },
+        {"bert-0": [(27, 25, 4096), (93, 50, 8192)], "bert-1": [(4, 6.25, 1024)]},
         honor_labels=True,
     ),
     "amd": Sample(
         {
-            Signal.UTILIZATION: {"bert-0": [82], "bert-1": [35], "bert-2": [66]},
-            Signal.MEMORY: {"bert-0": [75], "bert-1": [25], "bert-2": [25]},
-            Signal.MEMORY_USED: {"bert-0": [147456], "bert-1": [16384], "bert-2": [6144]},
-            Signal.POWER: {"bert-0": [612], "bert-1": [301], "bert-2": [550]},
-            Signal.TEMPERATURE: {"bert-0": [71], "bert-1": [58], "bert-2": [69]},
+            "bert-0": [(82, 75, 147456, 612, 71)],
+            "bert-1": [(35, 25, 16384, 301, 58)],
+            "bert-2": [(66, 25, 6144, 550, 69)],
         },
         honor_labels=True,
     ),
     "intel-xpum-v1": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [64], "bert-1": [42]},
-            Signal.MEMORY: {"bert-0": [50], "bert-1": [25]},
-            Signal.MEMORY_USED: {"bert-0": [65536], "bert-1": [16384]},
-            Signal.POWER: {"bert-0": [402.5], "bert-1": [133]},
-            Signal.TEMPERATURE: {"bert-0": [55], "bert-1": [47]},
-        }
+        {"bert-0": [(64, 50, 65536, 402.5, 55)], "bert-1": [(42, 25, 16384, 133, 47)]}
     ),
     "otel-hw": Sample(
         {
-            Signal.UTILIZATION: {"bert-0": [58], "bert-1": [47]},
-            Signal.MEMORY: {"bert-0": [25], "bert-1": [75]},
-            Signal.MEMORY_USED: {"bert-0": [6144], "bert-1": [12288]},
-            Signal.POWER: {"bert-0": [61.5], "bert-1": [88]},
-            Signal.TEMPERATURE: {"bert-0": [57], "bert-1": [62]},
-            Signal.ENCODER: {"bert-0": [21]},
-            Signal.DECODER: {"bert-0": [34]},
+            "bert-0": [(58, 25, 6144, 61.5, 57, None, None, None, 21, 34)],
+            "bert-1": [(47, 75, 12288, 88, 62)],
         },
         honor_labels=True,
     ),
     "nvidia-smi": Sample({}),
     "drm-exporter": Sample({}),
     "hami-legacy": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [30, 45], "bert-1": [130]},
-            Signal.MEMORY: {"bert-0": [25, 50], "bert-1": [50]},
-            Signal.MEMORY_USED: {"bert-0": [1024, 2048], "bert-1": [4096]},
-        }
+        {"bert-0": [(30, 25, 1024), (45, 50, 2048)], "bert-1": [(130, 50, 4096)]}
     ),
-    "hami": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [28, 52], "bert-1": [117]},
-            Signal.MEMORY: {"bert-0": [25, 75], "bert-1": [25]},
-            Signal.MEMORY_USED: {"bert-0": [1024, 3072], "bert-1": [2048]},
-        }
-    ),
-    "gke-system": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [68], "bert-1": [9]},
-            Signal.MEMORY: {"bert-0": [75], "bert-1": [10]},
-            Signal.MEMORY_USED: {"bert-0": [17408], "bert-1": [2048]},
-        },
-        scrapable=False,
-    ),
+    "hami": Sample({"bert-0": [(28, 25, 1024), (52, 75, 3072)], "bert-1": [(117, 25, 2048)]}),
+    "gke-system": Sample({"bert-0": [(68, 75, 17408)], "bert-1": [(9, 10, 2048)]}, scrapable=False),
     "openshift-rules": Sample(
-        {
-            Signal.UTILIZATION: {"bert-0": [76]},
-            Signal.POWER: {"bert-0": [198.5], "bert-1": [180]},
-            Signal.TEMPERATURE: {"bert-0": [60], "bert-1": [54]},
-        },
+        {"bert-0": [(76, None, None, 198.5, 60)], "bert-1": [(None, None, None, 180, 54)]},
         scrapable=False,
     ),
 }

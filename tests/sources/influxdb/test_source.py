@@ -3,7 +3,6 @@
 One server serves the whole module; every test has a namespace of its own.
 """
 
-import itertools
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -35,18 +34,12 @@ INTERVAL_SECONDS = 15
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
 MEAN = 'SELECT mean("gauge") FROM "load" WHERE time > now() - 1m'
-_numbers = itertools.count()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def influxdb(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[InfluxdbServer]:
     async with InfluxdbServer(tmp_path_factory.mktemp("influxdb")) as running:
         yield running
-
-
-@pytest.fixture
-def ns() -> str:
-    return f"team-{next(_numbers)}"
 
 
 def gpu(  # noqa: PLR0913 - what a test may say of a GPU

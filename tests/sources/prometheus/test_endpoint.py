@@ -3,7 +3,6 @@
 One server and one proxy serve the whole module; every test has namespaces of its own.
 """
 
-import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
@@ -38,9 +37,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-EU, US = {"cluster": "eu-1"}, {"cluster": "us-1"}
-_numbers = itertools.count()
-
 
 @pytest.fixture(scope="module")
 def now() -> float:
@@ -69,11 +65,6 @@ async def proxy(
     directory = tmp_path_factory.mktemp("proxy")
     async with LabelProxy(directory, upstream=server.url, flags=flags) as running:
         yield running
-
-
-@pytest.fixture
-def ns() -> str:
-    return f"tenant-{next(_numbers)}"
 
 
 def snapshot_query(*namespaces: str) -> SnapshotQuery:

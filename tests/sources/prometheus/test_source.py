@@ -4,7 +4,6 @@ One server of each kind serves the whole module; every test has a namespace of i
 decided by the answers of each server is on record, in `tests/repository/test_recorded.py`.
 """
 
-import itertools
 import math
 import time
 from collections import Counter
@@ -27,7 +26,6 @@ from tests.support.prometheus_source import connected
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-_numbers = itertools.count()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
@@ -41,11 +39,6 @@ async def now(server: PrometheusServer) -> float:
 def lately() -> float:
     """Return a time old enough that no server withholds its samples as possibly incomplete."""
     return (time.time() - 60) // 120 * 120
-
-
-@pytest.fixture
-def ns() -> str:
-    return f"team-{next(_numbers)}"
 
 
 def snapshot_query(*namespaces: str, span: float = 300) -> SnapshotQuery:

@@ -4,14 +4,15 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
+from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.sources.prometheus.source import UNANSWERED_SECONDS, PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import UNANSWERED_SECONDS
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from tests.support import gpus
@@ -29,21 +30,43 @@ REFUSED = {"status": "error", "errorType": "execution", "error": "too many sampl
 
 @dataclass(slots=True)
 class Late:
-    """A server whose newest sample is so old; None: it does not say."""
+    """A server whose newest sample is so old, a source on it, and what the source stated."""
 
-    clock: Clock
     age_seconds: float | None = 0.0
+    """None: the server does not say."""
+    clock: Clock = field(default_factory=Clock)
     began: float = field(default_factory=lambda: time.time() // STEP * STEP)
     """The server's time when the clock began."""
     asked: list[float] = field(default_factory=list)
     """The times at which it was asked how old the newest sample is."""
+    stated: list[facts.Fact] = field(default_factory=list)
+    samples: Samples = field(init=False)
 
-    async def __call__(self, request: web.Request, writer: asyncio.StreamWriter) -> None:
+    @asynccontextmanager
+    async def serving(self, **given: object) -> AsyncIterator["Late"]:
+        """Connect a source to it; with settings, one that asks about one namespace."""
+        async with (
+            HttpServer(self.reply) as server,
+            connected(server.url, self.stated.append, self.clock, **given) as source,
+        ):
+            self.samples = source.ports().within("ml").samples if given else source
+            yield self
+
+    @property
+    def now(self) -> float:
+        """The server's time."""
+        return self.began + self.clock() - 1000
+
+    @property
+    def lags(self) -> list[float]:
+        """The lags that were stated."""
+        return [fact.seconds for fact in self.stated if isinstance(fact, facts.LagChanged)]
+
+    async def reply(self, request: web.Request, writer: asyncio.StreamWriter) -> None:
         """Answer as a Prometheus without GPUs does."""
         query = request.form["query"]
         if query == "time()":
-            now = str(self.began + self.clock() - 1000)
-            return await web.api("scalar", [0, now])(request, writer)
+            return await web.api("scalar", [0, str(self.now)])(request, writer)
         if query.startswith("time() - max(max_over_time"):
             self.asked.append(float(request.form["time"]))
             if self.age_seconds is None:
@@ -57,89 +80,49 @@ class Late:
         fresh = [{"metric": {"on_time": "1"}, "value": [0, "1"]}]
         return await web.api("vector", fresh if is_fresh else [])(request, writer)
 
-
-@dataclass(slots=True)
-class Scene:
-    """A source on such a server, and what it stated."""
-
-    clock: Clock
-    late: Late
-    source: PrometheusSource
-    stated: list[facts.Fact]
-
     async def step(self, count: int = 1) -> None:
         """Let a step pass, as often as said, and fetch as the evaluator does."""
         for _ in range(count):
             self.clock.now += STEP
-            await self.source.synchronize()
-            await self.source.fetch(NEED, self.source.instant())
-
-    @property
-    def lags(self) -> list[float]:
-        """The lags that were stated."""
-        return [fact.seconds for fact in self.stated if isinstance(fact, facts.LagChanged)]
+            await asyncio.gather(self.samples.synchronize(), self.samples.synchronize())
+            await self.samples.fetch(NEED, self.samples.instant())
 
 
-@pytest_asyncio.fixture
-async def scene() -> AsyncIterator[Scene]:
-    clock, stated = Clock(), list[facts.Fact]()
-    late = Late(clock)
-    async with HttpServer(late) as server, connected(server.url, stated.append, clock) as source:
-        yield Scene(clock, late, source, stated)
+async def test_where_all_are_late_the_clock_is_as_late_until_they_are_on_time_again() -> None:
+    async with Late(55.0).serving() as late:
+        await late.step(3)
+        assert late.asked == []
+        late.age_seconds = 150.0
+        await late.step(10)
+        assert late.samples.now() == late.now - 150
+        assert late.asked == [late.began + STEP * number for number in range(5, 14)]
+        late.age_seconds = 700.0  # of which the server shows nothing
+        await late.step(2)
+        assert late.lags == [150]
+        late.age_seconds = 10.0
+        await late.step(2)
+        assert late.samples.now() == late.now
+        assert late.lags == [150, 0]
+        asked = len(late.asked)
+        await late.step(3)
+        assert len(late.asked) == asked
 
 
-async def test_where_all_are_late_the_clock_is_as_late_until_they_are_on_time_again(
-    scene: Scene,
-) -> None:
-    scene.late.age_seconds = 55.0
-    await scene.step(3)
-    assert scene.late.asked == []
-    scene.late.age_seconds = 150.0
-    await scene.step(9)
-    scene.clock.now += STEP
-    await asyncio.gather(scene.source.synchronize(), scene.source.synchronize())
-    await scene.source.fetch(NEED, scene.source.instant())
-    server_time = scene.late.began + scene.clock() - 1000
-    assert scene.source.now() == server_time - 150
-    assert scene.late.asked == [scene.late.began + STEP * number for number in range(5, 14)]
-    scene.late.age_seconds = 700.0  # of which the server shows nothing
-    await scene.step(2)
-    assert scene.lags == [150]
-    scene.late.age_seconds = 10.0
-    await scene.step(2)
-    assert scene.source.now() == server_time + 4 * STEP
-    assert scene.lags == [150, 0]
-    asked = len(scene.late.asked)
-    await scene.step(3)
-    assert len(scene.late.asked) == asked
-
-
-async def test_a_server_that_does_not_say_is_asked_again_later_and_is_on_time(
-    scene: Scene,
-) -> None:
-    scene.late.age_seconds = None
+async def test_a_server_that_does_not_say_is_asked_again_later_and_is_on_time() -> None:
     steps = int(UNANSWERED_SECONDS // STEP)
-    await scene.step(steps)
-    assert len(scene.late.asked) == 1
-    await scene.step(steps)
-    assert len(scene.late.asked) == 2
-    assert scene.source.lag_seconds == 0
+    async with Late(None).serving() as late:
+        await late.step(steps)
+        assert len(late.asked) == 1
+        await late.step(steps)
+    assert len(late.asked) == 2
+    assert late.samples.lag_seconds == 0
 
 
 async def test_one_namespace_does_not_show_whether_all_targets_are_late() -> None:
-    clock, stated = Clock(), list[facts.Fact]()
-    late = Late(clock, 150.0)
-    async with (
-        HttpServer(late) as server,
-        connected(server.url, stated.append, clock, namespace_parameter="namespace") as source,
-    ):
-        samples = source.ports().within("ml").samples
-        for _ in range(12):
-            clock.now += STEP
-            await samples.synchronize()
-            await samples.fetch(NEED, samples.instant())
+    async with Late(150.0).serving(namespace_parameter="namespace") as late:
+        await late.step(12)
     assert late.asked == []
-    assert samples.lag_seconds == 0
+    assert late.samples.lag_seconds == 0
 
 
 @pytest.mark.parametrize("program", each())

@@ -3,7 +3,6 @@
 One server of each kind serves the whole module; every test has a namespace of its own.
 """
 
-import itertools
 import time
 from dataclasses import replace
 
@@ -22,12 +21,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QUEUED = "queued_requests"
 GATEWAY = "gateway_requests_in_progress"
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def ns() -> str:
-    return f"demand-{next(_numbers)}"
 
 
 def queued(namespace: str, value: float, **labels: str) -> Series:

@@ -58,36 +58,29 @@ def test_every_metric_of_the_profiles_is_known() -> None:
     assert set(profiles.UTILIZATION_METRICS) <= profiles.KNOWN_METRICS
 
 
-@pytest.mark.parametrize(
-    ("spelled", "value"),
-    [
-        ("9223372036854775794", 9223372036854775794.0),
-        ("1.5e+01", 15.0),
-        ("-0", 0.0),
-        ("5 1700000000000", 5.0),
-        ("5 1699999940000", 5.0),
-        ("5 1700000060000", 5.0),
-    ],
-)
-def test_every_number_of_the_format_is_read_as_a_float(spelled: str, value: float) -> None:
-    ((_, found),) = read(f"{UTIL} {spelled}\n")
-
-    assert isinstance(found, float)
-    assert found == value
+NUMBERS = {
+    "9223372036854775794": 9223372036854775794.0,
+    "1.5e+01": 15.0,
+    "-0": 0.0,
+    "5 1700000000000": 5.0,
+    "5 1699999940000": 5.0,
+    "5 1700000060000": 5.0,
+}
+NO_NUMBERS = [
+    *("NaN", "+Inf", "-Inf", "1e400", "5 NaN", "5 +Inf", "5 1e400"),
+    *("5 1699999939999", "5 1700000060001", "5 0", "5 -1", "5 1"),
+    *('5 # {t="x"} 1', '5 1700000000000 # {t="x"} 1'),
+]
 
 
 @pytest.mark.parametrize(
-    "spelled",
-    [
-        *("NaN", "+Inf", "-Inf", "1e400", "5 NaN", "5 +Inf", "5 1e400"),
-        *("5 1699999939999", "5 1700000060001", "5 0", "5 -1"),
-    ],
+    ("spelled", "value"), [*NUMBERS.items(), *((spelled, math.nan) for spelled in NO_NUMBERS)]
 )
-def test_a_sample_without_a_finite_value_of_now_is_shown_without_a_number(spelled: str) -> None:
-    ((labels, found),) = read(f"{UTIL} {spelled}\n")
-
-    assert labels == {"__name__": UTIL}
-    assert math.isnan(found)
+def test_a_sample_has_a_number_if_it_is_finite_and_of_now(spelled: str, value: float) -> None:
+    """Neither the number of an exemplar nor a time is taken for the value."""
+    read_samples = read(f'{UTIL}{{pod="a"}} {spelled}\n')
+    same(read_samples, [({"__name__": UTIL, "pod": "a"}, value)])
+    assert isinstance(read_samples[0][1], float)
 
 
 @given(st.integers(min_value=1, max_value=len(PAGE) - 1))
@@ -215,11 +208,6 @@ def test_series_that_stay_are_the_objects_of_the_page_before() -> None:
     more = parse(f'{PAGE}{UTIL}{{pod="new"}} 3\n'.encode(), NOW, first.series)
     assert all(one is other for one, other in zip(first.series, more.series, strict=False))
     assert list(more.values) == [87.0, 0.0, 3.0]
-
-
-@pytest.mark.parametrize("exemplar", ['# {t="x"} 1', '1700000000000 # {t="x"} 1', "1"])
-def test_no_number_of_an_exemplar_or_a_time_is_taken_for_the_value(exemplar: str) -> None:
-    same(read(f'{UTIL}{{pod="a"}} 5 {exemplar}\n'), [({"__name__": UTIL, "pod": "a"}, math.nan)])
 
 
 # Bounds

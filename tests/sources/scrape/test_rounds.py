@@ -262,27 +262,22 @@ def test_labels_that_are_new_at_each_scrape_shorten_the_memory() -> None:
     assert len(changing.rounds) == 1000 // (NEW_SERIES_POINTS + 1)
 
 
-def test_an_exporter_is_overlooked_until_it_answers_and_not_when_it_is_dead_afterwards() -> None:
+@pytest.mark.parametrize(
+    ("shown", "overlooked"),
+    [
+        pytest.param([WITHOUT_B], True, id="until it answers"),
+        pytest.param([WITHOUT_B, OF_BOTH], False, id="once it answers"),
+        pytest.param([OF_BOTH] + [WITHOUT_B] * 97, False, id="not while it is dead afterwards"),
+        pytest.param([OF_BOTH, OF_A, WITHOUT_B], True, id="listed anew"),
+        pytest.param([WITHOUT_B] * 360, True, id="dead for almost an hour"),
+        pytest.param([WITHOUT_B] * 361, False, id="dead for as long as anything is known"),
+    ],
+)
+def test_an_exporter_that_has_not_answered_yet_is_overlooked(
+    shown: list[Mapping[Target, list[Sample] | None]], *, overlooked: bool
+) -> None:
     history = History(100)
-    add(history, 0, {A: [sample()], B: None})
-    assert history.observation(snapshot_query(), 0).misses_targets
-    add(history, 10, {A: [sample()], B: [sample("bert-1")]})
-    assert not history.observation(snapshot_query(), 10).misses_targets
-    for at in range(20, 1000, 10):
-        add(history, at, {A: [sample()], B: None})
-    assert not history.observation(snapshot_query(), 990).misses_targets
-
-
-def test_an_exporter_that_is_dead_for_as_long_as_anything_is_known_overlooks_nobody() -> None:
-    history = History(600)
-    for at in range(0, 3610, 10):
-        add(history, at, {A: [sample()], B: None})
-        assert history.observation(snapshot_query(), at).misses_targets == (at < 3600)
-
-
-def test_an_exporter_that_is_listed_anew_has_to_answer_first() -> None:
-    history = History(600)
-    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
-    add(history, 10, {A: [sample()]})
-    add(history, 20, {A: [sample()], B: None})
-    assert history.observation(snapshot_query(), 20).misses_targets
+    for number, one_round in enumerate(shown):
+        add(history, 10 * number, one_round)
+    last = 10 * (len(shown) - 1)
+    assert history.observation(snapshot_query(), last).misses_targets is overlooked
