@@ -138,6 +138,14 @@ def test_outside_a_terminal_only_news_are_printed() -> None:
     assert [line.partition("recipe ")[2][0] for line in lines] == ["1", "2"]
 
 
+def test_a_terminal_gets_a_live_screen() -> None:
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, _environ={})
+    with screen.open_screen(console) as show:
+        show(frame())
+    assert isinstance(console.file, io.StringIO)
+    assert "keda-gpu-scaler demo, 12 s: load arrives" in console.file.getvalue()
+
+
 # Answers
 
 
