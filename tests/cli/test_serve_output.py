@@ -1,4 +1,4 @@
-"""Nothing depends on who reads what `serve` writes, its log or its page of metrics: real processes."""
+"""Nothing depends on who reads what `serve` writes, its log or its page of metrics."""
 
 import contextlib
 import fcntl
