@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.support import kubernetes
+from keda_gpu_scaler import web
+from keda_gpu_scaler.transport.server import Bounds
 
 Json = dict[str, Any]
 PODS = "/api/v1/pods"
@@ -183,10 +184,13 @@ class ApiServer:
 @contextlib.asynccontextmanager
 async def serving(api: ApiServer) -> AsyncIterator[ApiServer]:
     """Serve on a free port, or on the one the server had before, until its watches have ended."""
-    async with kubernetes.serving(api):
-        try:
-            yield api
-        finally:
-            for path in PATHS:
-                api.end(path)
-            api.ended.set()
+    bounds = Bounds(shutdown_seconds=1)
+    server = web.HttpServer(api.application(), "127.0.0.1", api.port, bounds=bounds)
+    api.port = await server.start()
+    try:
+        yield api
+    finally:
+        for path in PATHS:
+            api.end(path)
+        api.ended.set()
+        await server.stop()
