@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.alerts import AlertRecord, Alerts, AlertUpdate
-from keda_gpu_scaler.alerts.store import LATE_SECONDS, NEVER, Key, merged
+from keda_gpu_scaler.alerts.store import NEVER, Key, merged
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.clocks import Clock
 
@@ -105,30 +105,3 @@ def _exchange(replicas: list[Alerts], random: Random) -> None:
         random.shuffle(pairs)
         for asking, asked in pairs:
             asking.merge(asked.records())
-
-
-@given(
-    st.lists(st.floats(0.1, 3600), min_size=1, max_size=6),
-    st.floats(-300, 300),
-    st.randoms(use_true_random=False),
-)
-def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
-    pauses: list[float],
-    skew: float,
-    random: Random,
-) -> None:
-    clock = Clock(100_000.0)
-    now = began_at = clock.now + skew
-    messages = []
-    for number, pause in enumerate(pauses):
-        now += pause
-        began_at = now if number % 2 == 0 else began_at
-        messages.append(_update(number, began_at, now, timed=True))
-    replica = Alerts(LIFETIME, clock)
-    clock.now += sum(pauses)
-    late = [*messages, *messages]
-    random.shuffle(late)
-    for update in late:
-        clock.now += LATE_SECONDS / (2 * len(late))
-        replica.receive([update])
-    assert replica.firing(BERT) == ("A" if len(pauses) % 2 == 1 else None)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.evaluator import demand_cache
@@ -124,24 +123,6 @@ async def test_what_nobody_asks_for_is_looked_for_once_per_interval(bench: Bench
     assert bench.demands.due_seconds(BERT, spec()) == math.inf
 
 
-async def test_a_failure_does_not_age_the_last_number(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.numbers[WAITING] = REFUSED
-    assert await bench.later(5) == Demand(7.0)
-    assert await bench.later(175) == Demand(7.0)
-    old = await bench.later(1)
-    assert old == Demand(None, f"source default: {REFUSED}")
-
-
-async def test_nothing_is_an_answer_and_counts_at_once(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.numbers[WAITING] = None
-    assert await bench.later(5) == Demand(None, "its query gives nothing")
-    bench.source.numbers[WAITING] = REFUSED
-    await bench.later(5)
-    assert await bench.later(5) == Demand(None, f"source default: {REFUSED}")
-
-
 async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: Bench) -> None:
     for said in (REFUSED, REFUSED, None, 3.0, 4.0):
         bench.source.numbers[WAITING] = said
@@ -175,19 +156,6 @@ async def test_a_question_is_asked_once_at_a_time(bench: Bench) -> None:
     bench.source.number_gate.set()
     await bench.landed()
     assert bench.source.numbers_asked == [WAITING]
-
-
-async def test_a_fault_of_ours_that_nobody_waited_for_is_not_lost(bench: Bench) -> None:
-    bench.source.numbers[WAITING] = RuntimeError("a bug")
-    bench.source.number_gate = asyncio.Event()
-    await bench.ask(patience=0)
-    bench.source.number_gate.set()
-    await bench.landed()
-    bench.source.numbers[WAITING] = 7.0
-    bench.clock.seconds += 30
-    with pytest.raises(RuntimeError, match="a bug"):
-        await bench.ask()
-    assert await bench.ask() == Demand(7.0)
 
 
 async def test_expressions_take_turns_within_the_budget_of_their_source() -> None:

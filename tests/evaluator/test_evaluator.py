@@ -249,24 +249,6 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     assert len(aimed.of(facts.Evaluated)) == 2
 
 
-async def test_a_record_is_made_of_what_was_answered_and_is_no_call(bench: Bench) -> None:
-    decided = await bench.ask()
-    (shown,) = await bench.evaluator.records(BERT)
-    assert (shown.value, shown.reason) == (decided.value, decided.reason)
-    assert [pod.load for pod in shown.pods] == [90] * 5
-    assert shown.source.snapshot_at == bench.source.instant()
-    assert len(bench.of(facts.Evaluated)) == 1
-
-
-async def test_a_record_can_be_had_of_a_trigger_that_nobody_asked_about(aimed: Bench) -> None:
-    shown = await aimed.evaluator.record(BERT, _untargeted())
-    assert (shown.workload, shown.state, shown.value) == ("deployment/bert", "measured", 450)
-    assert aimed.cluster is not None
-    aimed.cluster.targets.clear()
-    shown = await aimed.evaluator.record(BERT, _untargeted(window="3m"))
-    assert (shown.state, shown.reason.startswith(f"{AWAY}: hold")) == ("unknown", True)
-
-
 async def test_summaries_come_in_the_order_of_objects_or_of_one_namespace(bench: Bench) -> None:
     for scaled_object in (WEB, BERT):
         await bench.ask(scaled_object=scaled_object)

@@ -11,8 +11,9 @@ from keda_gpu_scaler import trigger
 from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
 from keda_gpu_scaler.record.record import Origin, Record, Says
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.support.records import HOUR, decided, record
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
 from tests.support.triggers import BERT, access, demanding, spec
@@ -124,61 +125,61 @@ def test_a_source_without_promql_has_no_queries_to_paste() -> None:
     ]
 
 
-def test_signals_are_shown_in_their_order_and_none_after_the_first_that_says_active() -> None:
-    given = demanding("sum(x)", activationWorkload="other")
-    busy = record(given, snapshot(bert("b", 90)), takes_alerts=True)
-    assert _says(busy) == {
-        "gpus": Says.ACTIVE,
-        "activationWorkload": Says.NOT_ASKED,
-        "alert": Says.NOT_ASKED,
-        "demand": Says.NOT_ASKED,
-    }
-    at_rest = decided(spec(workload="other"), snapshot())
-    idle = record(
-        given,
-        snapshot(bert("b", 0)),
-        neighbour=at_rest,
-        takes_alerts=True,
-        demand=Demand(0.0),
-    )
-    assert _says(idle) == {
-        "gpus": Says.IDLE,
-        "activationWorkload": Says.IDLE,
-        "alert": Says.IDLE,
-        "demand": Says.IDLE,
-    }
-    assert [(one.value, one.threshold) for one in idle.activation] == [
-        (0, 2),
-        (None, None),
-        (None, None),
-        (0, 0),
-    ]
+IDLE = snapshot(bert("b", 0))
+BUSY = snapshot(bert("b", 90))
+YOUNG = snapshot(bert("b", 0, first_seen=NOW - HOUR, history=2 * STEP))
+BESIDE = spec(activationWorkload="other")
+ALL = demanding("sum(x)", activationWorkload="other")
+AT_REST = decided(spec(workload="other"), snapshot())
+IN_DOUBT = decided(spec(), snapshot(complete=False, absence_known=False))
 
 
 @pytest.mark.parametrize(
-    ("demand", "says"),
+    ("given", "view", "answered", "says"),
     [
-        (Demand(3.0), Says.ACTIVE),
-        (Demand(None, "no answer"), Says.UNKNOWN),
-        (None, Says.NOT_ASKED),
+        # None is asked after the first that says active.
+        (
+            ALL,
+            BUSY,
+            {"takes_alerts": True},
+            {
+                "gpus": Says.ACTIVE,
+                "activationWorkload": Says.NOT_ASKED,
+                "alert": Says.NOT_ASKED,
+                "demand": Says.NOT_ASKED,
+            },
+        ),
+        (
+            ALL,
+            IDLE,
+            {"neighbour": AT_REST, "takes_alerts": True, "demand": Demand(0.0)},
+            dict.fromkeys(("gpus", "activationWorkload", "alert", "demand"), Says.IDLE),
+        ),
+        (spec(), YOUNG, {}, {"gpus": Says.UNKNOWN}),
+        (spec(), snapshot(unseen("b", said())), {}, {"gpus": Says.UNKNOWN}),
+        (spec(), IDLE, {"alert": "Queued", "takes_alerts": True}, {"alert": Says.ACTIVE}),
+        (BESIDE, IDLE, {"neighbour": decided(spec(), BUSY)}, {"activationWorkload": Says.ACTIVE}),
+        (BESIDE, IDLE, {"neighbour": IN_DOUBT}, {"activationWorkload": Says.UNKNOWN}),
+        (demanding("sum(x)"), IDLE, {"demand": Demand(3.0)}, {"demand": Says.ACTIVE}),
+        (demanding("sum(x)"), IDLE, {"demand": Demand(None, "no")}, {"demand": Says.UNKNOWN}),
+        (demanding("sum(x)"), IDLE, {"demand": None}, {"demand": Says.NOT_ASKED}),
     ],
 )
-def test_the_demand_says_what_was_answered(demand: Demand | None, says: Says) -> None:
-    shown = record(demanding("sum(x)"), snapshot(bert("b", 0)), demand=demand)
-    assert _says(shown)["demand"] is says
+def test_what_each_signal_says(
+    given: TriggerSpec, view: NamespaceSnapshot, answered: dict[str, Any], says: dict[str, Says]
+) -> None:
+    shown = record(given, view, **answered)
+    found = {one.signal: one.says for one in shown.activation}
+    assert {signal: found[signal] for signal in says} == says
+    if len(says) > 1:
+        assert list(found) == list(says)
 
 
-def test_gpus_an_alert_and_a_neighbour_say_what_is_known_of_them() -> None:
-    idle = snapshot(bert("b", 0))
-    assert _says(record(spec(), idle, alert="Queued", takes_alerts=True))["alert"] is Says.ACTIVE
-    given = spec(activationWorkload="other")
-    busy = decided(spec(), snapshot(bert("b", 90)))
-    young = bert("b", 0, first_seen=NOW - HOUR, history=2 * STEP)
-    assert _says(record(spec(), snapshot(young)))["gpus"] is Says.UNKNOWN
-    assert _says(record(spec(), snapshot(unseen("b", said()))))["gpus"] is Says.UNKNOWN
-    doubt = decided(spec(), snapshot(complete=False, absence_known=False))
-    assert _says(record(given, idle, neighbour=busy))["activationWorkload"] is Says.ACTIVE
-    assert _says(record(given, idle, neighbour=doubt))["activationWorkload"] is Says.UNKNOWN
+def test_numbers_of_signals_are_shown_beside_their_thresholds() -> None:
+    idle = record(ALL, IDLE, neighbour=AT_REST, demand=Demand(0.0))
+    shown = {one.signal: (one.value, one.threshold) for one in idle.activation}
+    assert (shown["gpus"], shown["demand"]) == ((0, 2), (0, 0))
+    assert shown["activationWorkload"] == (None, None)
 
 
 def test_the_hpas_arithmetic_is_shown_for_the_replicas_that_the_owner_asks_for() -> None:

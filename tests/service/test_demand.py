@@ -87,35 +87,26 @@ async def test_a_third_metric_is_refused_with_the_names_of_the_two(name: str) ->
         assert (running.source.fetched, running.source.numbers_asked) == ([], [])
 
 
-@pytest.mark.parametrize("demand", [REFUSED, None])
-@pytest.mark.parametrize("on_unknown", ["hold", "zero"])
-async def test_an_unknown_demand_is_never_zero(demand: Exception | None, on_unknown: str) -> None:
-    async with bench(demand) as running:
-        assert await running.value("gpu-demand", onUnknown=on_unknown) is None
-
-
+@pytest.mark.parametrize("on_unknown", ["hold", "zero", "error"])
+@pytest.mark.parametrize("load", [30.0, 0.0])
 @pytest.mark.parametrize(
     ("demand", "why"),
-    [
-        (REFUSED, f"source default: {REFUSED}: an error by onUnknown error"),
-        (None, "its query gives nothing: an error by onUnknown error"),
-    ],
+    [(REFUSED, f"source default: {REFUSED}"), (None, "its query gives nothing")],
 )
-async def test_an_unknown_demand_can_be_an_error(demand: Exception | None, why: str) -> None:
-    async with bench(demand) as running:
-        call = running.metrics("gpu-demand", onUnknown="error")
-        assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, why)
-
-
-@pytest.mark.parametrize("on_unknown", ["hold", "zero", "error"])
-@pytest.mark.parametrize("value", [30.0, 0.0])
-async def test_a_failing_demand_takes_nothing_from_the_load(on_unknown: str, value: float) -> None:
+async def test_an_unknown_demand_is_never_zero_and_takes_nothing_from_the_load(
+    demand: Exception | None, why: str, load: float, on_unknown: str
+) -> None:
     """Idle pods are the harder case: whether they are active depends on the demand."""
-    async with bench(REFUSED) as running:
-        running.source.world = World(tuple(replace(pod, value=value) for pod in PODS))
-        assert await running.value("gpu-utilization", onUnknown=on_unknown) == 2 * value
+    async with bench(demand) as running:
+        running.source.world = World(tuple(replace(pod, value=load) for pod in PODS))
+        assert await running.value("gpu-utilization", onUnknown=on_unknown) == 2 * load
         active = await running.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
         assert active.result
+        if on_unknown == "error":
+            refused = await refusal(running.metrics("gpu-demand", onUnknown="error"))
+            assert refused == (grpc.StatusCode.UNAVAILABLE, f"{why}: an error by onUnknown error")
+        else:
+            assert await running.value("gpu-demand", onUnknown=on_unknown) is None
 
 
 @pytest.mark.parametrize("on_unknown", ["hold", "zero", "error"])

@@ -15,6 +15,8 @@ def answering(answer: Callable[[str, str | None], tuple[int, bytes]]) -> Iterato
         def do_GET(self) -> None:
             status, body = answer(self.path, self.headers["Authorization"])
             self.send_response(status)
+            form = "application/json" if body.startswith(b"{") else "text/plain"
+            self.send_header("content-type", form)
             self.end_headers()
             self.wfile.write(body)
 

@@ -126,21 +126,6 @@ def test_a_certificate_that_a_library_refuses_is_not_shown(
 
 
 BUNDLE = AUTHORITY.cert_pem.bytes() + trustme.CA().cert_pem.bytes()
-SECOND_BEGINS = BUNDLE.index(b"-----BEGIN", 1) + len("-----BEGIN CERTIFICATE-----")
-
-
-@pytest.mark.slow
-@given(cut=st.integers(SECOND_BEGINS, len(BUNDLE) - 2))
-def test_a_bundle_that_is_cut_off_within_a_certificate_changes_nothing(
-    tmp_path_factory: pytest.TempPathFactory, cut: int
-) -> None:
-    followed = Followed(tmp_path_factory.mktemp("bundle"))
-    followed.ca.write_bytes(BUNDLE[:cut])
-    assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes()
-    whole = f"{followed.ca} is not a PEM file with certificates, each of them whole"
-    assert followed.stated[1:] == [facts.CertificateRefused("grpc", whole)]
-    followed.ca.write_bytes(BUNDLE)
-    assert followed.files.current().client_ca == BUNDLE
 
 
 @pytest.mark.parametrize(

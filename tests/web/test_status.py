@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
-from typing import cast
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -82,17 +82,69 @@ async def page(
         yield await client.get(url)
 
 
-async def test_every_trigger_is_a_row_that_leads_to_its_page() -> None:
-    async with page("/") as answer:
+def made(decided: Decision = DECIDED, **more: Any) -> Record:  # noqa: ANN401 - fields of Answered
+    return record(Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW, **more))
+
+
+WORDY = replace(DECIDED, reason="so " * 999, active=None)
+TROUBLED = replace(
+    DECIDED, state=State.UNKNOWN, value=None, active=None, average=None, remembered=State.ENDED
+)
+COUNTS = (PodCount("measured", 729), PodCount("ended", 1))
+OF_BERT = "/triggers/ml/bert"
+PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "every trigger is a row": ("/", {}, ["5 of 5 triggers", DECIDED.reason]),
+    "a long reason is cut, and an old answer has its age": (
+        "/",
+        {"summaries": [summary(BERT, spec(), WORDY, 200.0)]},
+        ["so so s…", "3 min ago", 'class="mark held">held'],
+    ),
+    "everything behind a trigger": (
+        OF_BERT,
+        {},
+        [
+            *("bert-7b6667bd9-bbbbb", "its load is in the value", "there are 1", "answers"),
+            *("What says active", "What the HPA makes of it", "activationThreshold"),
+            *("PromQL: value", "Changes: 1", "Average load<span"),
+        ],
+    ),
+    "an object that is asked about no more has its history": (
+        OF_BERT,
+        {"names": []},
+        ["KEDA has not asked this replica about it within ten minutes"],
+    ),
+    "pods that are not listed are counted": (
+        OF_BERT,
+        {"records": [replace(made(), pods_left_out=230, pod_counts=COUNTS)]},
+        ["729 measured, 1 ended; 230 of them are not listed"],
+    ),
+    "all that is wrong with a source": (
+        OF_BERT,
+        {
+            "history": noted(TROUBLED),
+            "records": [made(TROUBLED, trouble="HTTP 503", lag_seconds=90.0)],
+        },
+        [
+            *("in trouble", "HTTP 503", "90 s", "Known last: ended", "no time", "not known"),
+            *('class="mark held">held', 'class="unknown"'),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "given", "words"), PAGES.values(), ids=PAGES)
+async def test_what_a_page_shows(path: str, given: dict[str, Any], words: list[str]) -> None:
+    async with page(path, **given) as answer:
         assert answer.status_code == 200
-        assert Elements(answer.text).rows == ["/".join(name) for name in NAMES]
-        assert "5 of 5 triggers" in answer.text
-        assert DECIDED.reason in answer.text
+        assert [each for each in words if each not in answer.text] == []
+        if path == OF_BERT:
+            assert Elements(answer.text).drawings == ROWS_OF_A_TIMELINE
 
 
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
+        ("/", "5 of 5"),
         ("/?name=ml-2", "1 of 5"),
         ("/?name=bert&show=active", "4 of 5"),
         ("/?name=nowhere", "0 of 5"),
@@ -106,6 +158,7 @@ async def test_a_list_is_filtered_by_its_address(path: str, shown: str) -> None:
     async with page(path) as answer:
         assert f"{shown} triggers" in answer.text
         assert ("No trigger fits" in answer.text) is shown.startswith("0")
+        assert len(Elements(answer.text).rows) == int(shown.split(maxsplit=1)[0])
 
 
 async def test_more_triggers_than_a_page_has_room_for_are_counted() -> None:
@@ -113,31 +166,6 @@ async def test_more_triggers_than_a_page_has_room_for_are_counted() -> None:
         assert len(Elements(answer.text).rows) == status.ROWS
         assert "1000 of 1100 triggers" in answer.text
         assert "100 more are not shown" in answer.text
-
-
-async def test_one_trigger_is_shown_with_everything_behind_it() -> None:
-    async with page("/triggers/ml/bert") as answer:
-        text = answer.text
-    for words in (
-        "bert-7b6667bd9-bbbbb",
-        "its load is in the value",
-        "What says active",
-        "What the HPA makes of it",
-        "activationThreshold",
-        "PromQL: value",
-        "there are 1",
-        "answers",
-        "Changes: 1",
-        "Average load<span",
-    ):
-        assert words in text
-    assert Elements(text).drawings == ROWS_OF_A_TIMELINE
-
-
-async def test_an_object_that_is_asked_about_no_more_has_its_history() -> None:
-    async with page("/triggers/ml/bert", names=[]) as answer:
-        assert "KEDA has not asked this replica about it within ten minutes" in answer.text
-        assert Elements(answer.text).drawings == ROWS_OF_A_TIMELINE
 
 
 @pytest.mark.parametrize("path", ["/", "/triggers/ml/bert"])
@@ -162,55 +190,13 @@ async def test_nothing_comes_from_elsewhere_and_nothing_else_may(path: str) -> N
 async def test_no_text_becomes_markup() -> None:
     decided = replace(DECIDED, reason=HOSTILE)
     listed = summary(BERT, spec(), decided, 1.0)
-    made = record(Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW))
-    for path in (f"/?name={HOSTILE}", "/", "/triggers/ml/bert"):
-        async with page(path, history=noted(decided), summaries=[listed], records=[made]) as answer:
+    shown: dict[str, Any] = {"summaries": [listed], "records": [made(decided)]}
+    for path in (f"/?name={HOSTILE}", "/", OF_BERT):
+        async with page(path, history=noted(decided), **shown) as answer:
             parsed = Elements(answer.text)
         assert [tag for tag, _ in parsed.elements].count("script") == 1
         assert "img" not in [tag for tag, _ in parsed.elements]
         assert "alert(1)" in answer.text
-
-
-async def test_a_long_reason_is_cut_in_the_list_and_an_old_answer_has_its_age() -> None:
-    wordy = replace(DECIDED, reason="so " * 999, active=None)
-    async with page("/", summaries=[summary(BERT, spec(), wordy, 200.0)]) as answer:
-        assert "so so s…" in answer.text
-        assert "3 min ago" in answer.text
-        assert 'class="mark held">held' in answer.text
-
-
-async def test_pods_that_are_not_listed_are_counted() -> None:
-    made = record(Answered(scaled_object=BERT, spec=spec(), decision=DECIDED, now=NOW))
-    counts = (PodCount("measured", 729), PodCount("ended", 1))
-    made = replace(made, pods_left_out=230, pod_counts=counts)
-    async with page("/triggers/ml/bert", records=[made]) as answer:
-        assert "729 measured, 1 ended; 230 of them are not listed" in answer.text
-
-
-async def test_all_that_is_wrong_with_a_source_is_on_the_page() -> None:
-    troubled = replace(
-        DECIDED, state=State.UNKNOWN, value=None, active=None, average=None, remembered=State.ENDED
-    )
-    made = Answered(
-        scaled_object=BERT,
-        spec=spec(),
-        decision=troubled,
-        now=NOW,
-        trouble="HTTP 503",
-        lag_seconds=90.0,
-    )
-    async with page("/triggers/ml/bert", history=noted(troubled), records=[record(made)]) as answer:
-        for words in (
-            "in trouble",
-            "HTTP 503",
-            "90 s",
-            "Known last: ended",
-            "no time",
-            "not known",
-            'class="mark held">held',
-            'class="unknown"',
-        ):
-            assert words in answer.text
 
 
 @dataclass

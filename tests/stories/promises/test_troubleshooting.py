@@ -1,7 +1,7 @@
 """Each symptom of the page on troubleshooting is told by the first command of its section.
 
 The state is brought about around a real scaler, the command is typed as the page has it, and what
-it prints is what the page shows. `make e2e-all` does the same with the whole page, in a cluster.
+it prints is what the page shows.
 """
 
 import asyncio
