@@ -112,7 +112,6 @@ class MeasuredWorkload:
     """The HPA says that it has replicas, and no exporter shows one."""
 
     def of(self, *reporting: PodState) -> list[Replica]:
-        """Return the replicas in one of these conditions."""
         return [replica for replica in self.replicas if replica.reporting in reporting]
 
     @property
@@ -140,12 +139,10 @@ class MeasuredWorkload:
 
     @property
     def reporting_pods(self) -> int:
-        """How many pods report right now."""
         return sum(pod_state.reporting in REPORTING for pod_state in self.reported)
 
     @property
     def ended_pods(self) -> int:
-        """How many of its pods have ended."""
         return sum(pod.ended for pod in self.pods)
 
     @property

@@ -217,7 +217,6 @@ def _only_gpu(
 
 
 def mean(values: Collection[float]) -> float:
-    """Return the mean of one or more numbers."""
     return sum(values) / len(values)
 
 

@@ -100,7 +100,6 @@ class DemandQuery:
         return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
 
     async def close(self) -> None:
-        """Cancel the running query, if there is one, and wait for its end."""
         await self._flight.close()
 
     async def _ask(self, turn_seconds: float) -> None:
@@ -207,7 +206,6 @@ class DemandCache:
         return interval_seconds if due_seconds < -OVERDUE_SECONDS else max(0.0, due_seconds)
 
     async def close(self) -> None:
-        """Cancel all running queries."""
         for demand_queries in self._demand_queries.values():
             for demand_query in demand_queries.values():
                 await demand_query.close()

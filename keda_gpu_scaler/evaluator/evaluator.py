@@ -90,7 +90,6 @@ class Evaluator:
         self._looks = asyncio.Semaphore(LOOKS)
 
     async def close(self) -> None:
-        """Cancel running queries and fetches."""
         await self._demands.close()
         await self._snapshot_cache.close()
 
@@ -107,7 +106,6 @@ class Evaluator:
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None]
     ) -> contextlib.AbstractContextManager[None]:
-        """Call `call` whenever an alert for it begins or ends, while the context lasts."""
         if self._alerts is None:
             return contextlib.nullcontext()
         return self._alerts.listen(scaled_object, call)

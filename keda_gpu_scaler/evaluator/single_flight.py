@@ -17,7 +17,6 @@ class SingleFlight:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a task has not ended yet."""
         return self._task is not None and not self._task.done()
 
     def launch(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -43,7 +42,6 @@ class SingleFlight:
         return task.done()
 
     async def close(self) -> None:
-        """End the task, if there is one."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

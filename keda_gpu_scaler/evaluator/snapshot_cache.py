@@ -168,7 +168,6 @@ class SharedSnapshot:
         return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
 
     async def close(self) -> None:
-        """Cancel the running fetch, if there is one."""
         await self._flight.close()
 
     def _is_current(self, snapshot_query: SnapshotQuery, instant: float) -> bool:
@@ -272,7 +271,6 @@ class SnapshotCache:
         self._shared_sources: dict[str, _SharedSource] = {}
 
     async def close(self) -> None:
-        """Cancel running fetches."""
         for shared in self._shared_snapshots.values():
             await shared.close()
 

@@ -64,7 +64,6 @@ class SourceState:
         )
 
     def failed(self, key: Key, error: errors.SourceError) -> None:
-        """Record a fetch that brought no snapshot."""
         self._fetches += 1
         query, reason = self._queries.setdefault(key, _Query()), f"source {self._name}: {error}"
         if query.failing_since is None:
@@ -78,7 +77,6 @@ class SourceState:
             self._state(key, works=False, reason=reason)
 
     def let_go(self, key: Key) -> None:
-        """Forget what is not fetched any more."""
         self._queries.pop(key, None)
 
     def _answers(self) -> bool:

@@ -53,7 +53,6 @@ class HpaCalls:
         self._called_at = now
 
     def has_asked(self, now: float) -> bool:
-        """Tell whether the HPA asked within the last minute."""
         return self._asked_at is not None and now - self._asked_at <= SILENT_SECONDS
 
     def asking(self, now: float, ahead_seconds: float = 0.0) -> Asking | None:
@@ -194,5 +193,4 @@ class TrackedTriggers:
             return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
 
     def of(self, scaled_object: ScaledObject) -> list[TrackedTrigger]:
-        """Return the tracked triggers of one ScaledObject."""
         return [tracked for tracked in self.all() if tracked.scaled_object == scaled_object]

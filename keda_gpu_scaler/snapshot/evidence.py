@@ -79,7 +79,6 @@ class Evidence:
 
     @property
     def is_available(self) -> bool:
-        """Whether there is any evidence."""
         return bool(self.scrapes or self.pods or self.covered)
 
     @property

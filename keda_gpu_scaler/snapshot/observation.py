@@ -30,7 +30,6 @@ class Points(Sequence[tuple[float, float]]):
     __slots__ = ("times", "values")
 
     def __init__(self, times: tuple[float, ...], values: "array[float]") -> None:
-        """Take as many times as values."""
         self.times, self.values = times, values
 
     @classmethod
@@ -41,7 +40,6 @@ class Points(Sequence[tuple[float, float]]):
         return cls(tuple(time for time, _ in points), array("d", [value for _, value in points]))
 
     def __len__(self) -> int:
-        """Return how many points there are."""
         return len(self.times)
 
     @overload
@@ -49,17 +47,14 @@ class Points(Sequence[tuple[float, float]]):
     @overload
     def __getitem__(self, index: slice) -> list[tuple[float, float]]: ...
     def __getitem__(self, index: int | slice) -> tuple[float, float] | list[tuple[float, float]]:
-        """Return a point, or a list of points."""
         if isinstance(index, slice):
             return list(self)[index]
         return self.times[index], self.values[index]
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
-        """Yield each point."""
         return zip(self.times, self.values, strict=True)
 
     def __eq__(self, other: object) -> bool:
-        """Compare with any other sequence of points."""
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # as a list
@@ -117,7 +112,6 @@ class Observation:
 
     @property
     def at(self) -> float:
-        """The newest instant."""
         return self.instants[-1]
 
 

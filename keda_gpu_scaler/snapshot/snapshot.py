@@ -85,7 +85,6 @@ class Pod:
 
     @property
     def was_seen(self) -> bool:
-        """Whether an exporter has ever shown it."""
         return self.last_seen > NEVER_SEEN
 
     @property
@@ -95,7 +94,6 @@ class Pod:
 
     @property
     def readiness(self) -> Readiness:
-        """Whether it has ever been Ready."""
         return Readiness.UNKNOWN if self.status is None else self.status.readiness
 
 
@@ -157,7 +155,6 @@ class Snapshot:
 
     @property
     def pod_count(self) -> int:
-        """How many pods in the snapshot exporters have shown."""
         return sum(
             pod.was_seen
             for namespace in self.namespaces.values()
