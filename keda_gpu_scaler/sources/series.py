@@ -339,7 +339,7 @@ def read_elements(
             continue
         # A pod's elements are told apart by their board, if they name one, and all other labels.
         labels = row.labels
-        board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
+        board = profiles.board_of(labels)
         others = [f"{name}={text}" for name, text in labels.items() if name not in _POD_LABELS]
         # NaN and infinities are not between 0 and the largest number.
         believed = [

@@ -94,6 +94,11 @@ def metric_names(profile: str, signal: Signal) -> frozenset[str]:
     )
 
 
+def board_of(labels: Mapping[str, str]) -> str:
+    """Return the GPU that a series names by itself; empty: none."""
+    return next((labels[name] for name in BOARD_LABELS if labels.get(name)), "")
+
+
 def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the namespace and the name of the pod that a row of any convention is about."""
     for labels in _CONVENTIONS:

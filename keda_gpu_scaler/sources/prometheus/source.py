@@ -189,8 +189,8 @@ class PrometheusSource:
                 names, write = frozenset(batch), promql_texts.gpus_text
                 rows = await self._client.rows("gpus", names, write, at, parse_vector)
             for row in rows:
-                uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
-                by_state.setdefault(row.labels.get(promql_texts.STATE_LABEL, ""), set()).add(uuid)
+                state = row.labels.get(promql_texts.STATE_LABEL, "")
+                by_state.setdefault(state, set()).add(profiles.board_of(row.labels))
         return GpuReports(frozenset(by_state["reported"]), frozenset(by_state["busy"]))
 
     async def number(self, text: str) -> float | None:

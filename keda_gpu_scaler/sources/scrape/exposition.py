@@ -38,8 +38,7 @@ class Labels(NamedTuple):
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
         kept = frozenset(pair for pair in pairs if pair[0] in _READ)
         labels = dict(kept)
-        board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
-        return cls(kept, labels["__name__"], profiles.pod_of(labels), board)
+        return cls(kept, labels["__name__"], profiles.pod_of(labels), profiles.board_of(labels))
 
 
 class Samples(NamedTuple):

@@ -152,11 +152,12 @@ async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -
     others = [
         series.Series(UTIL, {**bare, "UUID": f"{ns}-bare"}, [(now - 10, 90.0)]),
         series.Series("dcgm_gpu_utilization", {**bare, "uuid": f"{ns}-old"}, [(now - 10, 90.0)]),
+        series.Series("gpu_gfx_activity", {**bare, "gpu_uuid": f"{ns}-amd"}, [(now - 10, 90.0)]),
         series.Series(UTIL, {**bare, **exporter, "uuid": f"{ns}-not-up"}, [(now - 10, 90.0)]),
     ]
     await server.write([*gpus.history(now, parts), *others])
-    shown = ["mapped", "taken", "busy", "engine-busy", "idle", "bare", "old", "not-up"]
-    busy = ["busy", "engine-busy", "bare", "old"]
+    shown = ["mapped", "taken", "busy", "engine-busy", "idle", "bare", "old", "amd", "not-up"]
+    busy = ["busy", "engine-busy", "bare", "old", "amd"]
     if server.KEEPS_NAN:
         # Without a number it is not shown to be idle.
         shown.append("nan")

@@ -156,14 +156,15 @@ async def test_strange_rows_about_gpus_are_passed_over(server: HttpServer) -> No
         {"metric": {"UUID": "GPU-a", "state": "melted"}, "value": [AT, "1"]},
         {"metric": {"UUID": "GPU-b", "state": "reported"}, "value": [AT, "1"]},
         {"metric": {"uuid": "GPU-c", "UUID": "", "state": "busy"}, "value": [AT, "1"]},
+        {"metric": {"gpu_uuid": "of-amd", "state": "busy"}, "value": [AT, "1"]},
     ]
     server.reply = web.api("vector", rows)
     async with connected(server.url) as source:
-        reports = await source.locate(["GPU-a", "GPU-b", "GPU-c"], AT)
+        reports = await source.locate(["GPU-a", "GPU-b", "GPU-c", "of-amd"], AT)
         assert await source.locate([], AT) == GpuReports()
 
     assert len(server.requests) == 1
-    assert reports == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c"}))
+    assert reports == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c", "of-amd"}))
 
 
 async def test_the_fresher_of_two_label_schemes_counts(server: HttpServer) -> None:
