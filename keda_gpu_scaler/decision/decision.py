@@ -5,10 +5,10 @@ Pure: no clock, no I/O, no logger. Unknown is never zero. Only `measured`, `empt
 time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from typing import NamedTuple
 
 from keda_gpu_scaler.decision import activity, load, reasons
@@ -131,7 +131,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         state = State.STARTING if is_young else State.UNKNOWN
         workload = replace(workload, is_unseen=True)
     busy = activity.activity(spec, pods, view.at, context.now)
-    decided = partial(
+    decided = functools.partial(
         Decision,
         state=state,
         activated=busy.active,

@@ -278,7 +278,7 @@ def workload(
     disappeared with its exporter counts as missing for `give_up_seconds` while others report,
     unless the cluster says that it exists; it does not come back when the others end.
     """
-    reported, ignored = reported_pods(spec, pods, view.at, now, give_up_seconds)
+    reported, ignored = expected_pods(spec, pods, view.at, now, give_up_seconds)
     groups: dict[str, list[Reported]] = defaultdict(list)
     for pod_state in reported:
         groups[spec.pods.replica_of(pod_state.pod.name)].append(pod_state)
@@ -422,7 +422,7 @@ def _half_loads(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
         yield mean(half_loads.values()) if half_loads else None
 
 
-def reported_pods(
+def expected_pods(
     spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float, give_up_seconds: float
 ) -> tuple[list[Reported], tuple[str, ...]]:
     """Return the pods that should report, and the names of those that are Ready and have no GPU.

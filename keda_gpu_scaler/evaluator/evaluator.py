@@ -124,8 +124,8 @@ class Evaluator:
         """Return the decision for one trigger within the caller's time, and within 2.5 s.
 
         `timeout_seconds` is what is left of the caller's deadline; None: the caller set none.
-        `wait_for_fresh` waits for a running fetch even if there is a usable snapshot, as for the
-        HPA, whose next call comes only a step later.
+        `wait_for_fresh` is for callers that look seldom, such as streams: they wait for a running
+        fetch even if there is a usable snapshot. So does the HPA, which is known by its deadline.
         """
         allowed_seconds = _allowed_seconds(timeout_seconds)
         deadline = self._clock() + allowed_seconds

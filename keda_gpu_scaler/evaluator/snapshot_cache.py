@@ -1,8 +1,8 @@
 """One shared snapshot for all triggers of a source, signal and profile, refreshed by their calls.
 
 Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
-is running. It waits for the fetch only if there is no usable snapshot, or if the call is a stream.
-Once the source is known to be down, only a poll waits that could otherwise not be answered. So a
+is running. A poll waits for it only without a usable snapshot; the HPA and streams always do. Once
+the source is known to be down, only a poll waits that could otherwise not be answered. So a
 thousand triggers cost one query per step, and none while no trigger is evaluated.
 
 A source that is queried by namespace has its own snapshots for each namespace; every user's own

@@ -184,7 +184,7 @@ class _JudgedPod(NamedTuple):
 def _judged_pods(
     answered: Answered, view: NamespaceSnapshot, pods: Sequence[snapshot.Pod]
 ) -> Iterator[_JudgedPod]:
-    all_reported, ignored = load.reported_pods(
+    all_reported, ignored = load.expected_pods(
         answered.spec, pods, view.at, answered.now, answered.give_up_seconds
     )
     reported_by_name = {reported.pod.name: reported for reported in all_reported}
