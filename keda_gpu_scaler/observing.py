@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from keda_gpu_scaler import check
-from keda_gpu_scaler.check import ParsedTrigger
+from keda_gpu_scaler.check import FileTrigger
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -68,11 +68,11 @@ def _read(path: Path, room: int) -> bytes:
 
 def read(
     texts: Mapping[str, str], access: Access
-) -> tuple[list[ParsedTrigger], list[ObserveRefused]]:
+) -> tuple[list[FileTrigger], list[ObserveRefused]]:
     """Return the triggers in some texts, and what of them is refused, which hides nothing else."""
     manifests, problems = check.read(texts, Terms(namespace=""), VALUES_LIMIT)
     refused = list(map(_refused, problems))
-    triggers: list[ParsedTrigger] = []
+    triggers: list[FileTrigger] = []
     for manifest in manifests:
         if manifest.kind != "ScaledObject" or not manifest.is_of_keda:
             continue
@@ -108,7 +108,7 @@ class Observing:
         self._folder, self._access, self._evaluator = folder, access, evaluator
         self._observe, self._sleep = observe, sleep
         self._contents: tuple[dict[str, str], list[ObserveRefused]] | None = None
-        self._triggers: list[ParsedTrigger] = []
+        self._triggers: list[FileTrigger] = []
 
     async def run(self) -> None:
         """Read and evaluate at each step of the source, until this is cancelled."""
@@ -129,7 +129,7 @@ class Observing:
             self._observe(facts.ObserveRead(len(texts), len(self._triggers), refusals))
         await asyncio.gather(*map(self._evaluate, self._triggers))
 
-    async def _evaluate(self, trigger: ParsedTrigger) -> None:
+    async def _evaluate(self, trigger: FileTrigger) -> None:
         scaled_object, spec = trigger
         if spec.demand is not None and spec.demand.threshold is not None:
             await self._evaluator.demand(scaled_object, spec, None)  # the HPA would ask for it

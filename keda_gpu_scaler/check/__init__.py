@@ -94,7 +94,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-class ParsedTrigger(NamedTuple):
+class FileTrigger(NamedTuple):
     """A trigger that can be decided."""
 
     scaled_object: ScaledObject
@@ -202,14 +202,14 @@ def from_env(trigger: Trigger) -> Iterator[Finding]:
         yield as_finding("wrong-value", trigger.of, wrong)
 
 
-def parse(triggers: Iterable[Trigger], access: Access) -> tuple[list[ParsedTrigger], list[Finding]]:
-    parsed: list[ParsedTrigger] = []
+def parse(triggers: Iterable[Trigger], access: Access) -> tuple[list[FileTrigger], list[Finding]]:
+    parsed: list[FileTrigger] = []
     findings: list[Finding] = []
     for trigger in triggers:
         spec, mistakes = trigger.parse(access)
         findings += [*from_env(trigger), *refused(trigger, mistakes)]
         if spec is not None:
-            parsed.append(ParsedTrigger(trigger.of.scaled_object, spec))
+            parsed.append(FileTrigger(trigger.of.scaled_object, spec))
     return parsed, findings
 
 

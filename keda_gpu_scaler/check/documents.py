@@ -103,7 +103,7 @@ class Problem(NamedTuple):
     what: str
 
 
-class Reading(NamedTuple):
+class Documents(NamedTuple):
     """What is in a text."""
 
     documents: tuple[Node, ...]
@@ -116,20 +116,20 @@ class _ProblemError(Exception):
         self.problem = Problem(rule, position, what)
 
 
-def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
+def read(text: str, values_limit: int = VALUES_LIMIT) -> Documents:
     """Return the mappings that a text holds, up to the first place that cannot be read.
 
     Documents that are no mapping are ignored.
     """
     if len(text.encode("utf-8", "replace")) > BYTES_LIMIT:
         what = f"the text is larger than {BYTES_LIMIT >> 20} MiB"
-        return Reading((), (Problem("too-large", Position(1, 1), what),))
+        return Documents((), (Problem("too-large", Position(1, 1), what),))
     unreadable = _UNREADABLE.search(text)
     if unreadable is not None:
         before = text[: unreadable.start()]
         position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
         what = "it has a character that YAML does not allow"
-        return Reading((), (Problem("yaml-syntax", position, what),))
+        return Documents((), (Problem("yaml-syntax", position, what),))
     builder = _Builder(text, values_limit)
     try:
         builder.read()
@@ -138,7 +138,7 @@ def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
     except yaml.MarkedYAMLError as error:
         what = error.problem or "it cannot be read"
         builder.problems.append(Problem("yaml-syntax", _error_place(text, error), what))
-    return Reading(tuple(builder.documents), tuple(builder.problems))
+    return Documents(tuple(builder.documents), tuple(builder.problems))
 
 
 def _error_place(text: str, error: yaml.MarkedYAMLError) -> Position:

@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
 from keda_gpu_scaler import app, check, settings
-from keda_gpu_scaler.check import ParsedTrigger
+from keda_gpu_scaler.check import FileTrigger
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -56,7 +56,7 @@ def instant(text: str, now: float) -> float:
 
 def given(
     texts: Mapping[str, str], terms: Terms, access: Access, wanted: str | None = None
-) -> list[ParsedTrigger]:
+) -> list[FileTrigger]:
     """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
     FileError if something is wrong with one of them, or there is none.
@@ -68,7 +68,7 @@ def given(
 
 
 def unknown_here(
-    triggers: Sequence[ParsedTrigger], chosen: Settings, *, is_past: bool = False
+    triggers: Sequence[FileTrigger], chosen: Settings, *, is_past: bool = False
 ) -> Iterator[str]:
     """Yield what a running scaler knows, or knew, beside the records of these triggers."""
     yield (

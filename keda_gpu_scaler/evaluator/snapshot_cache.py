@@ -21,7 +21,7 @@ from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
-from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
@@ -77,7 +77,7 @@ class SharedSnapshot:
 
     def __init__(  # noqa: PLR0913 - what a fetch needs
         self,
-        key: Key,
+        key: SnapshotKey,
         samples: Samples,
         state: SourceState,
         snapshot_fetcher: SnapshotFetcher,
@@ -265,8 +265,8 @@ class SnapshotCache:
         self._sources, self._observe = sources, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._slow_seconds = slow_seconds
-        self._shared_snapshots: dict[Key, SharedSnapshot] = {}
-        self._payers: dict[Key, tuple[str, str]] = {}
+        self._shared_snapshots: dict[SnapshotKey, SharedSnapshot] = {}
+        self._payers: dict[SnapshotKey, tuple[str, str]] = {}
         """For each own query its source, and the namespace of the ScaledObject that asked first."""
         self._shared_sources: dict[str, _SharedSource] = {}
 
@@ -274,16 +274,16 @@ class SnapshotCache:
         for shared in self._shared_snapshots.values():
             await shared.close()
 
-    def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, Key]:
+    def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, SnapshotKey]:
         """Return what a trigger asks of its source, and the snapshot that it shares."""
         source = self._sources[spec.source]
         snapshot_query = snapshot_query_of(spec, source.samples.step_seconds)
         is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
         source_key = source.key(spec.source, spec.pods.namespace)
-        key = Key(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
+        key = SnapshotKey(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
         return snapshot_query, key
 
-    def of(self, key: Key, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
+    def of(self, key: SnapshotKey, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
         """Return the shared snapshot for a trigger of a ScaledObject in `namespace`.
 
         Raises:
@@ -297,7 +297,7 @@ class SnapshotCache:
             shared = self._shared_snapshots[key] = self._create(key, spec)
         return shared
 
-    def _admit(self, key: Key, source: str, namespace: str) -> None:
+    def _admit(self, key: SnapshotKey, source: str, namespace: str) -> None:
         """Count one more own query; raise if there are too many already."""
         payers = [payer for payer in self._payers.values() if payer[0] == source]
         of_namespace = payers.count((source, namespace))
@@ -312,7 +312,7 @@ class SnapshotCache:
                 )
         self._payers[key] = source, namespace
 
-    def _create(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
+    def _create(self, key: SnapshotKey, spec: TriggerSpec) -> SharedSnapshot:
         shared = self._shared_sources.get(key.source)
         if shared is None:
             source = self._sources[spec.source].within(spec.pods.namespace)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.telemetry import facts
 
 RECENT_SECONDS = 300.0
@@ -45,9 +45,9 @@ class SourceState:
         self._is_up: bool | None = None
         self._fetches = self._last_success = 0
         """How many fetches have ended, and the number of the newest one that succeeded."""
-        self._queries: dict[Key, _Query] = {}
+        self._queries: dict[SnapshotKey, _Query] = {}
 
-    def succeeded(self, key: Key, snapshot: Snapshot) -> None:
+    def succeeded(self, key: SnapshotKey, snapshot: Snapshot) -> None:
         """Record a successful fetch, and state its snapshot."""
         self._fetches += 1
         self._last_success = self._fetches
@@ -63,7 +63,7 @@ class SourceState:
             facts.SnapshotTaken(*key[:3], snapshot.at, snapshot.pod_count, snapshot.refused_samples)
         )
 
-    def failed(self, key: Key, error: errors.SourceError) -> None:
+    def failed(self, key: SnapshotKey, error: errors.SourceError) -> None:
         self._fetches += 1
         query, reason = self._queries.setdefault(key, _Query()), f"source {self._name}: {error}"
         if query.failing_since is None:
@@ -76,7 +76,7 @@ class SourceState:
             query.is_stated = True
             self._state(key, works=False, reason=reason)
 
-    def let_go(self, key: Key) -> None:
+    def let_go(self, key: SnapshotKey) -> None:
         self._queries.pop(key, None)
 
     def _answers(self) -> bool:
@@ -91,7 +91,7 @@ class SourceState:
         self._is_up = is_up
         self._observe(facts.SourceChanged(self._name, is_up, reason))
 
-    def _state(self, key: Key, *, works: bool, reason: str) -> None:
+    def _state(self, key: SnapshotKey, *, works: bool, reason: str) -> None:
         if key.query is not None:
             name = key.query.name
         else:

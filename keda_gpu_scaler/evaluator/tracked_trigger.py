@@ -12,7 +12,7 @@ from keda_gpu_scaler.decision.decision import Asking, Decision
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
@@ -125,7 +125,7 @@ class TrackedTrigger:
     """The same, with the pods of the scale target if it names none itself."""
     snapshot_query: SnapshotQuery
     """What it asks of its source."""
-    key: Key
+    key: SnapshotKey
     """The snapshot that it shares."""
     kept_bytes: int
     error: str | None = None

@@ -162,7 +162,7 @@ class Snapshot:
         )
 
 
-class Key(NamedTuple):
+class SnapshotKey(NamedTuple):
     """What identifies a shared snapshot."""
 
     source: str

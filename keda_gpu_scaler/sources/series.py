@@ -41,7 +41,7 @@ _Key = tuple[str, str, str, Target]
 """Namespace, pod, GPU and target."""
 
 
-class _Reading(NamedTuple):
+class _Recognized(NamedTuple):
     """One recognised row: its pod and GPU, and which metric of which measure it shows."""
 
     key: _Key
@@ -63,12 +63,12 @@ def read_series(
         for metric in source.measure.metrics:
             candidates[metric.name].append((source, metric))
     targets: dict[Target, Target] = {}
-    readings = list[_Reading]()
+    readings = list[_Recognized]()
     for row in rows:
         reading = _recognize(row, candidates.get(row.labels.get("__name__", ""), ()), targets)
         if reading is not None and reading.points.times:
             readings.append(reading)
-    grouped: dict[_Key, list[_Reading]] = defaultdict(list)
+    grouped: dict[_Key, list[_Recognized]] = defaultdict(list)
     refused = 0
     for reading in _of_one_exporter(readings):
         grouped[reading.key].append(reading)
@@ -84,7 +84,7 @@ def read_series(
 
 def _recognize(
     row: Row, candidates: Iterable[tuple[MetricSource, Metric]], targets: dict[Target, Target]
-) -> _Reading | None:
+) -> _Recognized | None:
     """Return what a row shows, by the first of the candidates that fits it; None: nothing.
 
     Every pod of a target has the same object of `targets`, which gets new ones.
@@ -104,11 +104,11 @@ def _recognize(
         if not measure.per_board and part not in labels.whole:
             gpu = f"{gpu}/{part}"
         key = texts[labels.namespace], texts[labels.pod], gpu, target
-        return _Reading(key, source, metric, Points.of(row.points))
+        return _Recognized(key, source, metric, Points.of(row.points))
     return None
 
 
-def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
+def _of_one_exporter(readings: list[_Recognized]) -> list[_Recognized]:
     """Return the readings of one exporter for each pod: two would count its GPUs twice.
 
     It is the preferred exporter of those that showed the pod last.
@@ -122,7 +122,7 @@ def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
     return [reading for reading in readings if -reading.source.rank == latest[reading.key[:2]][1]]
 
 
-def _series(key: _Key, readings: list[_Reading]) -> Series:
+def _series(key: _Key, readings: list[_Recognized]) -> Series:
     _, source, metric, _ = readings[0]
     if source.measure.is_ratio:
         values, used = _ratio(source.measure, readings)
@@ -148,7 +148,7 @@ _ValuesAndMetrics = tuple[dict[float, float], list[Metric]]
 """The values by their instants, and the metrics that they come from."""
 
 
-def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _ValuesAndMetrics:
+def _preferred(metrics: Iterable[Metric], readings: list[_Recognized]) -> _ValuesAndMetrics:
     """Return the first present one of these metrics at each instant."""
     values: dict[float, float] = {}
     used: list[Metric] = []
@@ -160,7 +160,7 @@ def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _ValuesAn
     return values, used
 
 
-def _ratio(measure: Measure, readings: list[_Reading]) -> _ValuesAndMetrics:
+def _ratio(measure: Measure, readings: list[_Recognized]) -> _ValuesAndMetrics:
     """Return used / (used + free) in percent, which leaves out reserved memory; else used / total.
 
     A limit on memory can be exceeded a little; a share above SHARE_LIMIT is not that of this GPU.
@@ -177,7 +177,7 @@ def _ratio(measure: Measure, readings: list[_Reading]) -> _ValuesAndMetrics:
     return values, [metric for metric in measure.metrics if metric in shown]
 
 
-def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
+def _largest(metric: Metric, readings: list[_Recognized]) -> dict[float, float]:
     """Return one value per instant, the larger one of duplicates.
 
     NaN and infinities are not between 0 and the limit.

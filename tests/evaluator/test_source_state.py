@@ -8,7 +8,7 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.source_state import RECENT_SECONDS, SourceState
-from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from tests.support.scripted import Clock
@@ -18,14 +18,14 @@ REFUSED = errors.SourceRefusedError("HTTP 422, execution: unknown metric")
 AWAY = errors.SourceUnreachableError("connection refused")
 LATE = errors.SourceTimeoutError("no answer within 10 s")
 OK, GONE, LONG_AFTER = "it answers", "nobody asks any more", "it was long ago"
-UTILIZATION = Key("default", Signal.UTILIZATION, "auto")
-POWER = Key("default", Signal.POWER, "auto")
+UTILIZATION = SnapshotKey("default", Signal.UTILIZATION, "auto")
+POWER = SnapshotKey("default", Signal.POWER, "auto")
 OF_AMD = POWER._replace(profile="amd")
 FAR_BACK = UTILIZATION._replace(is_long_range=True)
 OWN = replace(spec(query="load", signal="memory", activationThreshold="5")).query
-BY_HAND = Key("default", Signal.NUMBER, "query-1", query=OWN)
+BY_HAND = SnapshotKey("default", Signal.NUMBER, "query-1", query=OWN)
 NAME = "" if OWN is None else OWN.name
-Step: TypeAlias = tuple[Key, str | errors.SourceError, str]
+Step: TypeAlias = tuple[SnapshotKey, str | errors.SourceError, str]
 """What a fetch was about, how it ended, and what is stated of it: `up`, `down`, or a query."""
 
 
@@ -37,7 +37,7 @@ class Watched:
         self.clock, self.seen = Clock(), list[facts.Fact]()
         self.state = SourceState("default", self.seen.append, self.clock)
 
-    def take(self, key: Key, ended: str | errors.SourceError) -> None:
+    def take(self, key: SnapshotKey, ended: str | errors.SourceError) -> None:
         """Let a fetch end a second later."""
         self.clock.seconds += 1
         if isinstance(ended, errors.SourceError):

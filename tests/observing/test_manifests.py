@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.check import ParsedTrigger
+from keda_gpu_scaler.check import FileTrigger
 from keda_gpu_scaler.observing import read
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.facts import ObserveRefused
@@ -34,7 +34,7 @@ def written(name: str = "bert", kind: str = "external", threshold: str = '"70"')
     return OURS.format(name=name, type=kind, threshold=threshold)
 
 
-def reading(*texts: str) -> tuple[list[ParsedTrigger], list[ObserveRefused]]:
+def reading(*texts: str) -> tuple[list[FileTrigger], list[ObserveRefused]]:
     return read({f"{number}.yaml": text for number, text in enumerate(texts)}, access())
 
 
