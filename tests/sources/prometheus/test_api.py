@@ -243,13 +243,6 @@ def test_a_number_that_cannot_be_counted_with_is_never_another_one(text: str) ->
             api.clock(result("scalar", [0, text]))
 
 
-def test_what_dcgm_shows_instead_of_a_number_is_no_demand() -> None:
-    words = "2147483632, which is what DCGM shows instead of a number that it lacks"
-    with pytest.raises(errors.SourceMalformedError, match=words):
-        api.number(result("scalar", [0, "2147483632"]))
-    assert api.number(result("scalar", [0, "2147483631"])) == 2147483631
-
-
 def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
     expected = r"2 elements instead of one number; sum\(\.\.\.\)"
     with pytest.raises(errors.SourceMalformedError, match=expected):

@@ -1,0 +1,38 @@
+"""Queries to one server: which facts they become."""
+
+import pytest
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.sources.query_client import QueryClient, countable
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.client import Answer, Client
+from tests.support.clocks import Clock
+
+ANSWER = Answer(200, "application/json", b"{}")
+
+
+async def request() -> Answer:
+    """Answer every query with the same."""
+    return ANSWER
+
+
+def fails(_: Answer) -> Answer:
+    """Be a fault of ours."""
+    raise KeyError("a fault")
+
+
+async def test_a_query_is_one_fact_unless_a_fault_of_ours_ends_it() -> None:
+    seen: list[facts.Fact] = []
+    client = QueryClient("default", Client(timeout_seconds=1), seen.append, Clock())
+    assert await client.fetch("snapshot", request(), lambda answer: answer) is ANSWER
+    with pytest.raises(KeyError):
+        await client.fetch("snapshot", request(), fails)
+    await client.close()
+    assert seen == [facts.Queried("default", "snapshot", 0.0, None)]
+
+
+def test_what_dcgm_shows_instead_of_a_number_is_no_demand() -> None:
+    words = "2147483632, which is what DCGM shows instead of a number that it lacks"
+    with pytest.raises(errors.SourceMalformedError, match=words):
+        countable(2147483632.0)
+    assert countable(2147483631.0) == 2147483631.0
