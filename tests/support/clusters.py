@@ -65,7 +65,6 @@ class Copy:
 
     @property
     def format(self) -> Page:
-        """How it writes."""
         return PAGES[self.page]
 
 
@@ -195,7 +194,6 @@ class Cluster:
         return f"cluster-{self.number}-{'ab'[index]}"
 
     def pods_of(self, workload: Workload) -> list[Pod]:
-        """Return exactly the workload's pods."""
         known = self.has_state_metrics
         return [pod for pod in self.pods if workload.has(pod, known=known)]
 
@@ -223,7 +221,6 @@ class Cluster:
         return others or node.preferred != list(node.copies) or not self._gpus(pod, at)
 
     def is_averaged(self, pod: Pod) -> bool:
-        """Tell whether what counts of a pod are averages."""
         shown = self.nodes[pod.node].preferred
         return self.signal is Signal.UTILIZATION and all(one.format.averaged for one in shown)
 

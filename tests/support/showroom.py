@@ -105,7 +105,6 @@ class Shown:
         return answered, signal if decided.activated else None
 
     def recommended(self, answered: build.Answered) -> int | None:
-        """Return the replicas that an answer asks for."""
         return recommendation.recommended(self.spec, answered.decision, answered.demand)
 
 
@@ -192,7 +191,6 @@ def _shifted(load: Load, minutes: float, percent: float) -> Load:
 
 
 def wave(middle: float, height: float, minutes: float) -> Load:
-    """Return a load that goes up and down."""
     return lambda minute: middle + height * math.sin(minute / minutes * 2 * math.pi)
 
 
@@ -265,11 +263,9 @@ class Room:
     step_seconds = STEP
 
     def __init__(self, workloads: Sequence[Shown]) -> None:
-        """Take the workloads."""
         self._workloads = sorted(workloads, key=lambda shown: shown.scaled_object)
 
     def summaries(self, namespace: str | None) -> Iterator[Summary]:
-        """Yield the answers of one namespace or of all."""
         for shown in self._workloads:
             if namespace in {None, shown.scaled_object.namespace}:
                 answered, signal = shown.answered(END)
@@ -283,7 +279,6 @@ class Room:
                 )
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        """Return the records of a ScaledObject."""
         return [
             build.record(shown.answered(END)[0])
             for shown in self._workloads

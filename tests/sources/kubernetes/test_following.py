@@ -63,7 +63,6 @@ class Bench:
             yield following
 
     def changes(self, resource: str) -> list[facts.WatchChanged]:
-        """Return what was stated of one resource."""
         changes = [fact for fact in self.seen if isinstance(fact, facts.WatchChanged)]
         return [fact for fact in changes if fact.resource == resource]
 
