@@ -52,12 +52,10 @@ class Scaler(Server):
     """After so many seconds it had ended the last time."""
 
     async def start(self) -> None:
-        """Start it, and wait until it is ready."""
         await Server.start(self)
         self.is_up, self.lives = True, self.lives + 1
 
     async def kill(self) -> None:
-        """End it at once."""
         self.is_up = False
         await Server.kill(self)
 
@@ -70,13 +68,11 @@ class Scaler(Server):
         assert self.stop_seconds < self.STOPS_WITHIN_SECONDS, f"see {self.log_file}"
 
     async def page(self, path: str) -> str:
-        """Return one of its pages."""
         answer = await self._client.get(f"{self.url}{path}", timeout=10)
         answer.raise_for_status()
         return answer.text
 
     async def size(self) -> Size:
-        """Return what it uses now."""
         assert self._process is not None
         here = Path(f"/proc/{inner(self._process.pid)}")
         lines = (here / "status").read_text().splitlines()

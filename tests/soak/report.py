@@ -77,7 +77,6 @@ class Report:
         return found
 
     def lines(self) -> Sequence[str]:
-        """Return the report as text."""
         mib = 1024 * 1024
         sizes = self.sizes or [Size(0, 0, 0, 0, 0, 0)]
         played = f"{self.faults.total()} faults of {len(self.faults)} kinds"

@@ -76,7 +76,6 @@ class Soak:
     )
 
     def __post_init__(self) -> None:
-        """Draw from the seed."""
         self.chance = random.Random(self.seed)
 
     async def run(self) -> Report:
@@ -411,7 +410,6 @@ class _Asked:
     calm: bool
 
     def __str__(self) -> str:
-        """Return what a failure names."""
         name = self.trigger.reference().name
         return f"{self.scaler.name} {name} in {self.fault or 'calm'} at {time.strftime('%X')}"
 

@@ -29,26 +29,21 @@ class Workload:
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
         return NAMESPACES[self.number % len(NAMESPACES)]
 
     @property
     def name(self) -> str:
-        """The Deployment's name."""
         return f"model-{self.number}"
 
     @property
     def pods(self) -> Sequence[str]:
-        """The names of its pods."""
         count = 1 + self.number % 4
         return [f"{self.name}-7b6667bd9-{_ALPHABET[pod] * 5}" for pod in range(count)]
 
     def node(self, pod: int) -> int:
-        """The node of one of its pods."""
         return (self.number + pod) % NODES
 
     def percent(self, at: float) -> float:
-        """The load of each of its GPUs."""
         if self.number % 5 == 0:
             return 0.0
         busy = 20.0 + self.number * 7 % 75  # Never full: a full one is answered with more.
@@ -57,11 +52,9 @@ class Workload:
         return 0.0 if swings and half % 2 else busy
 
     def watts(self, at: float) -> float:
-        """The power of each of its GPUs."""
         return _WATTS_IDLE + _WATTS_PER_PERCENT * self.percent(at)
 
     def waiting(self, at: float) -> float:
-        """The requests that wait for it."""
         return 10 * self.percent(at)
 
 
@@ -89,7 +82,6 @@ class Trigger:
 
     @property
     def metric_name(self) -> str:
-        """The metric that KEDA asks for."""
         return {
             "power": "gpu-power",
             "query": "gpu-number",
@@ -98,7 +90,6 @@ class Trigger:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The trigger's metadata."""
         name, namespace = self.workload.name, self.workload.namespace
         common = {"scalerAddress": "soak:6000", "workload": name, "threshold": "70"}
         return (
@@ -121,7 +112,6 @@ class Trigger:
         )
 
     def reference(self) -> pb.ScaledObjectRef:
-        """Return what KEDA sends to identify it."""
         return pb.ScaledObjectRef(
             name=f"{self.workload.name}-{self.kind}",
             namespace=self.workload.namespace,
@@ -129,7 +119,6 @@ class Trigger:
         )
 
     def request(self) -> pb.GetMetricsRequest:
-        """Return KEDA's request for its metric."""
         return pb.GetMetricsRequest(scaledObjectRef=self.reference(), metricName=self.metric_name)
 
     def value(self, at: float) -> float:

@@ -22,7 +22,6 @@ def shown(turns: str, pod: str = "a", gpu: str = "GPU-a", target: Target = NODE)
 
 
 def seen(instants: Iterable[float]) -> Series:
-    """Return a series with samples at these instants."""
     times = tuple(instants)
     return Series("ml", "a", "GPU-a", NODE, times, times, times, averaged=False)
 

@@ -21,7 +21,6 @@ def nested() -> list[Any]:
 
 
 def alert(*, fires: bool = True, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
-    """Return one alert of Alertmanager."""
     labels = {"alertname": "Busy", "namespace": "ml", "scaled_object": "bert", "severity": "info"}
     return {
         "status": "firing" if fires else "resolved",

@@ -38,7 +38,6 @@ class Asked(NamedTuple):
 
     @property
     def is_watch(self) -> bool:
-        """Whether it asked for changes."""
         return self.query.get("watch") == "true"
 
 
@@ -89,7 +88,6 @@ def status(code: int, message: str) -> Json:
 
 
 def failure(code: int, message: str) -> Response:
-    """Return the answer to a request that fails."""
     return JSONResponse(status(code, message), code)
 
 
@@ -124,7 +122,6 @@ class ApiServer:
     )
 
     def application(self) -> Starlette:
-        """Return the resources as an ASGI application."""
         lists = [Route(path, self._answer) for path in _LISTED]
         of_namespace = Route("/api/v1/namespaces/{namespace}/pods", self._answer)
         scales = Route("/{rest:path}/scale", self._scale)
@@ -141,15 +138,12 @@ class ApiServer:
         return str(path)
 
     def of(self, path: str, *, watches: bool) -> list[Asked]:
-        """Return what was asked about one resource."""
         return [each for each in self.asked if each.path == path and each.is_watch is watches]
 
     def watched(self, path: str) -> bool:
-        """Tell whether a client watches one resource now."""
         return bool(self._watches[path])
 
     def tell(self, path: str, kind: str, item: Json) -> None:
-        """Send a line to every watch."""
         for watch in self._watches[path]:
             # Not all in ASCII: as the API server writes it, which escapes no more than it must.
             line = json.dumps({"type": kind, "object": item}, ensure_ascii=False)

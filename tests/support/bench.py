@@ -29,7 +29,6 @@ class Bench:
     evaluator: Evaluator = field(init=False)
 
     def __post_init__(self) -> None:
-        """Build the evaluator."""
         stronger = () if self.cluster is None else (self.cluster,)
         self.evaluator = Evaluator(
             {"default": self.source.ports(*stronger)},
@@ -77,7 +76,6 @@ class Bench:
         await landed()
 
     def of(self, kind: type[FactT]) -> list[FactT]:
-        """Return the facts of one kind."""
         return [fact for fact in self.seen if isinstance(fact, kind)]
 
 

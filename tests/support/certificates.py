@@ -46,7 +46,6 @@ def expired(authority: trustme.CA, *names: str) -> trustme.LeafCert:
 
 
 def key_of(issued: trustme.LeafCert) -> bytes:
-    """Return the key alone."""
     return issued.private_key_pem.bytes()
 
 

@@ -13,7 +13,6 @@ _EXPORTERS = ("DaemonSet", "the-exporter")
 
 
 def history(cluster: Cluster, begin: float, end: float) -> Iterator[Series]:
-    """Yield every series of a cluster between two times."""
     for index, node in enumerate(cluster.nodes):
         pods = [pod for pod in cluster.pods if pod.node == index]
         for copy in node.copies:

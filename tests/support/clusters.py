@@ -6,7 +6,7 @@ a trigger has to answer: without the product, and without a Prometheus.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, quantiles
 
@@ -65,7 +65,6 @@ class Copy:
 
     @property
     def format(self) -> Page:
-        """How it writes."""
         return PAGES[self.page]
 
 
@@ -108,8 +107,9 @@ class Workload:
         if not known or self.kind in {Kind.KNATIVE_SERVICE, Kind.INFERENCE_SERVICE}:
             return naming.could_be(self.kind, self.name, pod.name)
         if self.kind is not Kind.LEADER_WORKER_SET:
-            return (CONTROLLERS[self.kind], self.name) in pod.owners
-        groups = (name.removeprefix(self.name) for kind, name in pod.owners if kind in SETS)
+            return controllers(self)[-1] in pod.owners
+        sets = (name for kind, name in pod.owners if kind == "StatefulSet")
+        groups = (name.removeprefix(self.name) for name in sets)
         return any(not group or (group[0] == "-" and group[1:].isdecimal()) for group in groups)
 
     def replica(self, pod: "Pod") -> str:
@@ -119,37 +119,30 @@ class Workload:
         return pod.name.removeprefix(f"{self.name}-").partition("-")[0]
 
 
-CONTROLLERS = {
-    Kind.DEPLOYMENT: "Deployment",
-    Kind.ROLLOUT: "Rollout",
-    Kind.REPLICA_SET: "ReplicaSet",
-    Kind.STATEFUL_SET: "StatefulSet",
-    Kind.LEADER_WORKER_SET: "StatefulSet",
-    Kind.DAEMON_SET: "DaemonSet",
-    Kind.JOB: "Job",
-    Kind.CRON_JOB: "CronJob",
-    Kind.KNATIVE_SERVICE: "Deployment",
-    Kind.INFERENCE_SERVICE: "Deployment",
+_OWNERS: Mapping[Kind, Sequence[Owner]] = {
+    Kind.DEPLOYMENT: [("ReplicaSet", "-7b6667bd9"), ("Deployment", "")],
+    Kind.ROLLOUT: [("ReplicaSet", "-6c5555bc8"), ("Rollout", "")],
+    Kind.REPLICA_SET: [("ReplicaSet", "")],
+    Kind.STATEFUL_SET: [("StatefulSet", "")],
+    Kind.LEADER_WORKER_SET: [("StatefulSet", "")],
+    Kind.DAEMON_SET: [("DaemonSet", "")],
+    Kind.JOB: [("Job", "")],
+    Kind.CRON_JOB: [("Job", "-29123456"), ("CronJob", "")],
+    Kind.KNATIVE_SERVICE: [
+        ("ReplicaSet", "-00001-deployment-5d4444bb7"),
+        ("Deployment", "-00001-deployment"),
+    ],
+    Kind.INFERENCE_SERVICE: [
+        ("ReplicaSet", "-predictor-9f8888dd6"),
+        ("Deployment", "-predictor"),
+    ],
 }
-SETS = {"StatefulSet"}
-_BETWEEN = {
-    Kind.DEPLOYMENT: ("ReplicaSet", "-7b6667bd9"),
-    Kind.ROLLOUT: ("ReplicaSet", "-6c5555bc8"),
-    Kind.KNATIVE_SERVICE: ("ReplicaSet", "-00001-deployment-5d4444bb7"),
-    Kind.INFERENCE_SERVICE: ("ReplicaSet", "-predictor-9f8888dd6"),
-    Kind.CRON_JOB: ("Job", "-29123456"),
-}
-_TOP = {Kind.KNATIVE_SERVICE: "-00001-deployment", Kind.INFERENCE_SERVICE: "-predictor"}
+"""What controls pods, and what controls that: kinds, and what follows the workload's name."""
 
 
 def controllers(workload: Workload) -> tuple[Owner, ...]:
     """Return what controls a workload's pods, and what controls that."""
-    kind, name = workload.kind, workload.name
-    top = (CONTROLLERS[kind], name + _TOP.get(kind, ""))
-    if kind not in _BETWEEN:
-        return (top,)
-    word, suffix = _BETWEEN[kind]
-    return (word, name + suffix), top
+    return tuple((kind, workload.name + suffix) for kind, suffix in _OWNERS[workload.kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +194,6 @@ class Cluster:
         return f"cluster-{self.number}-{'ab'[index]}"
 
     def pods_of(self, workload: Workload) -> list[Pod]:
-        """Return exactly the workload's pods."""
         known = self.has_state_metrics
         return [pod for pod in self.pods if workload.has(pod, known=known)]
 
@@ -229,7 +221,6 @@ class Cluster:
         return others or node.preferred != list(node.copies) or not self._gpus(pod, at)
 
     def is_averaged(self, pod: Pod) -> bool:
-        """Tell whether what counts of a pod are averages."""
         shown = self.nodes[pod.node].preferred
         return self.signal is Signal.UTILIZATION and all(one.format.averaged for one in shown)
 

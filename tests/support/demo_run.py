@@ -38,7 +38,6 @@ class Rounds:
     first: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def scrape(self) -> None:
-        """Scrape for ever."""
         await asyncio.sleep(_PHASE_SECONDS)
         while True:
             now = self.now()
@@ -48,26 +47,21 @@ class Rounds:
             await asyncio.sleep(self.step_seconds)
 
     async def synchronize(self) -> None:
-        """Wait for the first round."""
         await self.first.wait()
 
     def now(self) -> float:
-        """Return the loop's time."""
         return asyncio.get_running_loop().time()
 
     def instant(self) -> float:
-        """Return the time of the newest round."""
         return self.kept.rounds[-1].at if self.kept.rounds else float("-inf")
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the samples of the rounds up to a time."""
         return self.kept.observation(snapshot_query, at)
 
     async def history(self, _query: SnapshotQuery, _at: float) -> Observation | None:
         """Return None: there is nothing beyond the rounds."""
 
     async def locate(self, uuids: Iterable[str], _at: float) -> GpuReports:
-        """Return the reports of the newest round."""
         return self.kept.gpus(uuids)
 
 

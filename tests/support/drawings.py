@@ -48,11 +48,9 @@ class Panel:
     highest: float
 
     def y(self, value: float) -> float:
-        """Return where a value is drawn."""
         return self.top + self.height * (1 - value / self.highest)
 
     def axis(self, marks: Sequence[float], unit: str = "") -> str:
-        """Return lines at some values, with their numbers."""
         return "".join(
             f'<path class="a" d="M{self.left} {self.y(mark):.1f}h{self.width}"/>'
             f'<text class="q e" x="{self.left - 8}" y="{self.y(mark) + 4:.1f}">'
@@ -71,14 +69,12 @@ class Panel:
         return f'<path class="{curve.kind} c" d="{path}H{self.left + self.width}"/>'
 
     def label(self, curve: Curve, at: int, below: int = -8) -> str:
-        """Return the name of a curve, beside its value at one step."""
         x = self.left + self.width * at / len(curve.values)
         y = self.y(curve.values[at]) + below
         return f'<text class="{curve.kind} n" x="{x:.1f}" y="{y:.1f}">{escape(curve.name)}</text>'
 
 
 def times(panel: Panel, minutes: Sequence[int], last: float) -> str:
-    """Return the minutes below a panel."""
     return "".join(
         f'<text class="q m" x="{panel.left + panel.width * each / last:.1f}" '
         f'y="{panel.top + panel.height + 18}">{each} min</text>'
@@ -87,5 +83,4 @@ def times(panel: Panel, minutes: Sequence[int], last: float) -> str:
 
 
 def words(x: int, y: int, text: str, kind: str = "q") -> str:
-    """Return words that begin at a place."""
     return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'

@@ -57,7 +57,6 @@ class Sample:
 
     @property
     def shown(self) -> Mapping[Signal, Numbers]:
-        """The numbers of each signal."""
         numbers: dict[Signal, dict[str, list[float]]] = {signal: {} for signal in self.silent}
         for pod, gpus in self.gpus.items():
             for gpu in gpus:
@@ -147,17 +146,14 @@ SAMPLES: Mapping[str, Sample] = {
 
 
 def page(name: str) -> str:
-    """Return the text of an exporter's page."""
     return (PAGES / f"{name}.prom").read_text(encoding="utf-8")
 
 
 def namespace(name: str) -> str:
-    """Return the namespace of the pods on an exporter's page."""
     return f"team-{name}"
 
 
 def snapshot_query(name: str, profile: str, signal: Signal) -> SnapshotQuery:
-    """Return the snapshot query for the pods of one page."""
     return SnapshotQuery(signal, profile, frozenset({namespace(name)}), 60, 30)
 
 

@@ -15,5 +15,4 @@ def of(*samples: Sample) -> Samples:
 
 
 def shown(samples: Samples) -> list[Sample]:
-    """Return the samples of a page."""
     return [(dict(labels.pairs), value) for labels, value in zip(*samples, strict=True)]

@@ -26,7 +26,6 @@ class Gpu:
     """Seconds relative to the end of the history; an end is marked stale, None is never gone."""
 
     def series(self, now: float) -> Series:
-        """Return the series of this GPU."""
         times = _times(now, self.begin, 0 if self.end is None else self.end)
         samples: list[tuple[float, float | None]] = [(time, self.value) for time in times]
         if self.end is not None:
@@ -63,7 +62,6 @@ class Up:
     gone: float | None = None
 
     def series(self, now: float) -> Series:
-        """Return the series `up` of this target."""
         end = 0 if self.gone is None else self.gone
         samples: list[tuple[float, float | None]] = [
             (time, 1.0 if self.down is None or time < now + self.down else 0.0)
@@ -76,7 +74,6 @@ class Up:
 
 
 def mig(number: int) -> dict[str, str]:
-    """Return the labels of one MIG instance."""
     return {"GPU_I_ID": str(number), "GPU_I_PROFILE": "1g.10gb"}
 
 

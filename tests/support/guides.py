@@ -66,12 +66,10 @@ class _Reading:
 
 
 def page(name: str) -> Path:
-    """Return the English page of this name."""
     return DOCS / f"{name}.md"
 
 
 def steps(path: Path) -> list[Step]:
-    """Return the steps of a page in their order."""
     reading = _Reading()
     for piece in _PIECE.finditer(path.read_text(encoding="utf-8")):
         reading.take(piece)

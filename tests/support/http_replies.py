@@ -28,7 +28,6 @@ class Request:
 
     @property
     def form(self) -> dict[str, str]:
-        """The fields of a form."""
         return dict(parse_qsl(self.body.decode()))
 
 
@@ -110,7 +109,6 @@ def cuts(body: bytes, missing: int = 10) -> Reply:
 
 
 async def hangs(_: Request, writer: asyncio.StreamWriter) -> None:
-    """Never answer."""
     await _for_ever(writer)
 
 
@@ -144,7 +142,6 @@ def endless(part: bytes, head: bytes = b"", pause_seconds: float = 0.0) -> Reply
 
 
 async def closes(_: Request, writer: asyncio.StreamWriter) -> None:
-    """End the connection without an answer."""
     writer.close()
 
 

@@ -54,7 +54,6 @@ class InfluxdbServer(Server):
     """Answers are cut after so many rows; 0: they are whole."""
 
     async def start(self) -> None:
-        """Start it with its database."""
         await Server.start(self)
         if self.asks_who:
             await self.run("CREATE USER root WITH PASSWORD 'secret' WITH ALL PRIVILEGES")

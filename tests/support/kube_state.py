@@ -51,7 +51,6 @@ class KubePod:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def listed(self, now: float) -> Iterator[Listed]:
-        """Yield every series about this pod."""
         kind, owner = self.owner
         controls = "true" if kind else ""
         yield self._one(
@@ -104,7 +103,6 @@ def replicas(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
 
 
 def wanted(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
-    """Return how many replicas a Deployment asks for."""
     labels = {"namespace": namespace, "deployment": name}
     return Listed(metric="kube_deployment_spec_replicas", labels=labels, value=count)
 

@@ -18,18 +18,15 @@ class LoopbackServer:
         return None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
         raise NotImplementedError
 
     @property
     def port(self) -> int:
-        """Where it listens on 127.0.0.1."""
         assert self._server is not None
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def __aenter__(self) -> Self:
-        """Begin to listen."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls())
         return self
 

@@ -18,7 +18,6 @@ class Pki:
 
     @property
     def ca_file(self) -> Path:
-        """The first CA's certificate."""
         return self.file("ca.crt", self.ca.cert_pem.bytes())
 
     def file(self, name: str, content: bytes = b"") -> Path:

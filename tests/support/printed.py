@@ -24,7 +24,6 @@ _VOLATILE = (
 
 
 def is_shown_by(printed: str, shown: str) -> bool:
-    """Tell whether a page shows what was printed."""
     return _pattern(shown).fullmatch(_plain(printed)) is not None
 
 

@@ -26,7 +26,6 @@ def failed(result: Result) -> str:
 
 
 def failures(result: Result) -> list[str]:
-    """Return what is said of a probe that failed."""
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 1
     line, *more = result.stderr.splitlines()

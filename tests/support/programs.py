@@ -39,12 +39,10 @@ class Program:
 
     @property
     def variable(self) -> str:
-        """The environment variable that names one."""
         return self.name.upper().replace("-", "_")
 
     @property
     def built(self) -> Path:
-        """Where it is built."""
         return CACHE / self.folder / self.name
 
     def named(self) -> str | None:
@@ -73,7 +71,6 @@ class Program:
 
 @functools.cache
 def _said(program: str, words: tuple[str, ...]) -> str:
-    """Return what a program prints of its version."""
     done = subprocess.run(
         [program, *words],
         capture_output=True,

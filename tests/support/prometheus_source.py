@@ -17,7 +17,6 @@ async def connected(
     clock: Callable[[], float] = time.monotonic,
     **given: object,
 ) -> AsyncIterator[PrometheusSource]:
-    """Yield a source with these settings, and close it."""
     values = PrometheusSettings.model_validate({"url": url, **given})
     source = PrometheusSource("default", values, observe, clock)
     try:

@@ -64,7 +64,6 @@ class Situation(NamedTuple):
         return [*gpus.history(at, shown), *kube_state.history(at, listed)]
 
     def follows(self, decision: Decision) -> bool:
-        """Tell whether a decision is the one that has to be made."""
         expected = (self.state, self.value, _ACTIVE.get(self.state, bool(self.value)))
         return (decision.state, decision.value, decision.active) == expected
 
@@ -185,7 +184,6 @@ class Tape:
     asked: set[str] = field(default_factory=set)
 
     async def reply(self, request: web.Request, writer: asyncio.StreamWriter) -> None:
-        """Answer one request of the scaler's."""
         form = request.form
         text = form["query"]
         question = f"{hashlib.sha256(text.encode()).hexdigest()[:16]} @ {form.get('time', 'now')}"
@@ -230,12 +228,10 @@ async def decided(tape: Tape) -> Decision:
 
 
 def file(server: str) -> Path:
-    """Return where a server's answers are."""
     return FOLDER / f"{server}.json"
 
 
 def read(server: str) -> dict[str, dict[str, object]]:
-    """Return a server's answers, by situation and question."""
     recorded: dict[str, dict[str, object]] = json.loads(file(server).read_text())
     return recorded
 

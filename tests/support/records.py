@@ -14,7 +14,6 @@ HOUR = 3600.0
 
 
 def decided(given: TriggerSpec, view: NamespaceSnapshot, now: float = NOW) -> Decision:
-    """Return what is decided of a trigger by a snapshot."""
     return decide(given, view, Context(now, HOUR))
 
 

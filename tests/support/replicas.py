@@ -35,18 +35,15 @@ class Replica(Hook):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def peers_changed(self) -> list[tuple[str, bool]]:
-        """Which replicas were lost and found."""
         said = [fact for fact in self.seen if isinstance(fact, facts.PeerChanged)]
         return [(fact.peer, fact.works) for fact in said]
 
     @property
     def reasons(self) -> list[str]:
-        """Why replicas were lost."""
         said = [fact for fact in self.seen if isinstance(fact, facts.PeerChanged)]
         return [fact.reason for fact in said if not fact.works]
 
@@ -57,7 +54,6 @@ class Replica(Hook):
         return (said[-1].reachable, said[-1].unreachable) if said else None
 
     async def receive(self, message: object, path: str = "/webhook") -> httpx.Response:
-        """Send a message to its webhook."""
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             known = {"authorization": f"Bearer {TOKEN}"}
             return await client.post(self.url + path, json=message, headers=known)

@@ -42,7 +42,6 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
         self.gate.set()
 
     def GetMetricSpec(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - messages, and the contract's name
-        """Keep what was asked, and answer or refuse it."""
         self.gate.wait()
         self.asked.append(request)
         if self.refusal is not None:
@@ -50,7 +49,6 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
         return pb.GetMetricSpecResponse(metricSpecs=self.specs)
 
     def GetMetrics(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - as above
-        """Keep what was asked, and answer or refuse it."""
         self.asked.append(request)
         self.deadlines.append(context.time_remaining())
         is_refused = self.refused_metric in {None, request.metricName}
@@ -59,7 +57,6 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
         return pb.GetMetricsResponse(metricValues=self.values)
 
     def IsActive(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - as above
-        """Keep what was asked, and answer."""
         self.asked.append(request)
         self.deadlines.append(context.time_remaining())
         return pb.IsActiveResponse(result=self.active)

@@ -22,7 +22,6 @@ class Clock:
     seconds: float = 100_000.0
 
     def __call__(self) -> float:
-        """Return the time."""
         return self.seconds
 
 
@@ -83,7 +82,6 @@ class ScriptedSource:
         return self.clock() - self.lag_seconds
 
     def instant(self) -> float:
-        """Return the newest multiple of the step."""
         return self.now() // self.step_seconds * self.step_seconds
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -98,7 +96,6 @@ class ScriptedSource:
         return self._shown(snapshot_query, self.world.observed(at))
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
-        """Show the last hour."""
         self.remembered.append(snapshot_query)
         if self.history_trouble is not None:
             raise self.history_trouble
@@ -107,13 +104,11 @@ class ScriptedSource:
         return self._shown(snapshot_query, self.world.observed(at - STEP, step=120.0, span=3600.0))
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
-        """Return what was scripted."""
         assert at <= self.clock()
         self.located.append(frozenset(uuids))
         return self.reports
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
-        """Return what was scripted."""
         assert now == self.now()
         self.questioned.append((frozenset(namespaces), at))
         if self.evidence_gate is not None:
@@ -123,7 +118,6 @@ class ScriptedSource:
         return self.said
 
     async def number(self, text: str) -> float | None:
-        """Say what was scripted."""
         self.numbers_asked.append(text)
         self.number_begun.set()
         if self.number_gate is not None:
@@ -153,14 +147,12 @@ class ScriptedCluster:
     name: str = "the Kubernetes API"
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
-        """Return what was scripted."""
         self.asked.append((frozenset(namespaces), at, now))
         if self.said is None:
             raise AWAY
         return self.said
 
     async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
-        """Return what was scripted."""
         self.patience.append(grace_seconds)
         if scaled_object not in self.targets:
             raise AWAY
@@ -176,7 +168,6 @@ class ScriptedAlerts:
     calls: list[Callable[[], None]] = field(default_factory=list)
 
     def firing(self, scaled_object: ScaledObject) -> str | None:
-        """Return what was scripted."""
         assert scaled_object.namespace
         return self.alert
 
@@ -191,7 +182,6 @@ class ScriptedAlerts:
             self.calls.remove(call)
 
     def change(self, alert: str | None) -> None:
-        """Begin or end the alert, and call the listeners."""
         self.alert = alert
         for call in tuple(self.calls):
             call()

@@ -51,16 +51,13 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the HTTP API answers, without a slash at the end."""
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
-        """Start it and wait until it is ready."""
         await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop it and close the connections to it."""
         await self.stop()
         await self._client.aclose()
 
@@ -98,7 +95,6 @@ class Server:
         await process.wait()
 
     async def restart(self) -> None:
-        """Stop it and start it again with the same data, address and configuration."""
         await self.stop()
         await self.start()
 
@@ -128,7 +124,6 @@ class Server:
 
     @property
     def log_file(self) -> Path:
-        """What it has written."""
         return self.directory / f"{self.PROGRAM}.log"
 
     def _log(self) -> str:

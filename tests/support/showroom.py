@@ -4,15 +4,13 @@ Decisions, records, history and the HTTP server are the product's. The pods belo
 each minute, and evidence of a kube-state-metrics that lists them.
 """
 
-import asyncio
 import math
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+from anyio.from_thread import start_blocking_portal
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import trigger, web
@@ -36,7 +34,6 @@ END = 1_795_345_200.0
 """Sunday, 22 November 2026, 11:00 UTC: when somebody looks."""
 STEP, POLL, WINDOW = 15.0, 30.0, 300.0
 NEVER = float("inf")
-STARTS_WITHIN_SECONDS = 60
 GIVE_UP_SECONDS = 3600.0
 Load = Callable[[float], float]
 """The percent of a GPU, by the minutes before the end, which are negative."""
@@ -56,16 +53,16 @@ class ShownPod:
     """From here on its exporter does not answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Shown:
     """One workload with its trigger."""
 
     scaled_object: ScaledObject
     spec: TriggerSpec
-    pods: tuple[ShownPod, ...] = ()
-    workload: str = ""
-    demand: float | None = None
-    alert: str | None = None
+    pods: tuple[ShownPod, ...]
+    workload: str
+    demand: float | None
+    alert: str | None
 
     def view(self, now: float) -> NamespaceSnapshot:
         """Return its pods as they are at a time."""
@@ -108,7 +105,6 @@ class Shown:
         return answered, signal if decided.activated else None
 
     def recommended(self, answered: build.Answered) -> int | None:
-        """Return the replicas that an answer asks for."""
         return recommendation.recommended(self.spec, answered.decision, answered.demand)
 
 
@@ -164,14 +160,7 @@ def shown(
     scaled_object = ScaledObject(namespace, name)
     given = {"workload": workload or name, "threshold": "70", **metadata}
     spec = trigger.parse(scaled_object, given, access(own_promql=Policy.ALLOW))
-    return Shown(
-        scaled_object=scaled_object,
-        spec=spec,
-        pods=pods,
-        workload=workload or name,
-        demand=demand,
-        alert=alert,
-    )
+    return Shown(scaled_object, spec, pods, workload or name, demand, alert)
 
 
 def pods(
@@ -190,7 +179,7 @@ def pods(
         yield ShownPod(
             name=f"{name}-7b6667bd9-{letter * 4}{number % 10}",
             load=_shifted(load, 0.13 * number, 3 * (number % 3)),
-            gpus=tuple(f"GPU-{hash_of(name) % 9999:04}-{number}{gpu}" for gpu in range(gpus)),
+            gpus=tuple(f"GPU-{name}-{number}{gpu}" for gpu in range(gpus)),
             begin=began,
             **{"ready": began + 1, **times},
         )
@@ -201,13 +190,7 @@ def _shifted(load: Load, minutes: float, percent: float) -> Load:
     return lambda minute: min(100.0, max(0.0, load(minute + minutes) - percent))
 
 
-def hash_of(text: str) -> int:
-    """Return a number that is the same in each process."""
-    return sum(ord(letter) * 31**place for place, letter in enumerate(text[:8]))
-
-
 def wave(middle: float, height: float, minutes: float) -> Load:
-    """Return a load that goes up and down."""
     return lambda minute: middle + height * math.sin(minute / minutes * 2 * math.pi)
 
 
@@ -280,11 +263,9 @@ class Room:
     step_seconds = STEP
 
     def __init__(self, workloads: Sequence[Shown]) -> None:
-        """Take the workloads."""
         self._workloads = sorted(workloads, key=lambda shown: shown.scaled_object)
 
     def summaries(self, namespace: str | None) -> Iterator[Summary]:
-        """Yield the answers of one namespace or of all."""
         for shown in self._workloads:
             if namespace in {None, shown.scaled_object.namespace}:
                 answered, signal = shown.answered(END)
@@ -298,7 +279,6 @@ class Room:
                 )
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        """Return the records of a ScaledObject."""
         return [
             build.record(shown.answered(END)[0])
             for shown in self._workloads
@@ -332,34 +312,19 @@ class Address(NamedTuple):
     """Where a showroom is open."""
 
     url: str
-    loop: asyncio.AbstractEventLoop
+
+
+@asynccontextmanager
+async def _serving(shown: web.Shown) -> AsyncIterator[Address]:
+    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    yield Address(f"http://127.0.0.1:{await server.start()}")
+    await server.stop()
 
 
 @contextmanager
 def opened(workloads: Sequence[Shown], minutes: float = 0.0) -> Iterator[Address]:
     """Serve a showroom from a thread of its own, for a browser that this thread drives."""
-    opening: Future[Address] = Future()
-    stop = asyncio.Event()
-
-    async def serve() -> None:
-        app = web.create_app(CollectorRegistry(), lambda: True, shown=room(workloads, minutes))
-        server = web.HttpServer(app, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{await server.start()}"
-        opening.set_result(Address(url, asyncio.get_running_loop()))
-        await stop.wait()
-        await server.stop()
-
-    def run() -> None:
-        try:
-            asyncio.run(serve())
-        except BaseException as error:  # noqa: BLE001 - the other thread raises it
-            opening.set_exception(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    address = opening.result(STARTS_WITHIN_SECONDS)
-    try:
+    serving = _serving(room(workloads, minutes))
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving) as address:
         yield address
-    finally:
-        address.loop.call_soon_threadsafe(stop.set)
-        thread.join()

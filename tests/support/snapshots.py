@@ -70,7 +70,6 @@ def unseen(suffix: str, status: PodStatus) -> Pod:
 def bert(
     suffix: str, *gpus: float | Sequence[float], **how: float | bool | PodStatus | None
 ) -> Pod:
-    """Return a pod of deployment/bert."""
     return pod(f"bert-7b6667bd9-{suffix * 5}", *gpus, **how)  # type: ignore[arg-type]  # a table of any
 
 
@@ -80,7 +79,6 @@ def snapshot(
     complete: bool = True,
     evidence: NamespaceEvidence | None = None,
 ) -> NamespaceSnapshot:
-    """Return a namespace at NOW."""
     named = {pod.name: pod for pod in pods}
     return NamespaceSnapshot(
         NOW,

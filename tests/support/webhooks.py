@@ -30,11 +30,9 @@ class Hook:
     seen: list[facts.Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Open the alert store."""
         self.alerts = Alerts(LIFETIME, self.clock, self.seen.append, limit=self.limit)
 
     def secret(self) -> str:
-        """Return the token."""
         if self.token is None:
             raise errors.SettingsError("the webhook's token file cannot be read: gone")
         return self.token

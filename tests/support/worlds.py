@@ -82,7 +82,6 @@ class World:
 
 
 def within(instant: float, spans: Spans) -> bool:
-    """Tell whether an instant lies in one of the spans."""
     return any(begin <= instant < end for begin, end in spans)
 
 

@@ -88,7 +88,6 @@ async def observed(
 
 
 def newest(observation: Observation) -> dict[tuple[str, str], float]:
-    """Return the newest value of every (pod, GPU)."""
     return {(series.pod, series.gpu): series.values[-1] for series in observation.series}
 
 

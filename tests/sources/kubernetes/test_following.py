@@ -62,7 +62,6 @@ class Bench:
             yield following
 
     def changes(self, resource: str) -> list[facts.WatchChanged]:
-        """Return what was stated of one resource."""
         changes = [fact for fact in self.seen if isinstance(fact, facts.WatchChanged)]
         return [fact for fact in changes if fact.resource == resource]
 
@@ -208,6 +207,10 @@ async def test_changes_are_listed_as_they_come(bench: Bench) -> None:
         evidence = await until_evidence(following, lambda evidence: evidence.pods[_name("b")].ended)
         assert not evidence.pods[_name("a")].ended
         assert not (await fetch_evidence(following, {"web"})).pods
+        bench.api.tell(api_server.PODS, "ADDED", _bert("b"))
+        await until_evidence(following, lambda evidence: not evidence.pods[_name("b")].ended)
+        bench.api.tell(api_server.PODS, "DELETED", _bert("b"))
+        await until_evidence(following, lambda evidence: evidence.pods[_name("b")].ended)
         bench.clock.seconds += reflector.GONE_SECONDS + 1
         bench.api.end(api_server.PODS)
         await until_evidence(following, lambda evidence: evidence.pods.keys() == {_name("a")})

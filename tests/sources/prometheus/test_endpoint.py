@@ -81,7 +81,6 @@ async def observed(source: PrometheusSource, namespace: str, at: float) -> Obser
 
 
 def newest(observation: Observation) -> dict[str, float]:
-    """Return the newest value of every pod."""
     return {gpu.pod: gpu.values[-1] for gpu in observation.series}
 
 

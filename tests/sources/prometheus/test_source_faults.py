@@ -299,9 +299,7 @@ YEARS_AWAY = "clocks that are less than a year"
     ("times", "more", "words"),
     [
         (0, 1e308, YEARS_AWAY),
-        (0, -1e308, YEARS_AWAY),
         (0, 0.0, YEARS_AWAY),
-        (1000, 0, YEARS_AWAY),
         (1, 400 * 86_400, YEARS_AWAY),
         (1, math.nan, "instead of one number of seconds"),
     ],

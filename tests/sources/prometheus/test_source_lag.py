@@ -54,12 +54,10 @@ class Late:
 
     @property
     def now(self) -> float:
-        """The server's time."""
         return self.began + self.clock() - 1000
 
     @property
     def lags(self) -> list[float]:
-        """The lags that were stated."""
         return [fact.seconds for fact in self.stated if isinstance(fact, facts.LagChanged)]
 
     async def reply(self, request: web.Request, writer: asyncio.StreamWriter) -> None:

@@ -104,24 +104,3 @@ async def test_the_example_takes_nothing_for_zero_only_while_its_gateway_is_scra
     await server.write([*in_progress, *scrapes])
     async with connected(server.url) as source:
         assert await asked(source, metadata["demandQuery"], ns) == demand
-
-
-async def test_a_demand_is_of_the_own_namespace_whichever_label_names_it(
-    server: PrometheusServer, ns: str
-) -> None:
-    """An ingress controller is scraped in its own namespace and names that of each ingress."""
-    theirs = {"exported_namespace": ns}
-    await server.write(
-        [
-            queued("ingress", 5, **theirs),
-            queued("ingress", 500, exported_namespace="other"),
-            queued(ns, 70, exported_namespace="other"),
-        ]
-    )
-    async with connected(server.url) as source:
-        assert await asked(source, f"sum({QUEUED})", ns) is None
-        named = f'sum({QUEUED}{{exported_namespace!=""}})'
-        assert await asked(source, named, ns) == 5
-        # With the policy that allows everything, other namespaces count too.
-        everything = f'sum({QUEUED}{{exported_namespace=~"{ns}|other"}})'
-        assert await source.number(promql.number(everything, Policy.ALLOW, ns)) == 575
