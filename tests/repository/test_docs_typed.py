@@ -1,8 +1,8 @@
 """The commands of the pages that need no cluster: each is typed as a reader does.
 
 A block `sh` of a page is a step (`tests/support/guides.py`). A remark above it says
-`not run: reason`, `needs: helm`, or `fails`. The quick starts and the page on troubleshooting are
-for readers with a cluster, and scenarios type them there: what they say is not typed again here.
+`not run: reason`, `needs: helm`, or `fails`. The quick starts are for
+readers with a cluster, and scenarios type them there: what they say is not typed again here.
 """
 
 import os

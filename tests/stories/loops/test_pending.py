@@ -7,7 +7,6 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded, told
-from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import spec
 
 pytestmark = pytest.mark.slow
@@ -19,10 +18,6 @@ def _about(level: float, seed: int, part: float = 0.03) -> Callable[[float], flo
     """Return work that differs a little from half minute to half minute."""
     chance, drawn = random.Random(seed), dict[int, float]()
     return lambda t: drawn.setdefault(int(t // 30), level * chance.uniform(1 - part, 1 + part))
-
-
-def _lowest_after(loop: Loop, seconds: float) -> int:
-    return min(loop.sizes[int(seconds // STEP) :])
 
 
 @told
