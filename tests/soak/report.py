@@ -55,6 +55,14 @@ class Report:
         second, last = values[quarter : 2 * quarter], values[-quarter:]
         return statistics.median(last) / statistics.median(second)
 
+    def _resident(self, mib: int) -> list[int]:
+        """Return the median resident memory of each twelfth of the time."""
+        each = max(1, len(self.sizes) // 12)
+        parts = [self.sizes[first : first + each] for first in range(0, len(self.sizes), each)]
+        return [
+            round(statistics.median(size.resident_bytes for size in part) / mib) for part in parts
+        ]
+
     def failures(self, *, is_long: bool) -> list[str]:
         """Return what does not hold.
 
@@ -93,6 +101,7 @@ class Report:
             ", ".join(f"{name} {count}" for name, count in bad.items()),
             f"numbers in undisturbed minutes {self.known:.2%} of {self.calm.total():,}",
             f"resident {sizes[-1].resident_bytes / mib:.0f} MiB, peak {peak:.0f} MiB",
+            f"resident MiB over time {self._resident(mib)}",
             *(f"{name} {getattr(sizes[-1], name)}, {self.growth(name):.3f}" for name in FLAT),
             f"ended by SIGTERM within {max(self.stop_seconds, default=0):.1f} s",
         ]
