@@ -270,7 +270,7 @@ async def test_an_owner_says_how_many_replicas_it_asks_for(
         cluster.BERT,
     ]
     deployments = cluster.wanted(12), cluster.wanted(0, "asleep"), cluster.wanted(math.inf, "odd")
-    said = await _said(server, now, ns, *deployments, *sets)
+    said = await _said(server, now, ns, KubePod(name="bert-0"), *deployments, *sets)
     assert said.wanted == {
         (ns, Owner("Deployment", "bert")): 12,
         (ns, Owner("StatefulSet", "store")): 3,
