@@ -207,7 +207,9 @@ class DemandCache:
 
     async def close(self) -> None:
         for demand_queries in self._demand_queries.values():
-            for demand_query in demand_queries.values():
+            with demand_queries.timer:
+                open_queries = list(demand_queries.values())
+            for demand_query in open_queries:
                 await demand_query.close()
 
     def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
@@ -228,7 +230,8 @@ class DemandCache:
         if demand_query is None:
             if len(demand_queries) >= QUERIES_PER_SOURCE:
                 raise errors.SourceRefusedError(f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}")
-            owners = [known.owner for known in demand_queries.values()]
+            with demand_queries.timer:  # the time stands still, so none ends meanwhile
+                owners = [known.owner for known in demand_queries.values()]
             if owners.count(namespace) >= QUERIES_PER_NAMESPACE:
                 message = f"{TOO_MANY} of {namespace}, more than {QUERIES_PER_NAMESPACE:,}"
                 raise errors.SourceRefusedError(message)
