@@ -64,7 +64,7 @@ OF_SCALING = (
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
-    # To and from replicas.
+    # To and from zero.
     _rule(_ERROR, replicas.nothing_wakes, "zero replicas and nothing that wakes the workload"),
     _rule(_NOTE, replicas.push_without_signal, "`external-push` that only an alert can wake"),
     _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU is above"),

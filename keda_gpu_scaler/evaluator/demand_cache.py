@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from cachetools import TTLCache
-
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
@@ -55,7 +53,8 @@ class DemandQuery:
         self._numbers, self._observe, self._clock = numbers, observe, clock
         self._slow_seconds = slow_seconds
         self._value: float | None = None
-        self._answered_at = self._sent_at = float("-inf")
+        self._answered_at = self._wanted_at = float("-inf")
+        self._sent_at = float("-inf")
         """When the newest query was sent; in the future while it waits for its turn."""
         self._trouble: str | None = f"source {self._source_name}: no answer yet"
         """Why the newest query gave no number; None: it did."""
@@ -75,6 +74,11 @@ class DemandQuery:
         is_overdue = turn_seconds <= -interval_seconds and self._flight.is_under_way
         return interval_seconds if is_overdue else turn_seconds + interval_seconds
 
+    def is_idle(self, seconds: float) -> bool:
+        """Tell whether no trigger has asked for it for this long, and no query is running."""
+        is_running = self._flight.is_under_way and self._sent_at <= self._clock()
+        return not is_running and self._wanted_at < self._clock() - seconds
+
     def launch(self, turn_seconds: float) -> None:
         """Start a query that is sent when its turn comes; do not wait for the answer."""
         self._flight.land()
@@ -87,6 +91,7 @@ class DemandQuery:
 
         If the last answer was late or an error, wait only where it is urgent.
         """
+        self._wanted_at = self._clock()
         if (self._is_prompt or is_urgent) and self._sent_at <= deadline:
             until = min(deadline, self._sent_at + self._slow_seconds)
             await self._flight.wait(max(0.0, until - self._clock()))
@@ -99,7 +104,12 @@ class DemandQuery:
             return Demand(self._value)
         return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
 
+    def cancel(self) -> None:
+        """Cancel the running query, if there is one."""
+        self._flight.cancel()
+
     async def close(self) -> None:
+        """Cancel the running query, if there is one, and wait for its end."""
         await self._flight.close()
 
     async def _ask(self, turn_seconds: float) -> None:
@@ -122,6 +132,7 @@ class DemandQuery:
             self._observe(facts.QueryChanged(self._source_name, name, works, reason))
 
 
+LOOK_SECONDS = 60.0
 QUERIES_PER_SOURCE = 2000
 """With the default budget each has its turn every 200 s; more would starve the existing ones."""
 QUERIES_PER_NAMESPACE = 1000
@@ -149,12 +160,9 @@ class DemandCache:
         """
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace, self._slow_seconds = pace, slow_seconds
-        self._demand_queries: dict[str, TTLCache[_Key, DemandQuery]] = {
-            name: TTLCache(QUERIES_PER_SOURCE, FORGET_SECONDS, clock) for name in sources
-        }
-        """By the source; its expressions share its budget. Those that no trigger asks for go, so
-        that the others can be queried more often. A query waits for its turn and its answer for
-        less time than that."""
+        self._demand_queries: dict[str, dict[_Key, DemandQuery]] = {name: {} for name in sources}
+        """By the source; its expressions share its budget."""
+        self._looked_at = float("-inf")
         self._next_turn = dict.fromkeys(sources, float("-inf"))
         """When each source's budget has room for one more query."""
 
@@ -171,6 +179,7 @@ class DemandCache:
 
         Only if it is urgent, wait also for a source that is known to fail or to be slow.
         """
+        self._drop_idle()
         try:
             demand_query = self._find_or_add(scaled_object.namespace, spec.source, wanted.text)
         except errors.SourceRefusedError as error:
@@ -206,10 +215,9 @@ class DemandCache:
         return interval_seconds if due_seconds < -OVERDUE_SECONDS else max(0.0, due_seconds)
 
     async def close(self) -> None:
+        """Cancel all running queries."""
         for demand_queries in self._demand_queries.values():
-            with demand_queries.timer:
-                open_queries = list(demand_queries.values())
-            for demand_query in open_queries:
+            for demand_query in demand_queries.values():
                 await demand_query.close()
 
     def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
@@ -225,24 +233,35 @@ class DemandCache:
 
     def _find_or_add(self, namespace: str, source: str, text: str) -> DemandQuery:
         """Return the query of an expression, new if needed; raise if there are too many already."""
-        demand_queries, key = self._demand_queries[source], self._key(namespace, source, text)
-        demand_query = demand_queries.get(key)
-        if demand_query is None:
-            if len(demand_queries) >= QUERIES_PER_SOURCE:
-                raise errors.SourceRefusedError(f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}")
-            with demand_queries.timer:  # the time stands still, so none ends meanwhile
-                owners = [known.owner for known in demand_queries.values()]
-            if owners.count(namespace) >= QUERIES_PER_NAMESPACE:
-                message = f"{TOO_MANY} of {namespace}, more than {QUERIES_PER_NAMESPACE:,}"
-                raise errors.SourceRefusedError(message)
-            numbers = self._sources[source].within(namespace).numbers
-            if numbers is None:
-                raise errors.SourceRefusedError("it understands no demandQuery")
-            demand_query = DemandQuery(
-                key, namespace, numbers, self._observe, self._clock, slow_seconds=self._slow_seconds
-            )
-        demand_queries[key] = demand_query  # its time begins again
-        return demand_query
+        demand_query = self._find(namespace, source, text)
+        if demand_query is not None:
+            return demand_query
+        demand_queries = self._demand_queries[source]
+        if len(demand_queries) >= QUERIES_PER_SOURCE:
+            raise errors.SourceRefusedError(f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}")
+        owners = [demand_query.owner for demand_query in demand_queries.values()]
+        if owners.count(namespace) >= QUERIES_PER_NAMESPACE:
+            message = f"{TOO_MANY} of {namespace}, more than {QUERIES_PER_NAMESPACE:,}"
+            raise errors.SourceRefusedError(message)
+        numbers = self._sources[source].within(namespace).numbers
+        if numbers is None:
+            raise errors.SourceRefusedError("it understands no demandQuery")
+        key = self._key(namespace, source, text)
+        demand_queries[key] = DemandQuery(
+            key, namespace, numbers, self._observe, self._clock, slow_seconds=self._slow_seconds
+        )
+        return demand_queries[key]
+
+    def _drop_idle(self) -> None:
+        """Forget unused expressions from time to time, to query the others more often."""
+        if self._clock() < self._looked_at + LOOK_SECONDS:
+            return
+        self._looked_at = self._clock()
+        for demand_queries in self._demand_queries.values():
+            for key, demand_query in list(demand_queries.items()):
+                if demand_query.is_idle(FORGET_SECONDS):
+                    demand_query.cancel()
+                    del demand_queries[key]
 
     def _interval_seconds(self, source: str) -> float:
         """Return the interval of one expression, given how many share the source's budget."""

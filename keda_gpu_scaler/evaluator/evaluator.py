@@ -131,29 +131,35 @@ class Evaluator:
         deadline = self._clock() + allowed_seconds
         is_hpa = timeout_seconds is not None and not wait_for_fresh  # a stream asks to wait
         tracked = await self._track(scaled_object, spec, allowed_seconds)
-        now, previous = self._clock(), tracked.answer
+        now, previous, target_error = self._clock(), tracked.answer, tracked.target_error
+        self._triggers.keep(tracked)
         tracked.hpa_calls.note(now, is_hpa=is_hpa)
         if is_hpa:
             self._hpa_asked[scaled_object] = True
         if (
             previous is not None
-            and tracked.error is None
+            and target_error is None
             and now - previous.at < SAME_POLL_SECONDS
             and previous.alert == self._firing(scaled_object)
         ):
             decision = previous.decision
         else:
-            self._triggers.keep(tracked)
-            is_poll = not is_hpa and tracked.error is None
             reading = await self._read(
                 tracked,
+                target_error,
                 deadline,
                 wait_for_fresh=wait_for_fresh or is_hpa,
                 wait_for_recovery=not is_hpa,  # few HPA workers can wait
             )
+            # The target's error is that of this call: another one may look it up meanwhile.
             gpu = decide_gpus(
-                tracked, reading, self._give_up_seconds, is_observing=self._is_observing
+                tracked,
+                reading,
+                target_error,
+                self._give_up_seconds,
+                is_observing=self._is_observing,
             )
+            is_poll = not is_hpa and target_error is None
             answer = await self._answer(tracked, gpu, reading, deadline, is_poll=is_poll)
             decision = answer.decision
         self._observe(facts.CallDecided(decision))
@@ -163,35 +169,35 @@ class Evaluator:
         self, scaled_object: ScaledObject, spec: TriggerSpec, allowed_seconds: float
     ) -> TrackedTrigger:
         """Return the trigger, with the pods of its scale target or why these are not known."""
-        pods, error = None, None
+        pods, target_error = None, None
         if isinstance(spec.pods, ScaleTarget):
-            error = "the pods of its scale target are not known"
+            target_error = "the pods of its scale target are not known"
             if self._targets is not None:
                 try:
                     pods = await self._targets.target(scaled_object, allowed_seconds)
-                    error = None
-                except errors.SourceError as failure:
-                    error = str(failure)
+                    target_error = None
+                except errors.SourceError as error:
+                    target_error = str(error)
         tracked = self._triggers.track(scaled_object, spec, pods)
-        tracked.error = error
+        tracked.target_error = target_error
         return tracked
 
     async def _read(
         self,
         tracked: TrackedTrigger,
+        target_error: str | None,
         deadline: float,
         *,
         wait_for_fresh: bool,
         wait_for_recovery: bool,
-    ) -> Reading | None:
-        """Return what is known of the trigger's snapshot; None: its query is refused."""
+    ) -> Reading | str:
+        """Return what is known of the trigger's snapshot, or why its query is refused."""
         spec, snapshot_query = tracked.spec, tracked.snapshot_query
         try:
             shared = self._snapshot_cache.of(tracked.key, spec, tracked.scaled_object.namespace)
         except errors.SourceRefusedError as error:
-            tracked.error = f"source {spec.source}: {error}"
-            return None
-        if tracked.error is None or spec.neighbour is not None:
+            return f"source {spec.source}: {error}"
+        if target_error is None or spec.neighbour is not None:
             await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
         reading = shared.read(snapshot_query)
         is_forgotten = spec.on_unknown is OnUnknown.HOLD and tracked.memory is None
@@ -205,7 +211,7 @@ class Evaluator:
         self,
         tracked: TrackedTrigger,
         gpu: GpuDecision,
-        reading: Reading | None,
+        reading: Reading | str,
         deadline: float,
         *,
         is_poll: bool,
@@ -225,7 +231,7 @@ class Evaluator:
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
             )
             decided = activation.with_demand(decided, spec.demand, demand)
-        if decided.active and not gpu.decision.active and reading is not None:
+        if decided.active and not gpu.decision.active and isinstance(reading, Reading):
             # Another signal said just now that the workload is active.
             tracked.memory = memory.in_use(reading.present)
         previous, now = tracked.answer, self._clock()
@@ -300,9 +306,19 @@ class Evaluator:
     async def _record(self, tracked: TrackedTrigger) -> Record:
         deadline = self._clock() + self._slow_seconds
         spec = tracked.spec
-        reading = await self._read(tracked, deadline, wait_for_fresh=False, wait_for_recovery=True)
-        gpu = decide_gpus(tracked, reading, self._give_up_seconds, is_observing=self._is_observing)
-        covered = None if reading is None else reading.covered
+        target_error = tracked.target_error
+        reading = await self._read(
+            tracked, target_error, deadline, wait_for_fresh=False, wait_for_recovery=True
+        )
+        gpu = decide_gpus(
+            tracked,
+            reading,
+            target_error,
+            self._give_up_seconds,
+            is_observing=self._is_observing,
+        )
+        known = reading if isinstance(reading, Reading) else None
+        covered = None if known is None else known.covered
         # As for a poll: one that comes just after it takes the same answer.
         answer = await self._answer(tracked, gpu, reading, deadline, is_poll=True)
         demand = answer.demand
@@ -318,11 +334,11 @@ class Evaluator:
                 scaled_object=tracked.scaled_object,
                 spec=spec,
                 decision=answer.decision,
-                now=0.0 if reading is None else reading.now_for(spec),
+                now=0.0 if known is None else known.now_for(spec),
                 view=None if covered is None else covered.of(spec.pods.namespace),
                 give_up_seconds=self._give_up_seconds,
-                trouble=gpu.decision.reason if reading is None else reading.trouble,
-                lag_seconds=0.0 if reading is None else reading.lag_seconds,
+                trouble=gpu.decision.reason if known is None else known.trouble,
+                lag_seconds=0.0 if known is None else known.lag_seconds,
                 source=tracked.key.source,
                 step_seconds=source.samples.step_seconds,
                 speaks_promql=exporters is not None,

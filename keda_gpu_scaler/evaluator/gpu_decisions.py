@@ -19,7 +19,12 @@ from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
 
 def decide_gpus(
-    tracked: TrackedTrigger, reading: Reading | None, give_up_seconds: float, *, is_observing: bool
+    tracked: TrackedTrigger,
+    reading: Reading | str,
+    target_error: str | None,
+    give_up_seconds: float,
+    *,
+    is_observing: bool,
 ) -> GpuDecision:
     """Return what the GPUs say, and remember it in case the load becomes unknown.
 
@@ -28,8 +33,10 @@ def decide_gpus(
     tells that a workload exists: one that was never seen is unknown.
     """
     spec = tracked.spec
-    if reading is None or tracked.error is not None:
-        decided = unknown(spec, str(tracked.error), None)
+    if isinstance(reading, str):
+        return GpuDecision(unknown(spec, reading, None))
+    if target_error is not None:
+        decided = unknown(spec, target_error, None)
         return GpuDecision(decided, _decide_neighbour(spec, decided, reading, give_up_seconds))
     if tracked.gpu is not None and _still_holds(tracked.gpu, spec, reading):
         return tracked.gpu
@@ -125,10 +132,10 @@ def _recalled(
 
 
 def _decide_neighbour(
-    spec: TriggerSpec, decided: Decision, reading: Reading | None, give_up_seconds: float
+    spec: TriggerSpec, decided: Decision, reading: Reading, give_up_seconds: float
 ) -> Decision | None:
     """Decide about the other workload, unless this workload's own GPUs already say active."""
-    if spec.neighbour is None or reading is None or decided.activated:
+    if spec.neighbour is None or decided.activated:
         return None
     other = replace(
         spec,

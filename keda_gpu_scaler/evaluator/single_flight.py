@@ -41,7 +41,11 @@ class SingleFlight:
         await asyncio.wait({task}, timeout=timeout_seconds)
         return task.done()
 
-    async def close(self) -> None:
+    def cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+    async def close(self) -> None:
+        self.cancel()
+        if self._task is not None:
             await asyncio.wait({self._task})

@@ -14,7 +14,7 @@ from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec, deep_size
 from keda_gpu_scaler.spec.workload import PodSelector
 
 SILENT_SECONDS = 60.0
@@ -128,8 +128,8 @@ class TrackedTrigger:
     key: SnapshotKey
     """The snapshot that it shares."""
     kept_bytes: int
-    error: str | None = None
-    """Why its load cannot be known now: the pods of its scale target, or its query."""
+    target_error: str | None = None
+    """Why the pods of its scale target are not known now."""
     gpu: GpuDecision | None = None
     memory: Memory | None = None
     """Used when its load becomes unknown."""
@@ -175,7 +175,7 @@ class TrackedTriggers:
                 given,
                 spec,
                 *self._snapshot_cache.needs(spec),
-                kept_bytes=_DECISION_BYTES + spec.kept_bytes,
+                kept_bytes=_DECISION_BYTES + deep_size(spec),
             )
             self._tracked[key] = tracked
         elif tracked.given is not given:  # the same trigger in other words

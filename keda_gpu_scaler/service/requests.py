@@ -17,7 +17,7 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec, deep_size
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import is_of_keda
@@ -47,7 +47,7 @@ class ParsedTriggers:
     def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
         self._access, self._observe = access, observe
         self._parsed: LRUCache[bytes, ParsedTrigger | str] = LRUCache(
-            _REMEMBERED_BYTES, _kept_bytes
+            _REMEMBERED_BYTES, lambda result: _ENTRY_BYTES + deep_size(result)
         )
         """By a hash of the strings: the trigger, or the mistakes in it."""
 
@@ -82,10 +82,6 @@ class ParsedTriggers:
         self._observe(facts.TriggerChanged(scaled_object, rounded))
         metric_spec = responses.metric_spec(*targets.items())
         return ParsedTrigger(scaled_object, spec, tuple(targets), metric_spec)
-
-
-def _kept_bytes(result: ParsedTrigger | str) -> int:
-    return _ENTRY_BYTES + (4 * len(result) if isinstance(result, str) else result.spec.kept_bytes)
 
 
 def metric_name(requested: str, names: Collection[str]) -> str:

@@ -4,9 +4,9 @@
 are in seconds, thresholds in the signal's unit.
 """
 
-import dataclasses
 import hashlib
-from dataclasses import dataclass, field
+import sys
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -155,16 +155,11 @@ class TriggerSpec:
 
     def __post_init__(self) -> None:
         """Compute the hash: each call finds what is kept of its trigger by it, several times."""
-        compared = (getattr(self, part.name) for part in dataclasses.fields(self) if part.compare)
+        compared = (getattr(self, part.name) for part in fields(self) if part.compare)
         object.__setattr__(self, "_hash", hash(tuple(compared)))
 
     def __hash__(self) -> int:
         return self._hash
-
-    @property
-    def kept_bytes(self) -> int:
-        """About what it takes in memory: a usual one 3 KiB, and each character 8 bytes."""
-        return 2048 + 8 * sum(len(key) + len(text) for key, text in self.given)
 
     @property
     def shared_signal(self) -> Signal:
@@ -191,3 +186,16 @@ was deleted, or is as good as new when it is asked about again.
 """
 TRIGGERS = 20_000
 """More than one KEDA can poll."""
+
+
+def deep_size(value: object) -> int:
+    """Return the bytes of a value and of all that it consists of.
+
+    What is shared with other values counts as well: the result is rather too large.
+    """
+    size = sys.getsizeof(value)
+    if isinstance(value, tuple | frozenset):
+        return size + sum(map(deep_size, value))
+    if is_dataclass(value):
+        return size + sum(deep_size(getattr(value, part.name)) for part in fields(value))
+    return size

@@ -12,7 +12,7 @@ from keda_gpu_scaler.evaluator import demand_cache
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from tests.support.clocks import at_once
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
@@ -226,3 +226,25 @@ async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) ->
     asked = {name: one.numbers_asked for name, one in bench.source.within_namespaces.items()}
     assert asked == {"ml": [WAITING], "web": [WAITING]}
     assert [fact.source for fact in bench.of(facts.QueryChanged)] == ["default/web"]
+
+
+async def test_nothing_is_an_answer_and_counts_at_once(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.numbers[WAITING] = None
+    assert await bench.later(5) == Demand(None, "its query gives nothing")
+    bench.source.numbers[WAITING] = REFUSED
+    await bench.later(5)
+    assert await bench.later(5) == Demand(None, f"source default: {REFUSED}")
+
+
+async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked() -> None:
+    bench = Bench(Pace(queries_per_second=0.001))
+    for text in ("first", "second"):
+        await bench.ask(demanding(text))
+    (waiting,) = bench.flights
+    bench.clock.seconds += FORGET_SECONDS + 1
+    await bench.ask(patience=0)
+    await at_once(asyncio.wait({waiting}))
+    assert waiting.cancelled()
+    assert bench.source.numbers_asked == ["first"]
+    await bench.demands.close()

@@ -59,6 +59,26 @@ def test_triggers_are_kept_in_bounded_memory() -> None:
     assert kept < 40 * 2**20
 
 
+@pytest.mark.slow
+def test_what_is_made_of_a_trigger_is_kept_in_bounded_memory_as_well() -> None:
+    """A short text becomes long: its pods are filled in, and each selector gets its namespace."""
+    selectors = [f'a{number}{{z="\U0001f600",y=~"{{podPattern}}"}}' for number in range(15)]
+    query = "+".join(selectors)
+    long = {"podPattern": 200 * "b", "activationThreshold": "5", "demandQuery": f"sum({query})"}
+    known = triggers()
+    tracemalloc.start()
+    try:
+        for number in range(600):
+            metadata = long | {"query": query, "threshold": f"{number + 1}"}
+            known.read(
+                pb.ScaledObjectRef(name="bert-scaler", namespace="ml", scalerMetadata=metadata)
+            )
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 20 * 2**20 < kept < 60 * 2**20
+
+
 class Counted(dict[str, Namespaces]):
     """Sources that count how often a trigger is compared with them."""
 
