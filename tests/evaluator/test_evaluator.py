@@ -249,6 +249,22 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     assert len(aimed.of(facts.Evaluated)) == 2
 
 
+async def test_a_call_goes_by_its_own_look_at_the_target_and_not_by_a_later_one(
+    aimed: Bench,
+) -> None:
+    assert aimed.cluster is not None
+    aimed.source.gate = asyncio.Event()
+    waiting = asyncio.create_task(aimed.ask(_untargeted()))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    aimed.cluster.targets.clear()
+    failed = await aimed.ask(_untargeted(), timeout_seconds=1.1)
+    aimed.source.gate.set()
+    decided = await waiting
+    assert failed.state is State.UNKNOWN
+    assert (decided.state, decided.value) == (State.MEASURED, 450)
+
+
 async def test_summaries_come_in_the_order_of_objects_or_of_one_namespace(bench: Bench) -> None:
     for scaled_object in (WEB, BERT):
         await bench.ask(scaled_object=scaled_object)
