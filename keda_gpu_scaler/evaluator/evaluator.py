@@ -6,6 +6,7 @@ raises because of a source: the source's error is the reason of the decision.
 
 import asyncio
 import contextlib
+import functools
 import math
 import operator
 import time
@@ -72,8 +73,11 @@ class Evaluator:
         """
         self._sources, self._targets = sources, targets
         self._observe, self._clock = observe, clock
-        self._alerts, self._is_observing = alerts, is_observing
+        self._alerts = alerts
         self._slow_seconds, self._give_up_seconds = slow_seconds, give_up_seconds
+        self._decide_gpus = functools.partial(
+            decide_gpus, give_up_seconds=give_up_seconds, is_observing=is_observing
+        )
         self._snapshot_cache = SnapshotCache(
             sources,
             observe,
@@ -152,13 +156,7 @@ class Evaluator:
                 wait_for_recovery=not is_hpa,  # few HPA workers can wait
             )
             # The target's error is that of this call: another one may look it up meanwhile.
-            gpu = decide_gpus(
-                tracked,
-                reading,
-                target_error,
-                self._give_up_seconds,
-                is_observing=self._is_observing,
-            )
+            gpu = self._decide_gpus(tracked, reading, target_error)
             is_poll = not is_hpa and target_error is None
             answer = await self._answer(tracked, gpu, reading, deadline, is_poll=is_poll)
             decision = answer.decision
@@ -310,13 +308,7 @@ class Evaluator:
         reading = await self._read(
             tracked, target_error, deadline, wait_for_fresh=False, wait_for_recovery=True
         )
-        gpu = decide_gpus(
-            tracked,
-            reading,
-            target_error,
-            self._give_up_seconds,
-            is_observing=self._is_observing,
-        )
+        gpu = self._decide_gpus(tracked, reading, target_error)
         known = reading if isinstance(reading, Reading) else None
         covered = None if known is None else known.covered
         # As for a poll: one that comes just after it takes the same answer.

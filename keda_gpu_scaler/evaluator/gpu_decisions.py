@@ -22,8 +22,8 @@ def decide_gpus(
     tracked: TrackedTrigger,
     reading: Reading | str,
     target_error: str | None,
-    give_up_seconds: float,
     *,
+    give_up_seconds: float,
     is_observing: bool,
 ) -> GpuDecision:
     """Return what the GPUs say, and remember it in case the load becomes unknown.

@@ -1,8 +1,7 @@
 """The gRPC server: its port, its TLS, its health service, its start and its stop.
 
-Of the health service it offers `Check`, which says
-SERVING as long as the port is open, and nothing about sources. A `Watch` would be a stream that
-says nothing more and holds a stopping server.
+Of the health service it offers `Check`, which says SERVING as long as the port is open, and nothing
+about sources. A `Watch` would be a stream that says nothing more and holds a stopping server.
 
 gRPC's library takes TLS 1.2 and 1.3 and nothing older. It asks for the certificate in each
 handshake; open connections and their streams go on unchanged.

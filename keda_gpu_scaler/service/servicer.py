@@ -63,7 +63,8 @@ class Servicer:
         decision = await self._evaluator.evaluate(
             trigger.scaled_object, trigger.spec, context.time_remaining()
         )
-        has_replicas = self._evaluator.has_replicas(trigger.scaled_object)
+        is_unknown = decision.active is None
+        has_replicas = is_unknown and self._evaluator.has_replicas(trigger.scaled_object)
         return responses.activity(decision, has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:

@@ -1,8 +1,7 @@
 """The tokens of a query, as Prometheus' lexer finds them, and what its strings say. Pure.
 
-Numbers are judged before the parser sees them: it
-panics at a duration that is below 0, infinite or above 2^64 seconds, and at a time before 1970, and
-takes a part of a duration above 2^32 for 0.
+Numbers are judged before the parser sees them: it panics at a duration that is below 0, infinite or
+above 2^64 seconds, and at a time before 1970, and takes a part of a duration above 2^32 for 0.
 """
 
 import math
