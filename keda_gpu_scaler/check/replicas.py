@@ -28,7 +28,14 @@ _MOST_OF_A_GPU = {Signal.MEMORY_USED: 300 * 1024, Signal.POWER: 1500, Signal.TEM
 _MOST_GPUS = 16
 """Of one pod: the largest nodes have 16."""
 _NAMED_ALIKE = frozenset(
-    {Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.REPLICA_SET, Kind.ROLLOUT, Kind.LEADER_WORKER_SET}
+    {
+        Kind.DEPLOYMENT,
+        Kind.STATEFUL_SET,
+        Kind.REPLICA_SET,
+        Kind.ROLLOUT,
+        Kind.LEADER_WORKER_SET,
+        Kind.MODEL_SERVING,
+    }
 )
 """Kinds of which one never owns another's pods under another name on purpose."""
 _WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")

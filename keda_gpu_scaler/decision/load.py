@@ -54,7 +54,7 @@ it a hold: whatever tolerance the HPA has, neither of them removes a replica.
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One replica: a pod, or the pods of one LeaderWorkerSet group."""
+    """One replica: a pod, or a group of pods."""
 
     name: str
     reporting: PodState
@@ -281,7 +281,7 @@ def workload(
     reported, ignored = expected_pods(spec, pods, view.at, now, give_up_seconds)
     groups: dict[str, list[Reported]] = defaultdict(list)
     for pod_state in reported:
-        groups[spec.pods.replica_of(pod_state.pod.name)].append(pod_state)
+        groups[_replica_of(spec, pod_state.pod)].append(pod_state)
     every = [_replica(name, group) for name, group in sorted(groups.items())]
     replicas = [replica for replica in every if replica.reporting not in NOT_READY]
     not_ready = [replica for replica in every if replica.reporting in NOT_READY]
@@ -472,10 +472,8 @@ def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float)
     if pod.was_seen or pod.status is None or pod.status.asks_gpu:
         return False
     if pod.status.asks_gpu is None:
-        replica = spec.pods.replica_of(pod.name)
-        siblings = [
-            sibling for sibling in siblings if spec.pods.replica_of(sibling.name) == replica
-        ]
+        replica = _replica_of(spec, pod)
+        siblings = [sibling for sibling in siblings if _replica_of(spec, sibling) == replica]
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
     return lasting and are_shown_for_long(siblings, at)
 
@@ -487,13 +485,17 @@ def _ended(
     groups: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.ended and (pod.gpus or (pod.status is not None and pod.status.may_work_unseen)):
-            groups[spec.pods.replica_of(pod.name)].append(pod)
+            groups[_replica_of(spec, pod)].append(pod)
     for pod_state in reported if groups else ():
-        groups.pop(spec.pods.replica_of(pod_state.pod.name), None)
+        groups.pop(_replica_of(spec, pod_state.pod), None)
     return groups.values()
 
 
 _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
+
+
+def _replica_of(spec: TriggerSpec, pod: Pod) -> str:
+    return spec.pods.replica_of(pod.name, pod.owners)
 
 
 def _replica(name: str, group: Sequence[Reported]) -> Replica:

@@ -124,7 +124,10 @@ def unknown(
         why = "the Kubernetes API does not say now which pods the label selector selects"
         why = f"{why} of {spec.workload}, and nothing else could {evidence}"
         if view.evidence_source is EvidenceSource.KUBERNETES:
-            why = f"{why}, or it leaves out pods of the same owner: podPattern could name them"
+            why = (
+                f"{why}, or it leaves out pods of the same owner, or no label names the replica of "
+                "one: podPattern could name them"
+            )
         return why
     return f"{why} {evidence}" if trouble is None else f"{why} ({trouble})"
 

@@ -194,8 +194,8 @@ def _number(value: float) -> str:
 
 
 def _replicas(pods: PodSelector, loads: str) -> str:
-    """Count the pods of one LeaderWorkerSet group as one replica, with their mean."""
-    if not isinstance(pods, Workload) or pods.kind is not Kind.LEADER_WORKER_SET:
+    """Count the pods of one group as one replica, with their mean."""
+    if not isinstance(pods, Workload) or not pods.is_grouped:
         return loads
-    group = quoted(f"({pods.prefix.replace('.', '[.]')}[0-9]+)(-[0-9]+)?")
+    group = quoted(f"({pods.prefix.replace('.', '[.]')}[0-9]+)(-.*)?")
     return f'avg by (group) (label_replace({loads}, "group", "$1", "pod", {group}))'

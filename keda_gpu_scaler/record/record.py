@@ -50,7 +50,7 @@ class Pod:
 
     name: str
     replica: str
-    """The replica that it counts for: itself, or its LeaderWorkerSet group."""
+    """The replica that it counts for: itself, or its group."""
     state: str
     counts: bool
     """Its load is in the value."""

@@ -17,6 +17,7 @@ from keda_gpu_scaler.snapshot.evidence import (
 )
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
+from keda_gpu_scaler.spec.workload import Owner
 
 NEVER_SEEN = float("-inf")
 """`last_seen` of a pod that no exporter has shown."""
@@ -91,6 +92,11 @@ class Pod:
     def shown_at(self) -> float:
         """When an exporter or the cluster last showed it."""
         return self.last_seen if self.status is None else max(self.last_seen, self.status.listed_at)
+
+    @property
+    def owners(self) -> frozenset[Owner]:
+        """Its owners, as far as the cluster has said which these are."""
+        return frozenset() if self.status is None else self.status.owners
 
     @property
     def readiness(self) -> Readiness:

@@ -20,6 +20,8 @@ _HASH = "[4-9bcdf]"
 _HASH_LIMIT = 10
 _DIGIT = "[0-9]"
 _ORDINAL = "(?:0|[1-9][0-9]*)"
+_ROLE = "[a-z0-9](?:[-a-z0-9]{0,10}[a-z0-9])?"
+"""The name of a role in a ModelServing has 12 characters at most."""
 _INDEX_DIGITS_LIMIT = 10
 """The digits of the largest completion index, an int32."""
 _CHILD_LIMIT = 63
@@ -54,7 +56,7 @@ class Form(NamedTuple):
 
 
 _compiled = lru_cache(None)(re.compile)
-"""Of what follows the prefixes of the names of all owners: there are 133 such texts."""
+"""Of what follows the prefixes of the names of all owners: there are 134 such texts."""
 
 
 def shared_prefix(texts: Iterable[str]) -> str:
@@ -92,6 +94,11 @@ def of_leader_worker_set(name: str) -> Iterator[Form]:
     From its second pod on, a StatefulSet or LeaderWorkerSet called `name-3` has the same form.
     """
     yield Form((*name, "-"), f"{_ORDINAL}(?:-[1-9][0-9]*)?")
+
+
+def of_model_serving(name: str) -> Iterator[Form]:
+    """Yield the one form of a ModelServing's pods: group, role, its number, and the pod's."""
+    yield Form((*name, "-"), f"{_ORDINAL}-{_ROLE}-{_ORDINAL}-{_ORDINAL}")
 
 
 def of_job(name: str) -> Iterator[Form]:

@@ -30,6 +30,7 @@ class Kind(StrEnum):
     REPLICA_SET = "replicaset"
     ROLLOUT = "rollout"
     LEADER_WORKER_SET = "leaderworkerset"
+    MODEL_SERVING = "modelserving"
     INFERENCE_SERVICE = "inferenceservice"
     KNATIVE_SERVICE = "ksvc"
     DAEMON_SET = "daemonset"
@@ -49,6 +50,8 @@ class _Rule(NamedTuple):
     """The kind in the owner references of its pods; None: it owns by objects of other names."""
     between: str | None = None
     """The kind of object between such a workload and its pods."""
+    is_grouped: bool = False
+    """A replica is a group of pods, by the number that follows the workload's name in theirs."""
 
 
 _RULES = {
@@ -57,7 +60,18 @@ _RULES = {
     Kind.REPLICA_SET: _Rule("apps", "rs", pod_names.of_set, "ReplicaSet"),
     Kind.ROLLOUT: _Rule("argoproj.io", "ro", pod_names.of_deployment, "Rollout", "ReplicaSet"),
     Kind.LEADER_WORKER_SET: _Rule(  # its leaders belong to a StatefulSet of the same name
-        "leaderworkerset.x-k8s.io", "lws", pod_names.of_leader_worker_set, "StatefulSet"
+        "leaderworkerset.x-k8s.io",
+        "lws",
+        pod_names.of_leader_worker_set,
+        "StatefulSet",
+        is_grouped=True,
+    ),
+    Kind.MODEL_SERVING: _Rule(
+        "workload.serving.volcano.sh",
+        "",
+        pod_names.of_model_serving,
+        "ModelServing",
+        is_grouped=True,
     ),
     Kind.INFERENCE_SERVICE: _Rule(
         "serving.kserve.io", "isvc", pod_names.of_inference_service, None
@@ -70,6 +84,8 @@ _RULES = {
     Kind.CRON_JOB: _Rule("batch", "cj", pod_names.of_cron_job, "CronJob", "Job"),
 }
 BETWEEN = {kind: rule.between for kind, rule in _RULES.items() if rule.between}
+_DEPLOYMENTS_BY_NAME = {"production-stack.vllm.ai": ("vllmruntime", "vllmruntimes", "vr")}
+"""Words, by API group, for a kind of which each object has a Deployment of its own name."""
 _KNATIVE_WORDS = ("service", "services")
 """Knative's words for its services; without its API group they mean Kubernetes' own Service."""
 
@@ -79,6 +95,9 @@ def _kinds_by_alias() -> dict[str, Kind]:
     for kind, rule in _RULES.items():
         for word in filter(None, (kind.value, f"{kind.value}s", rule.short_name)):
             aliases[word] = aliases[f"{word}.{rule.group}"] = kind
+    for group, words in _DEPLOYMENTS_BY_NAME.items():
+        for word in words:
+            aliases[word] = aliases[f"{word}.{group}"] = Kind.DEPLOYMENT
     for word in _KNATIVE_WORDS:
         aliases[f"{word}.serving.knative.dev"] = Kind.KNATIVE_SERVICE
     return aliases
@@ -150,8 +169,8 @@ class PodSelector:
         """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
         return False
 
-    def replica_of(self, pod: str) -> str:
-        """Name the replica this pod is part of: itself, or its group in a LeaderWorkerSet."""
+    def replica_of(self, pod: str, _above: frozenset[Owner]) -> str:
+        """Name the replica that a pod with these owners is part of: itself, or its group."""
         return pod
 
 
@@ -194,9 +213,18 @@ class Selected(PodSelector):
         """The owner that marks the pods it selects; no real kind has a slash in its name."""
         return Owner(f"{self.resource}/scale", self.name)
 
+    @property
+    def replica_kind(self) -> str:
+        """The kind of the owner that names the replica, where one is a group of pods."""
+        return f"{self.resource}/replica"
+
     def owns(self, above: frozenset[Owner]) -> bool:
         """Tell whether the target selects a pod with these owners."""
         return self.selected_by in above
+
+    def replica_of(self, pod: str, above: frozenset[Owner]) -> str:
+        kind = self.replica_kind
+        return next((owner.name for owner in above if owner.kind == kind), pod)
 
 
 _NAME_LIMIT = 253
@@ -235,7 +263,8 @@ class Workload(PodSelector):
       before a hash, an index or the MD5 in the pod names of a long Knative service;
     - an owner named like this one plus a dash and what may follow in its pods' names: hash
       characters (DaemonSet `bert-9c` for Deployment `bert`) or numbers (StatefulSet `bert-2` for
-      LeaderWorkerSet `bert`, Job `bert-2` for the indexed Job `bert`).
+      LeaderWorkerSet `bert`, Job `bert-2` for the indexed Job `bert`), or what a ModelServing adds
+      (StatefulSet `bert-2-decode-0` for ModelServing `bert`).
     """
 
     kind: Kind
@@ -289,9 +318,14 @@ class Workload(PodSelector):
         is_open = {other.kind for other in above} == {_RULES[self.kind].between}
         return None if is_open else False
 
-    def replica_of(self, pod: str) -> str:
-        """Name the pod's group in a LeaderWorkerSet (as its leader is called), else the pod."""
-        if self.kind is not Kind.LEADER_WORKER_SET or not self.matches(pod):
+    @property
+    def is_grouped(self) -> bool:
+        """Whether one of its replicas is a group of pods."""
+        return _RULES[self.kind].is_grouped
+
+    def replica_of(self, pod: str, _above: frozenset[Owner]) -> str:
+        """Name the pod's group, as the leader in a LeaderWorkerSet is called, else the pod."""
+        if not self.is_grouped or not self.matches(pod):
             return pod
         return self.prefix + pod.removeprefix(self.prefix).partition("-")[0]
 

@@ -63,7 +63,8 @@ def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Sub
                 '[2m:15s])), "of", "p95", "", ""))',
             ),
         ),
-        ({"workload": "lws/v1.b"}, ("sum(avg by (group) (", '"(v1[.]b-[0-9]+)(-[0-9]+)?"')),
+        ({"workload": "lws/v1.b"}, ("sum(avg by (group) (", '"(v1[.]b-[0-9]+)(-.*)?"')),
+        ({"workload": "modelserving/b"}, ("sum(avg by (group) (", '"(b-[0-9]+)(-.*)?"')),
         ({"signal": "power", "activationThreshold": "60"}, ("sum by (pod)",)),
         (
             {"profile": "ack-legacy", "signal": "power", "activationThreshold": "60"},
@@ -105,6 +106,10 @@ def test_the_usual_window_is_shorter_for_averages_and_the_step_is_the_sources() 
         (
             "sts/b",
             'and on (pod) kube_pod_owner{namespace="ml",owner_kind="StatefulSet",owner_name=~"b"}',
+        ),
+        (
+            "modelserving/b",
+            'kube_pod_owner{namespace="ml",owner_kind="ModelServing",owner_name=~"b"}',
         ),
         (
             "lws/b",

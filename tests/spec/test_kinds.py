@@ -10,12 +10,17 @@ from keda_gpu_scaler.spec.workload import Kind
     ("words", "kind"),
     [
         ("deployment deployments deploy Deployment deployments.apps deploy.apps", Kind.DEPLOYMENT),
+        ("vllmruntime vllmruntimes vr vllmruntimes.production-stack.vllm.ai", Kind.DEPLOYMENT),
         ("statefulset statefulsets sts StatefulSet statefulset.apps", Kind.STATEFUL_SET),
         ("replicaset replicasets rs replicasets.apps", Kind.REPLICA_SET),
         ("rollout rollouts ro rollouts.argoproj.io", Kind.ROLLOUT),
         (
             "leaderworkerset leaderworkersets lws leaderworkersets.leaderworkerset.x-k8s.io",
             Kind.LEADER_WORKER_SET,
+        ),
+        (
+            "modelserving ModelServing modelservings.workload.serving.volcano.sh",
+            Kind.MODEL_SERVING,
         ),
         (
             "inferenceservice inferenceservices isvc inferenceservices.serving.kserve.io",

@@ -17,6 +17,7 @@ RULES = (
     pod_names.of_set,
     pod_names.of_stateful_set,
     pod_names.of_leader_worker_set,
+    pod_names.of_model_serving,
     pod_names.of_job,
     pod_names.of_cron_job,
     pod_names.of_knative_service,
@@ -60,6 +61,7 @@ def test_names_that_are_not_generated_are_never_cut() -> None:
     assert pod_names.union(pod_names.of_stateful_set(name)).regex == f"{name}-(?:0|[1-9][0-9]*)"
     leaders = pod_names.union(pod_names.of_leader_worker_set(name))
     assert leaders.regex == f"{name}-(?:0|[1-9][0-9]*)(?:-[1-9][0-9]*)?"
+    assert pod_names.union(pod_names.of_model_serving(name)).match(f"{name}-0-decode-0-0")
 
 
 @pytest.mark.parametrize(

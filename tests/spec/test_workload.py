@@ -17,6 +17,8 @@ FOLLOWING = re.compile(
     r"(?:[0-9]{5}-deployment-?)?(?:[4-9bcdf]{1,10}|[0-9]+(?:-[0-9]+)?)?|[0-9]{5}"
 )
 """Text that can be between an owner's name and the random end of its pods' names."""
+OF_A_ROLE = re.compile(rf"[0-9]+(?:-.*)?|{FOLLOWING.pattern}")
+"""The same where one of the owners is a ModelServing."""
 LONG_NAMES = ("web-" + "a-b" * 83, "a" * 253)
 WORST_SECONDS = 0.1
 """Ten times what the worst pattern takes for such a name; groups that capture took 1.3 s."""
@@ -104,12 +106,13 @@ def _stems(kind: Kind, name: str) -> list[str]:
     return [name]
 
 
-def _is_ambiguous(one: str, other: str) -> bool:
+def _is_ambiguous(one: str, other: str, *, has_roles: bool) -> bool:
     """Whether one name is the other's, or the other's with what may follow it in a pod's name."""
     short, long = sorted((one, other), key=len)
     if one == other:
         return True
-    return long.startswith(f"{short}-") and bool(FOLLOWING.fullmatch(long[len(short) + 1 :]))
+    following = OF_A_ROLE if has_roles else FOLLOWING
+    return long.startswith(f"{short}-") and bool(following.fullmatch(long[len(short) + 1 :]))
 
 
 @given(
@@ -127,7 +130,8 @@ def test_no_pod_of_a_sibling_is_caught_unless_their_names_are_ambiguous(
 ) -> None:
     sibling = name + more
     stems = [(a, b) for a in _stems(kind, name) for b in _stems(other, sibling)]
-    assume(not any(_is_ambiguous(a, b) for a, b in stems))
+    has_roles = Kind.MODEL_SERVING in (kind, other)
+    assume(not any(_is_ambiguous(a, b, has_roles=has_roles) for a, b in stems))
     assert not Workload(kind, "prod", name).matches(data.draw(naming.pods(other, sibling)))
     assert not Workload(other, "prod", sibling).matches(data.draw(naming.pods(kind, name)))
 
@@ -146,11 +150,12 @@ def test_long_names_that_differ_early_are_never_confused(
         ("rollout/bert", "bert-7b9f8c6d5f-x2kqz"),
         ("deployment/bert", "bert-9c-x2kqz"),
         ("lws/bert", "bert-2-1"),
+        ("modelserving/bert", "bert-2-decode-0-1"),
         ("job/bert", "bert-2-x2kqz"),
         (f"deployment/{'b' * 58}-one", "b" * 58 + "x2kqz"),
         (f"deployment/{'a' * 51}c71m", f"{'a' * 51}c71m-b-x2kqz"),
     ],
-    ids=["kinds", "hash", "group", "index", "cut", "glued"],
+    ids=["kinds", "hash", "group", "role", "index", "cut", "glued"],
 )
 def test_the_ambiguous_names_are_known(owner: str, pod: str) -> None:
     assert workload.parse(owner, "prod").matches(pod)
@@ -168,6 +173,11 @@ def test_the_ambiguous_names_are_known(owner: str, pod: str) -> None:
         ("sts/foo", "foo-bar-0"),
         ("sts/foo", "foo-2-0"),
         ("lws/foo", "foo-2-0"),
+        ("modelserving/foo", "foo-2"),
+        ("modelserving/foo", "foo-2-1"),
+        ("modelserving/foo", "foo-02-decode-0-0"),
+        ("modelserving/foo", "foo-decode-0-0"),
+        ("modelserving/foo", "foo-0-longest-role-x-0-0"),
         ("ds/foo", "foo-aeiou"),
         ("foo", ""),
     ],
@@ -190,12 +200,16 @@ def test_two_pods_seen_in_clusters_are_found() -> None:
         ("lws/bert", "bert-3-1", "bert-3"),
         ("lws/bert-2", "bert-2-0-12", "bert-2-0"),
         ("lws/bert", "other-3-1", "other-3-1"),
+        ("modelserving/bert", "bert-3-prefill-0-0", "bert-3"),
+        ("modelserving/bert", "bert-3-decode-1-2", "bert-3"),
+        ("modelserving/bert-2", "bert-2-0-decode-0-12", "bert-2-0"),
+        ("modelserving/bert", "other-3-decode-0-0", "other-3-decode-0-0"),
         ("sts/bert", "bert-3", "bert-3"),
         ("bert", "bert-7b9f8c6d5f-x2kqz", "bert-7b9f8c6d5f-x2kqz"),
     ],
 )
-def test_a_replica_is_a_pod_or_the_group_of_a_leader(owner: str, pod: str, replica: str) -> None:
-    assert workload.parse(owner, "prod").replica_of(pod) == replica
+def test_a_replica_is_a_pod_or_its_group(owner: str, pod: str, replica: str) -> None:
+    assert workload.parse(owner, "prod").replica_of(pod, frozenset()) == replica
 
 
 def test_a_pattern_is_anchored_at_both_ends() -> None:
@@ -207,7 +221,7 @@ def test_a_pattern_is_anchored_at_both_ends() -> None:
         False,
     ]
     assert pattern.regex == str(pattern) == "bert-[0-9]|bertha"
-    assert pattern.replica_of("bert-1") == "bert-1"
+    assert pattern.replica_of("bert-1", frozenset()) == "bert-1"
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,10 @@ def _spec(**metadata: str) -> TriggerSpec:
     return replace(spec(**metadata), pods=BERT, workload=str(BERT))
 
 
-def _pod(name: str, *gpus: float, ours: bool = True) -> Pod:
+def _pod(name: str, *gpus: float, ours: bool = True, group: str | None = None) -> Pod:
     owners = SELECTED if ours else frozenset({Owner("Model", "bert")})
-    return pod(name, *gpus, status=said(owners=owners))
+    named = set() if group is None else {Owner(BERT.replica_kind, group)}
+    return pod(name, *gpus, status=said(owners=owners | named))
 
 
 def _context(remembered: State | None = None) -> Context:
@@ -47,6 +48,13 @@ def test_its_pods_are_those_it_selects_whatever_they_are_called() -> None:
     others = (_pod("bert", 90, ours=False), pod("models", 90))
     decided = decide(_spec(), snapshot(*ours, *others, evidence=KNOWN), _context())
     assert (decided.state, decided.value, decided.expected) == (State.MEASURED, 140, 2)
+
+
+def test_the_pods_of_a_group_are_one_replica() -> None:
+    head, worker = _pod("bert-head", 60, group="a"), _pod("worker-7", 80, group="a")
+    other = _pod("bert-tail", 50, group="b")
+    decided = decide(_spec(), snapshot(head, worker, other, evidence=KNOWN), _context())
+    assert (decided.state, decided.value, decided.expected) == (State.MEASURED, 120, 2)
 
 
 def test_it_is_empty_only_where_the_api_says_whom_it_selects() -> None:
@@ -90,7 +98,7 @@ def test_samples_beyond_max_age_are_the_reason_before_it() -> None:
 def test_names_tell_nothing() -> None:
     assert not BERT.matches("bert")
     assert re2.fullmatch(BERT.regex, "bert") is None
-    assert BERT.replica_of("worker-7") == "worker-7"
+    assert BERT.replica_of("worker-7", SELECTED) == "worker-7"
     assert BERT.owner is None
     assert not BERT.owns(frozenset({Owner("Model", "bert")}))
     assert BERT.owns(SELECTED)

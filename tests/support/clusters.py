@@ -113,8 +113,8 @@ class Workload:
         return any(not group or (group[0] == "-" and group[1:].isdecimal()) for group in groups)
 
     def replica(self, pod: "Pod") -> str:
-        """Return what a pod counts as: a group of a LeaderWorkerSet is one replica."""
-        if self.kind is not Kind.LEADER_WORKER_SET:
+        """Return what a pod counts as: where there are groups, each is one replica."""
+        if self.kind not in {Kind.LEADER_WORKER_SET, Kind.MODEL_SERVING}:
             return pod.name
         return pod.name.removeprefix(f"{self.name}-").partition("-")[0]
 
@@ -125,6 +125,7 @@ _OWNERS: Mapping[Kind, Sequence[Owner]] = {
     Kind.REPLICA_SET: [("ReplicaSet", "")],
     Kind.STATEFUL_SET: [("StatefulSet", "")],
     Kind.LEADER_WORKER_SET: [("StatefulSet", "")],
+    Kind.MODEL_SERVING: [("ModelServing", "")],
     Kind.DAEMON_SET: [("DaemonSet", "")],
     Kind.JOB: [("Job", "")],
     Kind.CRON_JOB: [("Job", "-29123456"), ("CronJob", "")],

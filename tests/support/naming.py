@@ -36,9 +36,21 @@ def names(low: int = 1, high: int = 253) -> st.SearchStrategy[str]:
     return whole | dotted if low > 1 else ends | whole | dotted
 
 
+_ROLES = ("prefill", "decode", "p-0", "7", "longest-role")
+"""What roles of a ModelServing may be called, with 12 characters at most."""
+
+
 @st.composite
 def pods(draw: st.DrawFn, kind: Kind, name: str) -> str:
     """A pod of the owner of this kind and name."""
+    if kind is Kind.MODEL_SERVING:
+        group, role, number, pod = (
+            draw(st.integers(0, 12)),
+            draw(st.sampled_from(_ROLES)),
+            draw(st.integers(0, 3)),
+            draw(st.integers(0, 12)),
+        )
+        return f"{name}-{group}-{role}-{number}-{pod}"
     if kind in _NUMBERED:
         worker = draw(st.just(0) | st.integers(0, 99)) if _NUMBERED[kind] > 1 else 0
         return f"{name}-{draw(st.integers(0, 5000))}" + (f"-{worker}" if worker else "")
@@ -53,6 +65,8 @@ def pods(draw: st.DrawFn, kind: Kind, name: str) -> str:
 
 def could_be(kind: Kind, name: str, pod: str) -> bool:
     """Tell whether a pod of this name can belong to the workload of this kind and name."""
+    if kind is Kind.MODEL_SERVING:
+        return _is_in_group(pod, name)
     if kind in _NUMBERED:
         return _is_numbered(pod, name, _NUMBERED[kind])
     return any(_fits(pod, form) for form in _forms(kind, name))
@@ -60,8 +74,20 @@ def could_be(kind: Kind, name: str, pod: str) -> bool:
 
 def _is_numbered(pod: str, name: str, depth: int) -> bool:
     numbers = pod.removeprefix(f"{name}-").split("-") if pod.startswith(f"{name}-") else []
-    plain = all(text.isdecimal() and str(int(text)) == text for text in numbers)
+    plain = all(map(_is_number, numbers))
     return plain and 1 <= len(numbers) <= depth and "0" not in numbers[1:]
+
+
+def _is_in_group(pod: str, name: str) -> bool:
+    """Tell whether a ModelServing calls a pod so: its group, a role, the role's number, its own."""
+    parts = pod.removeprefix(f"{name}-").split("-") if pod.startswith(f"{name}-") else []
+    role = "-".join(parts[1:-2])
+    ends = all(map(_is_number, (parts[0], *parts[-2:]))) if len(parts) > 3 else False
+    return ends and 1 <= len(role) <= 12 and "-" not in (role[0], role[-1]) and "." not in role
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and str(int(text)) == text
 
 
 def _fits(pod: str, form: str) -> bool:

@@ -210,7 +210,7 @@ def test_a_scale_target_that_is_not_known_yet_has_no_pod() -> None:
     assert not target.matches("bert-5d4f8-aaaaa")
     assert not target.owns(frozenset({Owner("Deployment", "bert")}))
     assert not re2.fullmatch(target.regex, "a")
-    assert target.replica_of("bert-0") == "bert-0"
+    assert target.replica_of("bert-0", frozenset()) == "bert-0"
     assert (target.prefix, target.owner) == ("", None)
 
 

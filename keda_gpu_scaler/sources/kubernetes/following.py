@@ -91,10 +91,10 @@ class Following:
         pods: dict[PodKey, PodStatement] = {}
         for namespace in namespaces:
             for name, pod in self._pods.listing.of(namespace).items():
-                pods[namespace, name] = self._statement(namespace, pod)
+                pods[namespace, name] = self._statement(namespace, name, pod)
         for (namespace, name), pod in self._pods.listing.gone():
             if namespace in namespaces:
-                statement = self._statement(namespace, pod)
+                statement = self._statement(namespace, name, pod)
                 pods[namespace, name] = replace(statement, ended=True)
         return Evidence(
             pods=pods,
@@ -124,10 +124,10 @@ class Following:
             raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
         return pods
 
-    def _statement(self, namespace: str, pod: Pod) -> PodStatement:
+    def _statement(self, namespace: str, name: str, pod: Pod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""
         statement = pod.statement
-        added = set(self._selections.selecting(namespace, pod.labels))
+        added = self._selections.selecting(namespace, name, pod.labels)
         for owner in statement.owners:
             reflector = self._controllers.get(owner.kind)
             controller = reflector.listing.last((namespace, owner.name)) if reflector else None

@@ -2,7 +2,8 @@
 
 A selector is read from the scale subresource, as the HPA reads it, and as often. It can change, so
 a selector that could not be read for a while is not trusted, and neither is its selection. Nor is
-one that is made for the HPA alone: it selects one pod of each replica, to count them.
+one that is made for the HPA alone: it selects one pod of each replica, to count them. Of targets
+whose groups of pods are known (`groups`), only the part that selects all of them is used.
 
 The text is that of `status.selector` in a scale subresource: `app=bert,tier in (a,b),!canary`. The
 grammar is that of k8s.io/apimachinery, `pkg/labels/selector.go`, without `<` and `>`, which no
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement
 from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes.groups import GROUPED, Grouped, group
 from keda_gpu_scaler.sources.kubernetes.objects import Scale
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
@@ -98,6 +100,19 @@ def parse_selector(text: str) -> Selector:
     return tuple(requirements)
 
 
+def every_pod(selector: Selector, grouped: Grouped) -> Selector:
+    """Return the requirements that select all pods of a target, and not one of each group.
+
+    Raises:
+        ValueError: without a requirement it would be the pods of other targets as well.
+    """
+    named = {each.key for each in selector if each.is_in and each.values}
+    for key in grouped.whose:
+        if key not in named:
+            raise ValueError(f"it gives no value for {key}, the label that says whose a pod is")
+    return tuple(each for each in selector if each.key in grouped.whose)
+
+
 READ_SECONDS = 15.0
 """The HPA controller reads the selector of every target at the same interval."""
 BELIEVED_SECONDS = 60.0
@@ -120,8 +135,8 @@ class _Known:
     tried_at: float = float("-inf")
     trouble: str | None = None
     """Why the last read failed; None: it succeeded, or is the first one."""
-    left_out: str | None = None
-    """A pod with a GPU that belongs to the selected ones, and is not selected."""
+    doubt: str | None = None
+    """What is wrong with the selected pods; None: nothing."""
     reading: asyncio.Task[None] | None = None
 
 
@@ -165,13 +180,20 @@ class Selections:
             if scale.namespace in namespaces:
                 self._read_again(scale, known)
 
-    def selecting(self, namespace: str, pod: Labels) -> frozenset[Owner]:
-        """Return the scale targets that select a pod with these labels, by their last selectors."""
-        return frozenset(
-            scale.pods.selected_by
-            for scale, known in self._known.items()
-            if scale.namespace == namespace and known.selector and selects(known.selector, pod)
-        )
+    def selecting(self, namespace: str, pod: str, labels: Labels) -> set[Owner]:
+        """Return the scale targets that select a pod, by their last selectors.
+
+        Where a replica is a group of pods, its group is among them, if the labels name it.
+        """
+        owners = set[Owner]()
+        for scale, known in self._known.items():
+            if scale.namespace == namespace and known.selector and selects(known.selector, labels):
+                owners.add(scale.pods.selected_by)
+                grouped = GROUPED.get(str(scale.resource))
+                replica = None if grouped is None else group(grouped, pod, labels)
+                if replica is not None:
+                    owners.add(Owner(scale.pods.replica_kind, replica))
+        return owners
 
     def trusted(
         self, namespaces: Collection[str], pods: Mapping[PodKey, PodStatement]
@@ -181,18 +203,19 @@ class Selections:
         `pods` are those of these namespaces; the owners of each include the scale targets that
         select it.
         """
-        left_out, trusted = self._left_out(pods), set[tuple[str, Owner]]()
+        doubts = self._left_out(pods) | self._ungrouped(pods)
+        trusted = set[tuple[str, Owner]]()
         for scale, known in self._known.items():
             if scale.namespace in namespaces:
                 target = scale.namespace, scale.pods.selected_by
-                known.left_out = left_out.get(target)
-                if self._is_trusted(known) and known.left_out is None:
+                known.doubt = doubts.get(target)
+                if self._is_trusted(known) and known.doubt is None:
                     trusted.add(target)
         self._report()
         return frozenset(trusted)
 
     def _left_out(self, pods: Mapping[PodKey, PodStatement]) -> dict[tuple[str, Owner], str]:
-        """Return the scale targets that leave out a pod with a GPU, each with such a pod.
+        """Return the scale targets that leave out a pod with a GPU, with a sentence's end about it.
 
         It has the same owner as a selected pod, or its owner has the name of a selected pod: the
         workers of a LeaderWorkerSet's group are in a StatefulSet with the name of their leader.
@@ -206,12 +229,28 @@ class Selections:
             for owner in {*pod.owners, Owner("StatefulSet", name)} if selected_by else ():
                 selecting[namespace, owner] |= selected_by
         return {
-            (namespace, target): name
+            (namespace, target): f"leaves out {name}, which belongs to selected pods"
             for (namespace, name), pod in pods.items()
             for owner in pod.owners
             if pod.asks_gpu and not pod.ended and owner != NO_OWNER
             for target in selecting.get((namespace, owner), set()) - pod.owners
-            if (namespace, owner) not in targets
+            if "/" not in owner.kind  # another target, or a group of one
+        }
+
+    def _ungrouped(self, pods: Mapping[PodKey, PodStatement]) -> dict[tuple[str, Owner], str]:
+        """Return the scale targets that select a pod of an unknown group, in the same way."""
+        kinds = {
+            (scale.namespace, scale.pods.selected_by): scale.pods.replica_kind
+            for scale in self._known
+            if str(scale.resource) in GROUPED
+        }
+        return {
+            (namespace, owner): f"selects {name}, which has no label that names its replica"
+            for (namespace, name), pod in (pods.items() if kinds else ())
+            for owner in pod.owners
+            if (namespace, owner) in kinds
+            and not pod.ended
+            and not any(other.kind == kinds[namespace, owner] for other in pod.owners)
         }
 
     async def close(self) -> None:
@@ -240,7 +279,8 @@ class Selections:
         try:
             async with self._turns:
                 text = await self._api.selector(scale)
-            known.selector = parse_selector(text)
+            selector, grouped = parse_selector(text), GROUPED.get(str(scale.resource))
+            known.selector = selector if grouped is None else every_pod(selector, grouped)
             known.trusted_at, known.trouble = known.tried_at, None
         except errors.SourceError as error:
             known.trouble = str(error)
@@ -256,9 +296,8 @@ class Selections:
         for scale, known in self._known.items():
             if known.selector is not None or known.trouble is not None:
                 kind, trouble = str(scale.resource), known.trouble
-                if known.left_out is not None:
-                    left_out = f"{known.left_out}, which belongs to selected pods"
-                    trouble = f"the selector of {scale} leaves out {left_out}"
+                if known.doubt is not None:
+                    trouble = f"the selector of {scale} {known.doubt}"
                 troubles[kind] = troubles.get(kind) or trouble
         for kind, trouble in troubles.items():
             works = trouble is None

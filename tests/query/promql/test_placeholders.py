@@ -11,7 +11,7 @@ from keda_gpu_scaler.query.promql.policy import FILLED_CHARACTERS, NUMBER, expre
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.query.promql.tree import Matcher, Selector, nodes
 from keda_gpu_scaler.query.promql_texts import quoted
-from keda_gpu_scaler.spec.workload import parse
+from keda_gpu_scaler.spec.workload import Kind, parse
 from tests.support.expressions import by_hand, vectors
 from tests.support.naming import names
 
@@ -241,12 +241,9 @@ def test_a_name_in_a_pattern_matches_itself_alone(name: str, pattern: str) -> No
         assert not compiled.fullmatch(whole.replace(".", "x"))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["deployment", "statefulset", "lws", "isvc", "ksvc", "ds", "job", "cronjob", "rs", "rollout"],
-)
+@pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("name", ["bert", "llama-3.1", f"{'long-' * 11}name"])
-def test_the_pattern_of_every_kind_fits_several_times_into_a_query(kind: str, name: str) -> None:
+def test_the_pattern_of_every_kind_fits_several_times_into_a_query(kind: Kind, name: str) -> None:
     pods = parse(f"{kind}/{name}", "ml")
     one = 'requests{pod=~"{podPattern}",service="{workload}"}'
     text = f"sum({one}) - (sum({one} offset 1m) or 0 * count(up{{pod=~`{{podPattern}}`}} == 1))"

@@ -144,6 +144,14 @@ def test_what_is_no_count_of_replicas_says_nothing(text: str) -> None:
             Kind.LEADER_WORKER_SET,
         ),
         (
+            {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing"},
+            Kind.MODEL_SERVING,
+        ),
+        (
+            {"apiVersion": "production-stack.vllm.ai/v1alpha1", "kind": "VLLMRuntime"},
+            Kind.DEPLOYMENT,
+        ),
+        (
             {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"},
             Kind.INFERENCE_SERVICE,
         ),
