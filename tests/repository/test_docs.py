@@ -14,7 +14,9 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
+from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.workload import BETWEEN, KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
 from tests.support import setting_rows
 from tests.support.exposed import exposed
@@ -46,6 +48,39 @@ def test_every_key_of_a_trigger() -> None:
     rows = [trigger_row(name, key) for name, key in trigger.KEYS.items()]
     expected = table(["key", "default", "meaning"], rows)
     assert section(DOCS / "trigger.md", "trigger-keys") == expected
+
+
+def kind_row(kind: Kind) -> list[str]:
+    words = [word for word in KINDS_BY_ALIAS if KINDS_BY_ALIAS[word] is kind and "." not in word]
+    plurals = {f"{word}s" for word in words}
+    others = [f"`{word}`" for word in words if word != kind and word not in plurals]
+    owner, between = Workload(kind, "ml", "x").owner, BETWEEN.get(kind)
+    chain = None if owner is None else owner.kind if between is None else f"{between}, {owner.kind}"
+    replica = "a group of pods" if Workload(kind, "ml", "x").is_grouped else "a pod"
+    return [f"`{kind}`", ", ".join(others), chain or "not used: only names tell", replica]
+
+
+def test_every_kind_of_workload() -> None:
+    head = ["kind", "also written", "owners of its pods", "a replica is"]
+    assert section(DOCS / "trigger.md", "kinds") == table(head, [kind_row(kind) for kind in Kind])
+
+
+def test_every_scale_target_with_groups() -> None:
+    rows = [
+        [
+            f"`{target}`",
+            ", ".join(f"`{label}`" for label in grouped.whose),
+            "; or ".join(
+                [
+                    *(" and ".join(f"`{label}`" for label in group) for group in grouped.groups),
+                    *(f"a pod alone with `{label}`" for label in grouped.alone),
+                ]
+            ),
+        ]
+        for target, grouped in GROUPED.items()
+    ]
+    head = ["scale target", "labels that say whose a pod is", "labels that name its replica"]
+    assert section(DOCS / "states.md", "groups") == table(head, rows)
 
 
 def test_every_setting() -> None:
