@@ -31,6 +31,7 @@ class Kind(StrEnum):
     ROLLOUT = "rollout"
     LEADER_WORKER_SET = "leaderworkerset"
     MODEL_SERVING = "modelserving"
+    POD_CLIQUE = "podclique"
     INFERENCE_SERVICE = "inferenceservice"
     KNATIVE_SERVICE = "ksvc"
     DAEMON_SET = "daemonset"
@@ -73,6 +74,7 @@ _RULES = {
         "ModelServing",
         is_grouped=True,
     ),
+    Kind.POD_CLIQUE: _Rule("grove.io", "pclq", pod_names.of_set, "PodClique"),
     Kind.INFERENCE_SERVICE: _Rule(
         "serving.kserve.io", "isvc", pod_names.of_inference_service, None
     ),
@@ -257,8 +259,8 @@ class Workload(PodSelector):
 
     Names alone cannot tell some owners apart. Pods of these other owners match as well:
 
-    - a Deployment and a Rollout of the same name, or a DaemonSet, ReplicaSet and Job of the same
-      name, or a StatefulSet and a LeaderWorkerSet of the same name;
+    - a Deployment and a Rollout of the same name, or a DaemonSet, ReplicaSet, PodClique and Job of
+      the same name, or a StatefulSet and a LeaderWorkerSet of the same name;
     - owners that share what is left of their pod names after the cut: 58 characters, or fewer
       before a hash, an index or the MD5 in the pod names of a long Knative service;
     - an owner named like this one plus a dash and what may follow in its pods' names: hash

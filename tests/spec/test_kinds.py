@@ -22,6 +22,7 @@ from keda_gpu_scaler.spec.workload import Kind
             "modelserving ModelServing modelservings.workload.serving.volcano.sh",
             Kind.MODEL_SERVING,
         ),
+        ("podclique podcliques pclq podcliques.grove.io", Kind.POD_CLIQUE),
         (
             "inferenceservice inferenceservices isvc inferenceservices.serving.kserve.io",
             Kind.INFERENCE_SERVICE,

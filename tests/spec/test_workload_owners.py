@@ -30,6 +30,8 @@ DEPLOYMENT = Owner("Deployment", "bert")
         ("leaderworkerset", {Owner("Deployment", "bert-0")}, False),
         ("modelserving", {Owner("ModelServing", "bert")}, True),
         ("modelserving", {Owner("ModelServing", "bert-0")}, False),
+        ("podclique", {Owner("PodClique", "bert")}, True),
+        ("podclique", {Owner("ReplicaSet", "bert")}, False),
         ("vllmruntime", {REPLICA_SET, DEPLOYMENT}, True),
         ("daemonset", {Owner("DaemonSet", "bert")}, True),
         ("job", {Owner("Job", "bert")}, True),

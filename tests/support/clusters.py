@@ -126,6 +126,7 @@ _OWNERS: Mapping[Kind, Sequence[Owner]] = {
     Kind.STATEFUL_SET: [("StatefulSet", "")],
     Kind.LEADER_WORKER_SET: [("StatefulSet", "")],
     Kind.MODEL_SERVING: [("ModelServing", "")],
+    Kind.POD_CLIQUE: [("PodClique", "")],
     Kind.DAEMON_SET: [("DaemonSet", "")],
     Kind.JOB: [("Job", "")],
     Kind.CRON_JOB: [("Job", "-29123456"), ("CronJob", "")],

@@ -100,7 +100,7 @@ def _forms(kind: Kind, name: str) -> Iterator[str]:
     match kind:
         case Kind.DEPLOYMENT | Kind.ROLLOUT:
             yield from _deployment(name)
-        case Kind.REPLICA_SET | Kind.DAEMON_SET:
+        case Kind.REPLICA_SET | Kind.DAEMON_SET | Kind.POD_CLIQUE:
             yield _generated(f"{name}-")
         case Kind.JOB:
             yield from _job(name)

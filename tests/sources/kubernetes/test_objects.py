@@ -147,6 +147,7 @@ def test_what_is_no_count_of_replicas_says_nothing(text: str) -> None:
             {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing"},
             Kind.MODEL_SERVING,
         ),
+        ({"apiVersion": "grove.io/v1alpha1", "kind": "PodClique"}, Kind.POD_CLIQUE),
         (
             {"apiVersion": "production-stack.vllm.ai/v1alpha1", "kind": "VLLMRuntime"},
             Kind.DEPLOYMENT,
