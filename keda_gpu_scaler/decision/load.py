@@ -265,6 +265,11 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     ]
 
 
+def replica_of(spec: TriggerSpec, pod: Pod) -> str:
+    """Name the replica that a pod of the workload is part of: itself, or its group."""
+    return spec.pods.replica_of(pod.name, pod.owners)
+
+
 def workload(
     spec: TriggerSpec,
     pods: Sequence[Pod],
@@ -281,7 +286,7 @@ def workload(
     reported, ignored = expected_pods(spec, pods, view.at, now, give_up_seconds)
     groups: dict[str, list[Reported]] = defaultdict(list)
     for pod_state in reported:
-        groups[_replica_of(spec, pod_state.pod)].append(pod_state)
+        groups[replica_of(spec, pod_state.pod)].append(pod_state)
     every = [_replica(name, group) for name, group in sorted(groups.items())]
     replicas = [replica for replica in every if replica.reporting not in NOT_READY]
     not_ready = [replica for replica in every if replica.reporting in NOT_READY]
@@ -472,8 +477,8 @@ def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float)
     if pod.was_seen or pod.status is None or pod.status.asks_gpu:
         return False
     if pod.status.asks_gpu is None:
-        replica = _replica_of(spec, pod)
-        siblings = [sibling for sibling in siblings if _replica_of(spec, sibling) == replica]
+        replica = replica_of(spec, pod)
+        siblings = [sibling for sibling in siblings if replica_of(spec, sibling) == replica]
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
     return lasting and are_shown_for_long(siblings, at)
 
@@ -485,17 +490,13 @@ def _ended(
     groups: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.ended and (pod.gpus or (pod.status is not None and pod.status.may_work_unseen)):
-            groups[_replica_of(spec, pod)].append(pod)
+            groups[replica_of(spec, pod)].append(pod)
     for pod_state in reported if groups else ():
-        groups.pop(_replica_of(spec, pod_state.pod), None)
+        groups.pop(replica_of(spec, pod_state.pod), None)
     return groups.values()
 
 
 _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
-
-
-def _replica_of(spec: TriggerSpec, pod: Pod) -> str:
-    return spec.pods.replica_of(pod.name, pod.owners)
 
 
 def _replica(name: str, group: Sequence[Reported]) -> Replica:

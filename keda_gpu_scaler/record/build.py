@@ -223,7 +223,7 @@ def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
     status, since = pod.status, since_when(spec, pod)
     return Pod(
         name=pod.name,
-        replica=spec.pods.replica_of(pod.name, pod.owners),
+        replica=load.replica_of(spec, pod),
         state=judged.state,
         counts=judged.load is not None,
         reason=_WHY[judged.state],
