@@ -10,6 +10,7 @@ from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS
+from keda_gpu_scaler.query.promql.tokens import tokens
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -31,6 +32,10 @@ _NAMED_ALIKE = frozenset(
     {Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.REPLICA_SET, Kind.ROLLOUT, Kind.LEADER_WORKER_SET}
 )
 """Kinds of which one never owns another's pods under another name on purpose."""
+_OF_ANY_MODEL = frozenset({"knative-requests"})
+"""Presets of servers with other models as well, whose GPUs are busy in proportion."""
+_ZERO = re.compile(r"\bor (?:(?:on|ignoring) \([^()]*\) )?(?:\( )*vector \( 0*\.?0+ \)")
+"""Among the tokens of PromQL with a space between each two."""
 _WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _AGGREGATION = re.compile(
     r"\b(avg|sum|max|min|count|quantile|topk|bottomk)\b\s*(?:by\b|without\b|\()"
@@ -147,6 +152,64 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
             )
             fix = f"Write less than {most / (1 + tolerance):.0f}, such as {0.7 * most:.0f}."
             yield Wrong(trigger.place("threshold"), why, fix)
+
+
+def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger, spec in _percentages(manifest):
+        if spec.threshold < 1:
+            replicas = math.ceil(100 / spec.threshold)
+            why = f"threshold is in percent: at {spec.threshold:g} a busy GPU asks for {replicas}"
+            fix = f"Write {100 * spec.threshold:g} if you mean a share of 1."
+            yield Wrong(trigger.place("threshold"), f"{why} replicas", fix)
+
+
+def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger, spec in _percentages(manifest):
+        preset = "" if spec.demand is None or spec.demand.threshold is None else spec.demand.preset
+        is_of_requests = preset and not preset.endswith("-queue") and preset not in _OF_ANY_MODEL
+        # The least that is out of reach of a sum depends on the GPUs of a pod.
+        if is_of_requests and spec.gpu_aggregation is not GpuAggregation.SUM:
+            why = (
+                "the GPUs of an LLM server are near 100 % from its first request on: threshold "
+                f"{spec.threshold:g} asks for more replicas than {preset} does, up to the most"
+            )
+            fix = "Remove threshold: the demand alone then says how many."
+            yield Wrong(trigger.place("threshold"), why, fix)
+
+
+def _percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
+    """Yield the triggers with a threshold in percent of a GPU."""
+    for trigger in manifest.ours:
+        spec = trigger.spec
+        is_given = spec is not None and spec.query is None and "threshold" in trigger.metadata
+        if spec is not None and is_given and spec.signal.is_percentage:
+            yield trigger, spec
+
+
+def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.triggers:
+        keys = ["query"] if trigger.is_ours or trigger.type == "prometheus" else []
+        if trigger.is_ours and "demandThreshold" in trigger.metadata:
+            keys.append("demandQuery")
+        for key in keys:
+            if _makes_zero(trigger.metadata.get(key, "")):
+                why = (
+                    "or vector(0) makes 0 of an answer with nothing in it, after an outage or a "
+                    "typo too, and the HPA then removes busy replicas"
+                )
+                error = "" if trigger.is_ours else ' and write ignoreNullValues: "false"'
+                zero = 'or 0 * count(up{job="router"} == 1)'
+                fix = f"Remove it{error}; where no series does mean 0, write {zero} instead."
+                yield Wrong(trigger.place(key), why, fix)
+
+
+def _makes_zero(query: str) -> bool:
+    """Tell whether PromQL has `or vector(0)` outside of its strings and comments."""
+    try:
+        words = [part.text for part in tokens(query[:_QUERY_LIMIT]) if part.kind != "literal"]
+    except ValueError:  # it is no PromQL
+        return False
+    return _ZERO.search(" ".join(words).lower()) is not None
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
