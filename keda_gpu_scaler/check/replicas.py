@@ -165,13 +165,13 @@ def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
 
 def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, spec in _percentages(manifest):
-        preset = "" if spec.demand is None or spec.demand.threshold is None else spec.demand.preset
-        is_of_requests = preset and not preset.endswith("-queue") and preset not in _OF_ANY_MODEL
+        demand, is_sum = spec.demand, spec.gpu_aggregation is GpuAggregation.SUM
+        preset = None if demand is None or demand.threshold is None else PRESETS.get(demand.preset)
         # The least that is out of reach of a sum depends on the GPUs of a pod.
-        if is_of_requests and spec.gpu_aggregation is not GpuAggregation.SUM:
+        if preset and not is_sum and not preset.only_waiting and preset.name not in _OF_ANY_MODEL:
             why = (
-                "the GPUs of an LLM server are near 100 % from its first request on: threshold "
-                f"{spec.threshold:g} asks for more replicas than {preset} does, up to the most"
+                "the GPUs of an LLM server are near 100 % from its first request on: by threshold "
+                f"{spec.threshold:g} they ask for more replicas than {preset.name} does"
             )
             fix = "Remove threshold: the demand alone then says how many."
             yield Wrong(trigger.place("threshold"), why, fix)
@@ -181,8 +181,7 @@ def _percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
     """Yield the triggers with a threshold in percent of a GPU."""
     for trigger in manifest.ours:
         spec = trigger.spec
-        is_given = spec is not None and spec.query is None and "threshold" in trigger.metadata
-        if spec is not None and is_given and spec.signal.is_percentage:
+        if spec is not None and spec.query is None and spec.unit == "%":
             yield trigger, spec
 
 

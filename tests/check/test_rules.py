@@ -137,6 +137,7 @@ CLEAN = [
     key(STAYS, "demandPreset: knative-requests"),
     level("power", 0.9, 0.1),
     key(STAYS, *WAKING),
+    changed(key(STAYS, "demandPreset: vllm-requests"), ('        threshold: "70"\n', "")),
     # To zero and back.
     spec(changed(SLEEPS, ("Count: 0", "Count: 2")), "idleReplicaCount: 0"),
     key(ZERO, "demandQuery: x"),
@@ -287,7 +288,7 @@ MISTAKES = [
         "gpus-beside-requests",
         f"threshold: {PERCENT}",
         "demandPreset: vllm-requests\n        threshold: '70'",
-        "threshold 70 asks for more replicas than vllm-requests does",
+        "by threshold 70 they ask for more replicas than vllm-requests does",
     ),
     (
         "gpus-beside-requests",
