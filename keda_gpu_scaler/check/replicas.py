@@ -10,7 +10,6 @@ from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS
-from keda_gpu_scaler.query.promql.tokens import tokens
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -34,8 +33,12 @@ _NAMED_ALIKE = frozenset(
 """Kinds of which one never owns another's pods under another name on purpose."""
 _OF_ANY_MODEL = frozenset({"knative-requests"})
 """Presets of servers with other models as well, whose GPUs are busy in proportion."""
-_ZERO = re.compile(r"\bor (?:(?:on|ignoring) \([^()]*\) )?(?:\( )*vector \( 0*\.?0+ \)")
-"""Among the tokens of PromQL with a space between each two."""
+_HIDDEN = re.compile(r"""(?s)#[^\r\n]*|"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`[^`]*`?""")
+"""Comments and strings of PromQL."""
+_ZERO = re.compile(
+    r"(?i)\bor\s++(?:(?:on|ignoring)\s*+\([^()]*\)\s*+)?(?:\(\s*+)*+"
+    r"vector\s*\(\s*(?:0++(?:\.0*+)?|\.0++)\s*\)"
+)
 _WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _AGGREGATION = re.compile(
     r"\b(avg|sum|max|min|count|quantile|topk|bottomk)\b\s*(?:by\b|without\b|\()"
@@ -191,7 +194,8 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
         if trigger.is_ours and "demandThreshold" in trigger.metadata:
             keys.append("demandQuery")
         for key in keys:
-            if _makes_zero(trigger.metadata.get(key, "")):
+            query = _HIDDEN.sub(" ", trigger.metadata.get(key, "")[:_QUERY_LIMIT])
+            if _ZERO.search(query):
                 why = (
                     "or vector(0) makes 0 of an answer with nothing in it, after an outage or a "
                     "typo too, and the HPA then removes busy replicas"
@@ -200,15 +204,6 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
                 zero = 'or 0 * count(up{job="router"} == 1)'
                 fix = f"Remove it{error}; where no series does mean 0, write {zero} instead."
                 yield Wrong(trigger.place(key), why, fix)
-
-
-def _makes_zero(query: str) -> bool:
-    """Tell whether PromQL has `or vector(0)` outside of its strings and comments."""
-    try:
-        words = [part.text for part in tokens(query[:_QUERY_LIMIT]) if part.kind != "literal"]
-    except ValueError:  # it is no PromQL
-        return False
-    return _ZERO.search(" ".join(words).lower()) is not None
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:

@@ -130,7 +130,8 @@ CLEAN = [
     zero("sum(x) or vector(1)"),
     zero("sum(x) or 0 * count(up == 1)"),
     zero('label_replace(x, "y", "or vector(0)", "z", "") # or vector(0)'),
-    zero('sum(x) or vector(0) "'),
+    zero('sum(x) or "vector(0)'),
+    zero('label_replace(x, "y", "\\" or vector(0)", "z", "")'),
     # GPUs beside a demand.
     key(STAYS, "demandPreset: vllm-queue"),
     key(STAYS, "demandPreset: triton-queue"),
