@@ -55,7 +55,7 @@ OF_TRIGGERS = (
     Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
     _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
     _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
-    # What it refers to.
+    # What it refers to, and what it reads.
     _rule(_ERROR, references.wrong_api_version, "a ScaledObject of another API than KEDA's"),
     _rule(_ERROR, references.wrong_trigger_type, "a trigger type that is nearly `external`"),
     _rule(_ERROR, references.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),

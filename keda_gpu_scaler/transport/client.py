@@ -30,8 +30,6 @@ PART_BYTES = 2**14
 """What is unpacked and handed on at a time: other tasks run between two parts."""
 WORDS_SHOWN = 256
 """A server's own words are shown up to this length: enough to act on, too short to flood a log."""
-
-
 _OPENSSL = re.compile(r"\[[A-Z0-9]+(?:: \w+)?\] (.*?)(?: \(_ssl\.c:[0-9]+\))?")
 """An error of TLS, between OpenSSL's code for it and a line of Python's source."""
 
@@ -227,7 +225,7 @@ def of_one_server(
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except ssl.SSLError as error:
-        message = f"--ca-file {ca_file} holds no certificate in PEM"
+        message = f"{ca_file} holds no certificate in PEM"
         raise errors.SourceUnreachableError(message) from error
     return Client(
         timeout_seconds=timeout_seconds,
