@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision import activity, load, recommendation
+from keda_gpu_scaler.decision import activity, load, reasons, recommendation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.pod_state import NEVER, PodState, Reported, since_when
 from keda_gpu_scaler.query.explain import Explained
@@ -122,6 +122,8 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         unit=spec.signal.unit,
         replicas=decided.expected,
         measured=decided.measured,
+        unschedulable=decided.unschedulable,
+        unschedulable_since=decided.unschedulable_since,
         recommended=recommended,
         reason=decided.reason,
     )
@@ -133,7 +135,7 @@ def record(answered: Answered) -> Record:
     if view is not None:
         pods = load.pods_of(spec, view)
         judged = [*_judged_pods(answered, view, pods)]
-        listed = [_pod(spec, view.at, judged_pod) for judged_pod in _to_list(judged)]
+        listed = [_pod(answered, view.at, judged_pod) for judged_pod in _to_list(judged)]
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
     head = summary(
         answered.scaled_object,
@@ -214,15 +216,18 @@ def _to_list(judged: Sequence[_JudgedPod]) -> Sequence[_JudgedPod]:
     return [*shown, *[*unknown, *others][: PODS_LISTED - len(shown)]]
 
 
-def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
-    pod = judged.pod
+def _pod(answered: Answered, at: float, judged: _JudgedPod) -> Pod:
+    spec, pod, reason = answered.spec, judged.pod, _WHY[judged.state]
     status, since = pod.status, since_when(spec, pod)
+    if status is not None and status.unschedulable is not None and not pod.ended:
+        waited = reasons.waited(status.unschedulable, answered.now)
+        reason = f"{reason}; unschedulable for {waited}"
     return Pod(
         name=pod.name,
         replica=spec.pods.replica_of(pod.name),
         state=judged.state,
         counts=judged.load is not None,
-        reason=_WHY[judged.state],
+        reason=reason,
         load=judged.load,
         gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus[:GPUS_LISTED]),
         gpus_left_out=max(0, len(pod.gpus) - GPUS_LISTED),
