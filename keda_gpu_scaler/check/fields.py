@@ -113,6 +113,8 @@ def _is_error_counted(manifest: Manifest) -> bool:
 
 def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours if manifest.formula else ():
+        if trigger.spec is not None and trigger.spec.is_by_demand:
+            continue  # it has no other number
         keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
         if keys:
             why = (

@@ -263,7 +263,7 @@ def _pods(record: Record) -> Iterator[Sequence[str]]:
         if pod.gpus_left_out:
             gpus.append(f"and {pod.gpus_left_out} more")
         gpu_values = ", ".join(gpus) or "-"
-        yield pod.name, pod.state, _number(pod.load, record.unit), gpu_values, pod.reason
+        yield pod.name, pod.state, _number(pod.load, record.gpu_unit), gpu_values, pod.reason
 
 
 def _number(value: float | None, unit: str = "") -> str:

@@ -4,12 +4,16 @@ Pure. They are checked in this order after the workload's own GPUs. The first th
 decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
 the load, except that an unknown or empty load is held while one of them says active. An unknown
 signal neither stops a workload that has pods nor wakes one that has none.
+
+Without a threshold for the load, the demand is also the number.
 """
 
 from dataclasses import replace
 
+from keda_gpu_scaler.decision import reasons
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
 _IN_DOUBT = {
     State.MEASURED: "samples do not cover activationWindow yet, or a pod is not Ready yet",
@@ -21,16 +25,17 @@ _IN_DOUBT = {
 
 
 def before_demand(
-    decided: Decision, name: str, neighbour: Decision | None, alert: str | None
+    spec: TriggerSpec, decided: Decision, neighbour: Decision | None, alert: str | None
 ) -> Decision:
     """Return a decision after the signals that need no query: another workload, an alert.
 
-    `decided` is what the workload's own GPUs say, and `neighbour` the decision for the workload
-    `name`, with the same levels and windows. `alert` is the name of one that fires.
+    `decided` is what the workload's own GPUs say, and `neighbour` the decision for the trigger's
+    activationWorkload, with the same levels and windows. `alert` is the name of one that fires.
     """
+    is_held, name = not spec.is_by_demand, spec.neighbour
     if not decided.activated and neighbour is not None:
         if neighbour.activated:
-            decided = _active(decided, f"GPUs of {name} are busy")
+            decided = _active(decided, f"GPUs of {name} are busy", is_held=is_held)
         elif neighbour.active is False:
             state = "has no pods" if neighbour.has_no_pods else "is idle"
             decided = _with_reason(decided, f"{name} {state}")
@@ -38,7 +43,7 @@ def before_demand(
             doubt = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
             decided = _unseen(decided, doubt, OnEmpty.INACTIVE)
     if not decided.activated and alert is not None:
-        decided = _active(decided, f"alert {alert} fires")
+        decided = _active(decided, f"alert {alert} fires", is_held=is_held)
     return decided
 
 
@@ -58,11 +63,27 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
         return _unseen(decided, reason, wanted.on_empty, policy)
     level = f"demandActivationThreshold {wanted.activation_threshold:g}"
     if demand.value > wanted.activation_threshold:
-        return _active(decided, f"{name} {demand.value:.6g} is above {level}")
+        reason = f"{name} {demand.value:.6g} is above {level}"
+        return _active(decided, reason, is_held=not wanted.is_alone)
     return _with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
 
 
-def _active(decided: Decision, reason: str) -> Decision:
+def scaled_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+    """Return a decision with the demand as its number, which no state of the GPUs changes."""
+    number, replicas = demand.value, decided.expected
+    if number is None:
+        is_refused = spec.on_unknown is OnUnknown.ERROR
+        trouble = f" ({demand.trouble})" if decided.activated else ""  # else it stands there
+        answer = "an error by onUnknown error" if is_refused else "hold"
+        reason = f"without the demand{trouble} no number of replicas is known: {answer}"
+        return _with_reason(replace(decided, value=None, refused=is_refused), reason)
+    average = number / replicas if replicas else None
+    asks = reasons.wanted(spec, replicas, number)
+    reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
+    return _with_reason(replace(decided, value=number, refused=False, average=average), reason)
+
+
+def _active(decided: Decision, reason: str, *, is_held: bool) -> Decision:
     """Say active; hold an unknown load despite `onUnknown`: a workload in use is not at zero.
 
     Neither is one with no replicas by a count that may be older than its first pod.
@@ -70,7 +91,7 @@ def _active(decided: Decision, reason: str) -> Decision:
     answer = replace(decided, active=True, activated=True)
     if decided.state in {State.UNKNOWN, State.EMPTY}:
         answer = replace(answer, value=None, refused=False)
-        reason = f"but {reason}: hold, and active"
+        reason = f"but {reason}: {'hold, and active' if is_held else 'active'}"
     return _with_reason(answer, reason)
 
 

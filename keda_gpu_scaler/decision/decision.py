@@ -185,7 +185,7 @@ def _decide(
             hpa_has_stopped=context.hpa_has_stopped,
             has_pods=_has_pods(spec, view, workload, context),
         )
-    number = value(spec, workload) if view.is_complete else None
+    number = value(spec, workload) if view.is_complete and not spec.is_by_demand else None
     match state:
         case State.MEASURED:
             reason = reasons.measured(spec, workload, busy, number)
@@ -334,7 +334,8 @@ def _by_on_unknown(
     else:
         active = False
         held = "inactive because the workload had no pods when it was last known"
-    return replace(decided, active=active, reason=f"{why}: hold, {held}")
+    kept = "" if spec.is_by_demand else "hold, "
+    return replace(decided, active=active, reason=f"{why}: {kept}{held}")
 
 
 def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:

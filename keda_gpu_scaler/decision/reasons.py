@@ -38,10 +38,12 @@ def measured(
     """Say what was measured, what it asks for, and how busy the workload is."""
     total = workload.total_by(spec.aggregation)
     mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
+    waiting = f"; {_names(workload.starting)} not Ready yet" if workload.starting else ""
+    if spec.is_by_demand:
+        return f"mean {spec.signal} {mean} over {over}; {_activity(spec, busy)}{waiting}"
     left = " and those that left just now" if workload.total == workload.before > 0 else ""
     asks = _asks(spec, workload, total, alone=total)
     held = "" if value is not None else _why_held(workload)
-    waiting = f"; {_names(workload.starting)} not Ready yet" if workload.starting else ""
     measurement = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
     return f"{measurement}; {_activity(spec, busy)}{waiting}"
 
@@ -54,13 +56,14 @@ def starting(
     if warming:
         why = f"{_names(warming)} {_why_warming(spec, workload)}"
         return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
+    held = "" if spec.is_by_demand else ": hold"
     if workload.is_unseen:
-        return f"{_unseen(spec)} yet: hold"
+        return f"{_unseen(spec)} yet{held}"
     if workload.starting:
-        return f"{_names(workload.starting)} not Ready yet: hold; {_activity(spec, busy)}"
+        return f"{_names(workload.starting)} not Ready yet{held}; {_activity(spec, busy)}"
     limit = durations.text(spec.start_timeout_seconds)
     late = f"{_names(workload.stalled)} not Ready within startTimeout {limit}"
-    return f"{late}: hold, and not active by itself; {_activity(spec, busy)}"
+    return f"{late}{held}, and not active by itself; {_activity(spec, busy)}"
 
 
 def partial(
@@ -189,7 +192,7 @@ def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone:
     if not spec.aggregation.is_for_all:
         average = _number(spec, total / len(workload.replicas))
         return f"average {average} against threshold {threshold}"
-    wanted, shown = _wanted(spec, len(workload.replicas), total), _number(spec, total)
+    asks, shown = wanted(spec, len(workload.replicas), total), _number(spec, total)
     if alone > workload.total:
         each = f"{spec.aggregation} {_number(spec, workload.outstanding(spec.aggregation))}"
         those = _count(workload.counted, "replica")
@@ -199,16 +202,16 @@ def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone:
             else f" and {_number(spec, total - alone)} for the others"
         )
         added = f"{each} for each of {those}{others}"
-        return f"{added}, in all {shown} at threshold {threshold} {wanted}"
+        return f"{added}, in all {shown} at threshold {threshold} {asks}"
     of = ""
     if math.isclose(total, workload.newest) and workload.newest > workload.summed:
         of = FULL if workload.are_full else NEWEST
-    return f"sum {shown}{of} at threshold {threshold} {wanted}"
+    return f"sum {shown}{of} at threshold {threshold} {asks}"
 
 
-def _wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
+def wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     """Say what the HPA does with the sum, if it runs as many replicas as report here."""
-    ratio = total / (replicas * spec.threshold)
+    ratio = total / (replicas * spec.threshold) if replicas else math.inf
     if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
         return f"is on target for {_count(replicas, 'replica')}"
     return f"asks for {_count(math.ceil(total / spec.threshold), 'replica')}"
@@ -233,7 +236,7 @@ def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
 def _incomplete(spec: TriggerSpec, workload: MeasuredWorkload, value: float | None) -> str:
     part = f"{len(workload.measured)} of {_count(len(workload.replicas), 'replica')} measured"
     if value is None:
-        return f"{part}, hold"
+        return part if spec.is_by_demand else f"{part}, hold"
     total = value if spec.aggregation.is_for_all else value * len(workload.replicas)
     of_measured = workload.total_by(spec.aggregation)
     asks = _asks(spec, workload, total, alone=of_measured)

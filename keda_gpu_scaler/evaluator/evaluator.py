@@ -221,14 +221,16 @@ class Evaluator:
         scaled_object, spec, decided = tracked.scaled_object, tracked.spec, gpu.decision
         alert, demand = self._firing(scaled_object), None
         if gpu.neighbour is not None or alert is not None:
-            name = str(spec.neighbour)
-            decided = activation.before_demand(decided, name, gpu.neighbour, alert)
-        if not decided.activated and spec.demand is not None:
+            decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
+        if spec.demand is not None and (spec.is_by_demand or not decided.activated):
             is_urgent = is_poll and activation.needs_demand(decided, spec.demand)
             demand = await self._demands.ask(
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
             )
-            decided = activation.with_demand(decided, spec.demand, demand)
+            if not decided.activated:
+                decided = activation.with_demand(decided, spec.demand, demand)
+            if spec.is_by_demand:
+                decided = activation.scaled_by_demand(spec, decided, demand)
         if decided.active and not gpu.decision.active and isinstance(reading, Reading):
             # Another signal said just now that the workload is active.
             tracked.memory = memory.in_use(reading.present)

@@ -43,6 +43,8 @@ class Preset:
     threshold: float | None
     """The usual `demandThreshold`; None: it depends on the model, and without one the demand only
     wakes."""
+    only_waiting: bool = False
+    """It is 0 as soon as the replicas keep up: no reason to keep one of them."""
     wakes: bool = False
     """What it shows while the workload has no pods says when there is work."""
     idle: tuple[str, ...] = ()
@@ -117,20 +119,21 @@ _AT_ONCE = 16
 """What llm-d's guide takes."""
 
 _TABLE = (
-    Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING),
+    Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING, only_waiting=True),
     Preset(name="vllm-running", added=(_VLLM_RUNNING,), threshold=_AT_ONCE),
     Preset(name="vllm-requests", added=(_VLLM_WAITING, _VLLM_RUNNING), threshold=_AT_ONCE),
-    Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING),
+    Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING, only_waiting=True),
     Preset(name="sglang-running", added=(_SGLANG_RUNNING,), threshold=_AT_ONCE),
     Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),
-    Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING),
+    Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING, only_waiting=True),
     Preset(name="tgi-requests", added=(_TGI_WAITING, _TGI_RUNNING), threshold=_AT_ONCE),
-    Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING),
+    Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING, only_waiting=True),
     Preset(name="knative-requests", added=(_KNATIVE,), threshold=_AT_ONCE),
     Preset(
         name="llm-d-epp-queue",
         added=(_EPP_WAITING,),
         threshold=_WAITING,
+        only_waiting=True,
         wakes=True,
         idle=_EPP_HOLDS,
         model_label="model_name",

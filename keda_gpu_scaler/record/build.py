@@ -119,7 +119,7 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         active_by=active_by,
         average=decided.average,
         threshold=spec.threshold,
-        unit=spec.signal.unit,
+        unit=spec.unit,
         replicas=decided.expected,
         measured=decided.measured,
         unschedulable=decided.unschedulable,
@@ -150,6 +150,7 @@ def record(answered: Answered) -> Record:
         at=answered.now,
         refused=decision.refused,
         remembered=decision.remembered,
+        gpu_unit=spec.signal.unit,
         settings=_settings(spec),
         source=Source(
             name=answered.source or spec.source,

@@ -45,8 +45,8 @@ def drain(record: Record) -> Iterator[str]:
     levels = sorted({_level(pod) for pod in known})
     for pod in sorted(known, key=lambda pod: (_level(pod), pod.name)):
         load, busiest = _level(pod)
-        moment = f", busiest moment {busiest:g} {record.unit}" if busiest >= 0 else ""
-        yield _comment(f"load {load:g} {record.unit}{moment}")
+        moment = f", busiest moment {busiest:g} {record.gpu_unit}" if busiest >= 0 else ""
+        yield _comment(f"load {load:g} {record.gpu_unit}{moment}")
         cost = levels.index((load, busiest)) - len(levels)
         yield f"{annotate} {pod.name} --overwrite {ANNOTATION}={cost}"
     with_cost = {pod.name for pod in known}

@@ -177,6 +177,7 @@ class Summary:
     """The mean load per measured replica, which `threshold` is the target of."""
     threshold: float
     unit: str
+    """Of `value`, `average` and `threshold`."""
     replicas: int
     """The replicas that should report."""
     measured: int
@@ -202,6 +203,8 @@ class Record(Summary):
     """GetMetrics and IsActive answer with an error, by `onUnknown: error`."""
     remembered: str | None
     """The last known state, if the load is unknown now."""
+    gpu_unit: str
+    """Of the numbers of pods and GPUs."""
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]

@@ -108,7 +108,7 @@ def _by_keda(record: Record, wanted: int, replicas: int) -> Iterator[str]:
             continue
         numbers = ""
         if signal.value is not None and signal.threshold is not None:
-            unit = record.unit if signal.signal == "gpus" else ""
+            unit = record.gpu_unit if signal.signal == "gpus" else ""
             value, level = _number(signal.value, unit), _number(signal.threshold, unit)
             numbers = f": it is {value}, and active above {level}"
         yield f"{signal.signal} is {signal.says}: {signal.reason}{numbers}"

@@ -38,6 +38,8 @@ class DemandSpec:
     """The demandPreset that the text was made from; empty: it is the user's own."""
     is_of_pods: bool = False
     """The workload's own pods show it: without them it does not exist, and cannot wake them."""
+    is_alone: bool = False
+    """The trigger has no target for the GPUs: this alone says how many replicas."""
 
     @property
     def name(self) -> str:

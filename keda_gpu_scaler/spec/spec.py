@@ -162,6 +162,19 @@ class TriggerSpec:
         return self._hash
 
     @property
+    def is_by_demand(self) -> bool:
+        """Whether the demand alone says how many replicas, and the GPUs only whether they work.
+
+        The threshold and the metric's name are then those of the demand.
+        """
+        return self.demand is not None and self.demand.is_alone
+
+    @property
+    def unit(self) -> str:
+        """The unit of the number that GetMetrics returns, and of its threshold."""
+        return "" if self.is_by_demand else self.signal.unit
+
+    @property
     def shared_signal(self) -> Signal:
         """The signal of the snapshot; with a query NUMBER, as `signal` then only names the unit."""
         return self.signal if self.query is None else Signal.NUMBER

@@ -392,7 +392,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
     ),
     (
         "keda_gpu_scaler_trigger_average",
-        "Load per replica, in the signal's unit; absent while it is unknown.",
+        "Load per replica, in the threshold's unit; absent while it is unknown.",
         lambda decided: decided.decision.average,
     ),
     (

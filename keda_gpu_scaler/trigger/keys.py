@@ -40,7 +40,7 @@ KEYS: Mapping[str, Key] = {
     "profile": Key(meaning="how the exporter names metrics and labels", default="auto"),
     "threshold": Key(
         meaning="target per replica in the signal's unit; at most 90 for percentages",
-        otherwise="required",
+        otherwise="required, unless a demand scales alone",
     ),
     "aggregation": Key(
         meaning="over replicas: sum, max or p95 for metricType AverageValue, average for Value",
@@ -101,7 +101,7 @@ KEYS: Mapping[str, Key] = {
     "source": Key(meaning="the name of a source in the process settings", default="default"),
     "metricName": Key(
         meaning="the metric's name in the HPA, without the index that KEDA adds",
-        otherwise="gpu-<signal>",
+        otherwise="gpu-<signal>; gpu-demand without threshold",
     ),
 }
 

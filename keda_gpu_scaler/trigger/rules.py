@@ -13,7 +13,7 @@ from keda_gpu_scaler.query.presets import Preset
 from keda_gpu_scaler.query.promql import placeholders
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
+from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import (
     Aggregation,
     GpuAggregation,
@@ -64,10 +64,17 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
     # A replica's load is at most 100.
     is_bounded = signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM
-    threshold = _threshold(reader, is_bounded=is_bounded)
     activation = _activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
     demand = _demand(reader, access, source, aggregation, measured)
+    if demand is not None and demand.is_alone:
+        threshold, metric_name = demand.threshold or 0.0, METRIC_NAME
+        _refuse_keys_of_load(reader)
+        warnings = _warnings_of_demand(demand)
+    else:
+        threshold = _threshold(reader, is_bounded=is_bounded)
+        metric_name = reader.read("metricName", values.metric_name, f"gpu-{signal}")
+        warnings = _warnings(threshold, activation, demand, is_bounded=is_bounded)
     spec = TriggerSpec(
         pods=measured.pods,
         workload=measured.name,
@@ -86,10 +93,10 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         source=source,
         query=query,
         only_shown=measured.name == EVERY_POD,
-        metric_name=reader.read("metricName", values.metric_name, f"gpu-{signal}"),
+        metric_name=metric_name,
         neighbour=_neighbour(reader, measured.pods),
         demand=demand,
-        warnings=tuple(_warnings(threshold, activation, demand, is_bounded=is_bounded)),
+        warnings=tuple(warnings),
         given=reader.entries,
     )
     reader.raise_mistakes()
@@ -188,7 +195,11 @@ def _threshold(reader: Reader, *, is_bounded: bool) -> float:
     """Return the target per replica; the load must be able to exceed it by what the HPA ignores."""
     number = reader.read("threshold", values.target, 0.0)
     if "threshold" not in reader.given:
-        reader.refuse("threshold", "expected the target per replica, such as 70")
+        reader.refuse(
+            "threshold",
+            "expected the target per replica, such as 70, or a demand in its place: demandPreset, "
+            "or demandQuery and demandThreshold",
+        )
     is_limited = is_bounded and reader.is_sound("signal", "gpuAggregation", "threshold")
     if is_limited and number > REACHABLE_PERCENT:
         reader.refuse(
@@ -227,15 +238,36 @@ def _warnings(
             f"activationThreshold {activation:g} is not below threshold {target:g}: a workload "
             "that is on target can count as idle and be scaled to zero"
         )
-    if demand is not None and demand.threshold and demand.activation_threshold >= demand.threshold:
+    if demand is not None:
+        yield from _warnings_of_demand(demand)
+
+
+def _warnings_of_demand(demand: DemandSpec) -> Iterator[str]:
+    if demand.threshold and demand.activation_threshold >= demand.threshold:
         yield (
             f"demandActivationThreshold {demand.activation_threshold:g} is not below "
             f"demandThreshold {demand.threshold:g}: a demand for a whole replica can count as none"
         )
 
 
+_OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
 _OF_PRESET = ("demandRouter", "demandModel")
+
+
+def _refuse_keys_of_load(reader: Reader) -> None:
+    """Refuse what only shapes the number that the GPUs would scale by."""
+    for key in _OF_LOAD:
+        if key in reader.given and reader.is_sound(key):
+            reader.refuse(
+                key,
+                "expected threshold with it: without one the demand alone scales, and the GPUs "
+                "only say whether the workload still works",
+            )
+    if reader.read("onUnknown", values.choice(OnUnknown), OnUnknown.HOLD) is OnUnknown.ZERO:
+        reader.refuse(
+            "onUnknown", "expected hold or error without threshold: no unknown demand is 0"
+        )
 
 
 def _neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
@@ -281,9 +313,22 @@ def _demand(
     is_of_pods = preset is not None and not preset.is_of_router
     empty = OnEmpty.INACTIVE if is_of_pods else OnEmpty.ERROR
     activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
+    is_alone = "threshold" not in reader.given
     usual_threshold = None if preset is None else preset.threshold
     threshold = reader.read("demandThreshold", values.target, usual_threshold)
-    if threshold is not None and aggregation is Aggregation.AVERAGE:
+    if is_alone and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
+        reader.refuse(
+            "demandThreshold",
+            "expected the demand that one replica can serve: without threshold only it scales",
+        )
+    is_queue = preset is not None and preset.only_waiting
+    if is_alone and is_queue and reader.is_sound("demandPreset"):
+        reader.refuse(
+            "demandPreset",
+            "expected threshold with it, or a preset that counts running requests as well: nobody "
+            "waits where the replicas keep up, so busy ones would go",
+        )
+    if threshold is not None and aggregation is Aggregation.AVERAGE and not is_alone:
         reader.refuse(
             "demandThreshold",
             "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
@@ -296,6 +341,7 @@ def _demand(
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
         preset="" if preset is None else preset.name,
         is_of_pods=is_of_pods,
+        is_alone=is_alone,
     )
 
 

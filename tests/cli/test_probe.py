@@ -39,7 +39,8 @@ async def test_what_the_scaler_says_of_a_wrong_trigger_is_passed_on() -> None:
     assert failed(result).endswith(
         "GetMetricSpec: INVALID_ARGUMENT: 2 mistakes in the trigger of ScaledObject default/probe: "
         '- "treshold": unknown key; did you mean threshold? '
-        "- threshold: not given; expected the target per replica, such as 70"
+        "- threshold: not given; expected the target per replica, such as 70, or a demand in its "
+        "place: demandPreset, or demandQuery and demandThreshold"
     )
 
 

@@ -18,6 +18,7 @@ from tests.repository.test_docs import ROOT, section
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
 from tests.support.triggers import spec
 
+BESIDE = spec(activationWorkload="router")
 LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
 EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 
@@ -109,8 +110,7 @@ class Case:
 
     def decided(self) -> Decision:
         """Return the decision."""
-        name = "deployment/router"
-        decided = activation.before_demand(self.load, name, self.neighbour, self.alert)
+        decided = activation.before_demand(BESIDE, self.load, self.neighbour, self.alert)
         if self.demand is None:
             assert decided.activated, "the demand has to be asked for"
             return decided
@@ -219,7 +219,7 @@ def test_the_sentence_names_what_was_looked_at() -> None:
     idle, gone = _own(snapshot(IDLE)), _own(snapshot())
     by = dict(zip(("idle", "gone"), (idle, gone), strict=True))
     said_of = {
-        name: activation.before_demand(idle, "deployment/router", neighbour, None).reason
+        name: activation.before_demand(BESIDE, idle, neighbour, None).reason
         for name, neighbour in by.items()
     }
     assert said_of["idle"] == f"{idle.reason}; deployment/router is idle"
@@ -250,7 +250,7 @@ def test_the_sentence_says_why_another_workload_may_be_in_use(
     neighbour: Decision, doubt: str
 ) -> None:
     own = _own(snapshot(IDLE))
-    reason = activation.before_demand(own, "deployment/router", neighbour, None).reason
+    reason = activation.before_demand(BESIDE, own, neighbour, None).reason
     assert reason == f"{own.reason}; deployment/router may be in use ({doubt}): not idle"
 
 
@@ -282,3 +282,110 @@ def test_the_reason_names_the_preset_and_says_what_cannot_wake(
     assert wanted is not None
     for before in LOADS[load]:
         assert said in activation.with_demand(before, wanted, demand).reason
+
+
+ALONE = spec(threshold="", demandPreset="vllm-requests", demandThreshold="16")
+OF_TWO = (bert("b", 0), bert("c", 0))
+SECOND = "bert-7b6667bd9-ccccc"
+IDLE_IN_MOMENTS = (
+    "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle by samples of single "
+    "moments (short requests show only in an averaged metric)"
+)
+ASKS_FOR_1 = "demand 8 at demandThreshold 16 asks for 1 replica"
+
+
+@pytest.mark.parametrize("load", [load for loads in LOADS.values() for load in loads])
+def test_without_threshold_the_number_is_the_demand_whatever_the_gpus_say(load: Decision) -> None:
+    known = activation.scaled_by_demand(ALONE, load, Demand(40.0))
+    assert (known.value, known.refused, known.active) == (40.0, False, load.active)
+    unknown = activation.scaled_by_demand(ALONE, load, NO_ANSWER)
+    assert (unknown.value, unknown.refused, unknown.active) == (None, False, load.active)
+    as_error = replace(ALONE, on_unknown=OnUnknown.ERROR)
+    assert activation.scaled_by_demand(as_error, load, NO_ANSWER).refused
+
+
+@pytest.mark.parametrize(
+    ("view", "demand", "clauses"),
+    [
+        (
+            snapshot(*OF_TWO),
+            Demand(70.0),
+            [
+                "mean utilization 0 % over 2 replicas",
+                IDLE_IN_MOMENTS,
+                "demand of vllm-requests 70 is above demandActivationThreshold 0",
+                "demand 70 at demandThreshold 16 asks for 5 replicas",
+            ],
+        ),
+        (
+            snapshot(*OF_TWO),
+            Demand(33.0),
+            [
+                "demand of vllm-requests 33 is above demandActivationThreshold 0",
+                "demand 33 at demandThreshold 16 is on target for 2 replicas",
+            ],
+        ),
+        (
+            snapshot(*OF_TWO),
+            NO_ANSWER,
+            [
+                "the demand of vllm-requests is not known (nothing): not idle",
+                "without the demand no number of replicas is known: hold",
+            ],
+        ),
+        (
+            snapshot(bert("b", 90)),
+            NO_ANSWER,
+            [
+                "busiest GPU 90 % is above activationThreshold 2 %",
+                "without the demand (nothing) no number of replicas is known: hold",
+            ],
+        ),
+        (
+            snapshot(bert("b", 90), bert("c", 90, last_seen=NOW - 90)),
+            Demand(8.0),
+            [
+                f"{SECOND} stopped reporting without having ended: 1 of 2 replicas measured",
+                "busiest GPU 90 % is above activationThreshold 2 %",
+                ASKS_FOR_1,
+            ],
+        ),
+        (
+            _listed(by=EMPTY),
+            Demand(8.0),
+            [
+                "deployment/bert has no replicas by its own count in kube-state-metrics",
+                "but demand of vllm-requests 8 is above demandActivationThreshold 0: active",
+                ASKS_FOR_1,
+            ],
+        ),
+        (
+            _listed(unseen("z", said(never=True, created=NOW - 60))),
+            Demand(8.0),
+            [
+                "bert-7b6667bd9-zzzzz not Ready yet",
+                "no GPU sample to judge activity by",
+                "demand of vllm-requests 8 is above demandActivationThreshold 0",
+                ASKS_FOR_1,
+            ],
+        ),
+        (
+            LOST,
+            Demand(8.0),
+            [
+                "but demand of vllm-requests 8 is above demandActivationThreshold 0: active",
+                ASKS_FOR_1,
+            ],
+        ),
+    ],
+    ids=["more", "on target", "unknown", "busy", "partial", "empty", "starting", "lost"],
+)
+def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus(
+    view: NamespaceSnapshot, demand: Demand, clauses: list[str]
+) -> None:
+    assert ALONE.demand is not None
+    decided = decide(ALONE, view, Context(NOW, 3600))
+    if not decided.activated:
+        decided = activation.with_demand(decided, ALONE.demand, demand)
+    decided = activation.scaled_by_demand(ALONE, decided, demand)
+    assert decided.reason.split("; ")[-len(clauses) :] == clauses

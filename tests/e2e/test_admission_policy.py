@@ -41,7 +41,10 @@ WRONG: Sequence[tuple[dict[str, str | None], str]] = (
     ),
     ({"tresholdFromEnv": "X"}, '"tresholdFromEnv": unknown key'),
     ({"workload": None}, "workload: not given; expected [kind/]name such as deployment/bert"),
-    ({"threshold": None}, "threshold: not given; expected the target per replica, such as 70"),
+    (
+        {"threshold": None},
+        "threshold: not given; expected the target per replica, such as 70, or a demand",
+    ),
     (
         {"threshold": "seventy"},
         'threshold: "seventy"; expected a number above 0 without a unit, such as 70',

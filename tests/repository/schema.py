@@ -93,7 +93,11 @@ def metadata() -> dict[str, Any]:
         },
         "additionalProperties": False,
         "required": ["scalerAddress"],
-        "anyOf": [{"required": ["threshold"]}, {"required": [f"threshold{FROM_ENV}"]}],
+        "anyOf": [
+            {"required": [key + suffix]}
+            for key in ("threshold", "demandPreset", "demandQuery")
+            for suffix in ("", FROM_ENV)
+        ],
     }
 
 

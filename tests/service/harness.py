@@ -40,11 +40,13 @@ SIGNAL = decided(activated=True)
 QUIET = decided(activated=False, active=False)
 
 
-def reference(**metadata: str) -> Any:  # noqa: ANN401 - a message
-    """Make the reference KEDA sends for a trigger, here with these keys changed or added."""
-    return pb.ScaledObjectRef(
-        name=OBJECT.name, namespace=OBJECT.namespace, scalerMetadata=TRIGGER | metadata
-    )
+def reference(**metadata: str | None) -> Any:  # noqa: ANN401 - a message
+    """Make the reference KEDA sends for a trigger, here with these keys changed or added.
+
+    None: the key is not given.
+    """
+    given = {key: text for key, text in (TRIGGER | metadata).items() if text is not None}
+    return pb.ScaledObjectRef(name=OBJECT.name, namespace=OBJECT.namespace, scalerMetadata=given)
 
 
 def metrics_request(metric_name: str = "gpu-utilization", **metadata: str) -> Any:  # noqa: ANN401 - a message

@@ -1,6 +1,6 @@
 """Two metrics of one trigger over a real channel: each is answered by its name, and for itself."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -27,17 +27,20 @@ class Bench(NamedTuple):
     served: Served
     source: ScriptedSource
 
-    def metrics(self, name: str, **metadata: str) -> Any:  # noqa: ANN401 - a call
+    def metrics(self, name: str, **metadata: str | None) -> Any:  # noqa: ANN401 - a call
         """Ask for one metric of a trigger with a demand, as KEDA does."""
-        trigger = reference(**{key: text for key, text in (DEMAND | metadata).items() if text})
-        request = pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=name)
-        return self.served.stub.GetMetrics(request)
+        return self.served.stub.GetMetrics(_request(name, metadata))
 
-    async def value(self, name: str, **metadata: str) -> float | None:
+    async def value(self, name: str, **metadata: str | None) -> float | None:
         """Return the number that KEDA reads; None where the answer holds."""
         values = (await self.metrics(name, **metadata)).metricValues
         assert {metric_value.metricName for metric_value in values} <= {name}
         return values[0].metricValueFloat if values else None
+
+
+def _request(name: str, metadata: Mapping[str, str | None]) -> pb.GetMetricsRequest:
+    trigger = reference(**{**DEMAND, **metadata})
+    return pb.GetMetricsRequest(scaledObjectRef=trigger, metricName=name)
 
 
 @asynccontextmanager
@@ -127,3 +130,39 @@ async def test_a_failing_load_without_demand_is_what_the_trigger_wants() -> None
         assert code is grpc.StatusCode.UNAVAILABLE
         assert await running.value("gpu-demand", onUnknown="error") == 0
         assert await running.value("gpu-demand", onUnknown="zero") == 0
+
+
+async def test_without_threshold_the_demand_is_the_only_metric() -> None:
+    async with bench() as running:
+        answer = await running.served.stub.GetMetricSpec(reference(**DEMAND, threshold=None))
+        assert answer.metricSpecs == [
+            pb.MetricSpec(metricName="gpu-demand", targetSize=20, targetSizeFloat=20)
+        ]
+        assert await running.value("s0-gpu-demand", threshold=None) == 45
+        code, text = await refusal(running.metrics("gpu-utilization", threshold=None))
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert text == "metricName 'gpu-utilization' is unknown, expected 'gpu-demand'"
+
+
+@pytest.mark.parametrize("on_unknown", ["hold", "error"])
+async def test_without_threshold_a_failing_load_takes_nothing_from_the_demand(
+    on_unknown: str,
+) -> None:
+    """The HPA asks for the demand alone: by that call the workload is known to have replicas."""
+    keys = {"threshold": None, "onUnknown": on_unknown}
+    async with bench(0.0) as running:
+        running.source.trouble = REFUSED
+        assert await running.value("gpu-demand", **keys) == 0
+        code, _ = await refusal(running.served.stub.IsActive(reference(**DEMAND, **keys)))
+        assert code is grpc.StatusCode.UNAVAILABLE
+        by_hpa = _request("gpu-demand", keys)
+        assert await running.served.stub.GetMetrics(by_hpa, timeout=30)
+        assert (await running.served.stub.IsActive(reference(**DEMAND, **keys))).result
+
+
+async def test_without_threshold_an_unknown_demand_is_held_or_an_error() -> None:
+    async with bench(REFUSED) as running:
+        assert await running.value("gpu-demand", threshold=None) is None
+        refused = await refusal(running.metrics("gpu-demand", threshold=None, onUnknown="error"))
+        assert refused[0] is grpc.StatusCode.UNAVAILABLE
+        assert refused[1].endswith("no number of replicas is known: an error by onUnknown error")

@@ -85,7 +85,7 @@ class Shown:
         decided, signal, demand = decide(self.spec, view, remembered), "gpus", None
         if not decided.activated:
             signal = "alert"
-            decided = activation.before_demand(decided, "", None, self.alert)
+            decided = activation.before_demand(self.spec, decided, None, self.alert)
         if not decided.activated and self.spec.demand is not None:
             # A server repeats in its errors what it was asked.
             trouble = f"HTTP 400, bad_data: {self.spec.demand.text}"

@@ -24,4 +24,5 @@ def access(*sources: str, **terms: Any) -> Access:  # noqa: ANN401 - fields of A
 def demanding(text: str, **metadata: str) -> TriggerSpec:
     """Return the same trigger with a demandQuery that is sent as it is."""
     given = {"workload": "bert", "threshold": "70", "demandQuery": text, **metadata}
+    given = {key: value for key, value in given.items() if value}
     return trigger.parse(BERT, given, access(own_promql=Policy.ALLOW))

@@ -50,8 +50,8 @@ def test_values_have_a_length() -> None:
     assert [line.partition(":")[0] for line in mistakes(LONGEST)] == [
         "- namespace",
         "- demandModel",
-        "- window",
         "- metricName",
+        "- window",
     ]
 
 

@@ -322,7 +322,7 @@ class Loop:
     async def _demanded(self) -> list[Metric]:
         """Return the metric of the demand, where the trigger has one."""
         wanted = self.trigger.demand
-        if wanted is None or wanted.threshold is None:
+        if wanted is None or wanted.threshold is None or wanted.is_alone:
             return []
         found = await self.first.demand(BERT, self.trigger, None)
         return [Metric(value=found.value, target=wanted.threshold)]

@@ -15,6 +15,8 @@ pytestmark = pytest.mark.slow
 WAKES = demanding("sum(waiting)")
 SCALES = demanding("sum(waiting)", demandThreshold="10", warmup="6m")
 """Longer than these models load, at 100 %: by exporters alone, readiness is unknown."""
+ALONE = demanding("sum(waiting)", threshold="", demandThreshold="10")
+"""Without a threshold: the GPUs only say whether the workload still works."""
 WAITED_SECONDS = {30.0: 455, 120.0: 905, 300.0: 1805}
 """How long the same climb takes by utilization alone, by start-up time (test_climbing.py)."""
 
@@ -196,3 +198,39 @@ async def test_bursts_that_an_exporter_overlooks_keep_their_replica_by_their_dem
     )
     await loop.run(2 * 3600, keda=True)
     assert set(loop.sizes) == {1, 2}
+
+
+@each
+async def test_without_threshold_full_gpus_ask_for_nothing_and_keep_the_last_replica(
+    evidence: EvidenceSource,
+) -> None:
+    loop = Loop(lambda _: 800.0, evidence, trigger=ALONE, demand=lambda _: 37.0)
+    await loop.run(900, keda=True)
+    assert loop.sizes[-1] == max(loop.sizes) == 4
+    loop.demand = None
+    await loop.run(1800, keda=True)
+    assert loop.sizes[-1] == 4, "an unknown demand holds"
+    loop.demand = lambda _: 0.0
+    await loop.run(1800, keda=True)
+    assert loop.sizes[-1] == min(loop.sizes) == 1, "no demand, and a busy GPU"
+    loop.offered = lambda _: 0.0
+    await loop.run(900, keda=True)
+    assert loop.sizes[-1] == 0
+
+
+@each
+async def test_without_threshold_an_outage_takes_no_replica_and_wakes_none(
+    evidence: EvidenceSource,
+) -> None:
+    loop = Loop(lambda _: 50.0, evidence, replicas=4, trigger=ALONE, demand=lambda _: 37.0)
+    await loop.run(600, keda=True)
+    loop.monitoring.away_until = loop.clock + 3600
+    await loop.run(3600, keda=True)
+    assert set(loop.sizes) == {4}
+    asleep = Loop(lambda _: 0.0, evidence, replicas=0, trigger=ALONE, demand=lambda _: 0.0)
+    await asleep.run(300, keda=True)
+    asleep.monitoring.away_until, asleep.demand = asleep.clock + 1200, lambda _: 25.0
+    await asleep.run(1200, keda=True)
+    assert set(asleep.sizes) == {0}
+    await asleep.run(300, keda=True)
+    assert asleep.sizes[-1] == 3
