@@ -128,15 +128,17 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     `view` is its namespace in the newest snapshot of its source; a failed fetch does not change it.
     """
     pods = load.pods_of(spec, view)
-    return _with_unschedulable(spec, pods, _decide(spec, view, pods, context), context.now)
+    decided = _decide(spec, view, pods, context)
+    is_fresh = context.now - view.at <= spec.max_age_seconds
+    return _with_unschedulable(spec, pods, decided, view.at) if is_fresh else decided
 
 
 def _with_unschedulable(
-    spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, now: float
+    spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, at: float
 ) -> Decision:
-    """Return the decision with the unschedulable replicas named, and with the same answer.
+    """Return the decision with the replicas named that are unschedulable at the snapshot's instant.
 
-    A group is unschedulable if one of its pods is.
+    The answer is the same. A group is unschedulable if one of its pods is.
     """
     waiting = [
         (pod.status.unschedulable, spec.pods.replica_of(pod.name))
@@ -149,7 +151,7 @@ def _with_unschedulable(
     replicas = len({replica for _, replica in waiting})
     return replace(
         decided,
-        reason=f"{decided.reason}; {reasons.unschedulable(replicas, decided.wanted, first, now)}",
+        reason=f"{decided.reason}; {reasons.unschedulable(replicas, decided.wanted, first, at)}",
         unschedulable=replicas,
         unschedulable_since=first.since,
     )

@@ -148,16 +148,16 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
     return f"no pod of {spec.workload} is seen, {early}"
 
 
-def unschedulable(replicas: int, wanted: int | None, first: Unschedulable, now: float) -> str:
+def unschedulable(replicas: int, wanted: int | None, first: Unschedulable, at: float) -> str:
     """Say how many replicas are unschedulable, and what holds for the first of them."""
     asked = "" if wanted is None else f"{wanted} asked for, "
     at_most = "up to " if replicas > 1 else ""
-    return f"{asked}{replicas} unschedulable for {at_most}{waited(first, now)}"
+    return f"{asked}{replicas} unschedulable for {at_most}{waited(first, at)}"
 
 
-def waited(pod: Unschedulable, now: float) -> str:
+def waited(pod: Unschedulable, at: float) -> str:
     """Say how long a pod has been unschedulable, and why in the scheduler's words, if known."""
-    seconds = int(max(0.0, now - pod.since))
+    seconds = int(max(0.0, at - pod.since))
     whole = durations.text(seconds if seconds < _MINUTE else seconds - seconds % _MINUTE)
     return f'{whole} ("{pod.message}")' if pod.message else whole
 

@@ -135,7 +135,7 @@ def record(answered: Answered) -> Record:
     if view is not None:
         pods = load.pods_of(spec, view)
         judged = [*_judged_pods(answered, view, pods)]
-        listed = [_pod(answered, view.at, judged_pod) for judged_pod in _to_list(judged)]
+        listed = [_pod(spec, view.at, judged_pod) for judged_pod in _to_list(judged)]
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
     head = summary(
         answered.scaled_object,
@@ -217,12 +217,11 @@ def _to_list(judged: Sequence[_JudgedPod]) -> Sequence[_JudgedPod]:
     return [*shown, *[*unknown, *others][: PODS_LISTED - len(shown)]]
 
 
-def _pod(answered: Answered, at: float, judged: _JudgedPod) -> Pod:
-    spec, pod, reason = answered.spec, judged.pod, _WHY[judged.state]
+def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
+    pod, reason = judged.pod, _WHY[judged.state]
     status, since = pod.status, since_when(spec, pod)
     if status is not None and status.unschedulable is not None and not pod.ended:
-        waited = reasons.waited(status.unschedulable, answered.now)
-        reason = f"{reason}; unschedulable for {waited}"
+        reason = f"{reason}; unschedulable for {reasons.waited(status.unschedulable, at)}"
     return Pod(
         name=pod.name,
         replica=spec.pods.replica_of(pod.name),
