@@ -66,6 +66,9 @@ _DEFAULT_WINDOW = (
     f"{durations.text(WINDOW_SECONDS)}; {durations.text(AVERAGED_WINDOW_SECONDS)} where the "
     "exporter's number is itself an average"
 )
+_NO_THRESHOLD = (
+    "none: the demand alone says how many replicas, and the GPUs whether they still work"
+)
 HIDDEN = "from the environment, not shown"
 _DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
 
@@ -367,7 +370,8 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
             owned=is_owned,
             step_seconds=answered.step_seconds,
         )
-        yield Query("value", explained.value)
+        if not spec.is_by_demand:
+            yield Query("value", explained.value)
         yield Query("busiest GPU", explained.busiest)
     elif not _is_hidden(spec, "query"):
         yield Query("query", spec.query.text)
@@ -403,9 +407,12 @@ def _defaults(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
     yield "signal", spec.signal
     if spec.query is None:
         yield "profile", spec.profile
-    yield "aggregation", spec.aggregation
-    yield "gpuAggregation", spec.gpu_aggregation
-    yield "window", _DEFAULT_WINDOW
+    if spec.is_by_demand:
+        yield "threshold", _NO_THRESHOLD
+    else:
+        yield "aggregation", spec.aggregation
+        yield "gpuAggregation", spec.gpu_aggregation
+        yield "window", _DEFAULT_WINDOW
     yield "activationThreshold", f"{spec.activation_threshold:g}"
     yield "activationWindow", durations.text(spec.activation_window_seconds)
     if spec.demand is not None:

@@ -239,6 +239,19 @@ def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
     assert (metric.value, metric.ratio, metric.desired) == (None, None, None)
 
 
+def test_without_threshold_the_record_says_what_the_gpus_are_for() -> None:
+    given = demanding("sum(x)", threshold="", demandThreshold="5")
+    shown = record(given, snapshot(bert("b", 90)), demand=Demand(12.0))
+    (metric,) = shown.metrics
+    assert (metric.name, metric.value, metric.desired) == ("gpu-demand", 12, 3)
+    assert (shown.unit, shown.gpu_unit, shown.threshold) == ("", "%", 5)
+    settings = {setting.key: setting.value for setting in shown.settings}
+    assert settings["threshold"].endswith("the GPUs whether they still work")
+    assert settings["metricName"] == "gpu-demand"
+    assert not {"aggregation", "gpuAggregation", "window"} & settings.keys()
+    assert [query.name for query in shown.queries] == ["busiest GPU", "demand"]
+
+
 def test_without_a_snapshot_there_is_a_record_of_what_was_answered() -> None:
     late = decided(spec(), snapshot(bert("b", 90)), NOW + HOUR)
     shown = record(spec(), None, decision=late, trouble="no answer")
