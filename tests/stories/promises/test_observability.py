@@ -58,7 +58,7 @@ def beside(now: float, pods: Iterable[str]) -> Iterator[series.Series]:
         ),
     ]
     listed = [KubePod(name=name, owner=owner(name)) for name in pods]
-    more = KubePod(name="more", owner=listed[0].owner, ready=None, phase="Pending")
+    more = KubePod(name="bert-more", owner=listed[0].owner, ready=None, phase="Pending")
     listed.append(replace(more, unschedulable=True))
     owners = {each.owner for each in listed}
     links = [kube_state.link(*each, ("Deployment", "bert")) for each in owners]
