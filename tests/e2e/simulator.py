@@ -18,7 +18,8 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from keda_gpu_scaler.simulator import exposition, kubernetes, web
-from keda_gpu_scaler.simulator.cluster import Cluster
+from keda_gpu_scaler.simulator.cluster import Cluster, Key
+from tests.e2e import llm_servers
 from tests.e2e.manifests import NODE_LABEL
 from tests.e2e.product import READY_WITHIN_SECONDS
 from tests.support import cloud_exporters
@@ -54,7 +55,7 @@ async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simu
     )
     async with following:
         await asyncio.wait_for(listed.wait(), READY_WITHIN_SECONDS)
-        application = _application(shown)
+        application = _application(shown, lab)
         server = web.server(application)
         inside = httpx.ASGITransport(app=application)
         try:
@@ -65,7 +66,7 @@ async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simu
             await server.stop()
 
 
-def _application(shown: Cluster) -> Starlette:
+def _application(shown: Cluster, namespace: str) -> Starlette:
     """Return the simulator's own, with a page for each node, of the exporter in the query."""
 
     async def node_metrics(request: Request) -> Response:
@@ -79,5 +80,17 @@ def _application(shown: Cluster) -> Starlette:
             page = cloud_exporters.page(gpus, exporter)
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
+    async def llm_metrics(request: Request) -> Response:
+        pages = {"picker": llm_servers.picker, "servers": llm_servers.servers}
+        key = Key(namespace, request.path_params["workload"])
+        page = pages[request.path_params["page"]](shown, key, time.monotonic())
+        return Response(page, media_type=exposition.CONTENT_TYPE)
+
     product = web.application(shown, time.monotonic)
-    return Starlette(routes=[Route("/nodes/{node}/metrics", node_metrics), Mount("/", product)])
+    return Starlette(
+        routes=[
+            Route("/nodes/{node}/metrics", node_metrics),
+            Route("/llm/{page}/{workload}/metrics", llm_metrics),
+            Mount("/", product),
+        ]
+    )

@@ -76,9 +76,10 @@ def promised(document: dict[str, Any]) -> list[Target]:
 def _metrics(trigger: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the names of a trigger's metrics, each with its target."""
     metadata = trigger["metadata"]
-    load = (f"gpu-{metadata.get('signal', 'utilization')}", metadata["threshold"])
+    name = f"gpu-{metadata.get('signal', 'utilization')}"
+    load = [(name, metadata[key]) for key in ["threshold"] if key in metadata]
     demand = [("gpu-demand", metadata[key]) for key in ["demandThreshold"] if key in metadata]
-    return [load, *demand]
+    return [*load, *demand]
 
 
 @pytest.mark.core
