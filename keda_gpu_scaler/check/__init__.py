@@ -5,7 +5,8 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     documents         text → YAML with positions, bounded
     objects           YAML → objects, and their triggers that are for this scaler
     findings          what is found, and where
-    fields, replicas  the rules, each a function; the table of all is below
+    fields, replicas, references
+                      the rules, each a function; the table of all is below
     live              what the source and the cluster show of a trigger
     formats           findings → JSON and SARIF
 """
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from keda_gpu_scaler.check import documents, fields, replicas
+from keda_gpu_scaler.check import documents, fields, references, replicas
 from keda_gpu_scaler.check.findings import Check, Finding, Rule, Severity, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.errors import Mistake
@@ -54,13 +55,21 @@ OF_TRIGGERS = (
     Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
     _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
     _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
+    # What it refers to, and what it reads.
+    _rule(_ERROR, references.wrong_api_version, "a ScaledObject of another API than KEDA's"),
+    _rule(_ERROR, references.wrong_trigger_type, "a trigger type that is nearly `external`"),
+    _rule(_ERROR, references.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),
+    _rule(_WARNING, replicas.zero_for_unknown, "`or vector(0)` in a query that scales"),
 )
 OF_SCALING = (
+    _rule(_ERROR, references.wrong_target, "a `scaleTargetRef` that KEDA cannot scale"),
     # How many replicas.
     _rule(_ERROR, replicas.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
     _rule(_ERROR, replicas.average_without_value, "an average without `metricType: Value`"),
     _rule(_ERROR, replicas.average_recipe, "KEDA's own trigger on an average of GPU metrics"),
     _rule(_ERROR, replicas.threshold_out_of_reach, "a threshold that no load exceeds"),
+    _rule(_ERROR, replicas.fraction_for_percent, "a share of 1 where `threshold` is in percent"),
+    _rule(_WARNING, replicas.gpus_beside_requests, "an LLM server's GPUs beside its requests"),
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),

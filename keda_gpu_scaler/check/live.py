@@ -47,8 +47,9 @@ class Seen:
 def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str, Wrong]]:
     """Yield the rule and what keeps the scaler from deciding about a trigger, at its key."""
     if seen.trouble is not None:
-        why = f"source {spec.source} gives nothing: {seen.trouble}"
-        fix = "Correct its URL or its credentials, or see whether it runs."
+        name = f"source {spec.source}"
+        why = f"{name} gives nothing: {seen.trouble.removeprefix(f'{name}: ')}"
+        fix = "Correct its URL (--prometheus-url) or its credentials, or see whether it runs."
         yield "no-answer", Wrong(trigger.place("source"), why, fix)
         return
     if not seen.has_gpus and not seen.is_empty:

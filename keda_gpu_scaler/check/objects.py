@@ -15,8 +15,8 @@ from keda_gpu_scaler.spec.spec import Aggregation, ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
-_EXTERNAL = frozenset({"external", "external-push"})
-_OUR_NAME = "gpu-scaler"
+EXTERNAL = frozenset({"external", "external-push"})
+OUR_NAME = "gpu-scaler"
 _OUR_KEYS = frozenset(
     {"workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"}
 )
@@ -131,13 +131,15 @@ class Trigger:
 
     @property
     def is_ours(self) -> bool:
+        return self.type in EXTERNAL and self.names_scaler
+
+    @property
+    def names_scaler(self) -> bool:
         """Whether it asks this scaler, as far as its address or its keys tell."""
-        if self.type not in _EXTERNAL:
-            return False
         address = self.metadata.get("scalerAddress", "")
         if self.of.terms.addresses:
             return address in self.of.terms.addresses
-        return _OUR_NAME in address or not _OUR_KEYS.isdisjoint(self.metadata)
+        return OUR_NAME in address or not _OUR_KEYS.isdisjoint(self.metadata)
 
     @property
     def aggregation(self) -> str | None:

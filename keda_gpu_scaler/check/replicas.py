@@ -31,6 +31,14 @@ _NAMED_ALIKE = frozenset(
     {Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.REPLICA_SET, Kind.ROLLOUT, Kind.LEADER_WORKER_SET}
 )
 """Kinds of which one never owns another's pods under another name on purpose."""
+_OF_ANY_MODEL = frozenset({"knative-requests"})
+"""Presets of servers with other models as well, whose GPUs are busy in proportion."""
+_HIDDEN = re.compile(r"""(?s)#[^\r\n]*|"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`[^`]*`?""")
+"""Comments and strings of PromQL."""
+_ZERO = re.compile(
+    r"(?i)\bor\s++(?:(?:on|ignoring)\s*+\([^()]*\)\s*+)?(?:\(\s*+)*+"
+    r"vector\s*\(\s*(?:0++(?:\.0*+)?|\.0++)\s*\)"
+)
 _WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _AGGREGATION = re.compile(
     r"\b(avg|sum|max|min|count|quantile|topk|bottomk)\b\s*(?:by\b|without\b|\()"
@@ -147,6 +155,55 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
             )
             fix = f"Write less than {most / (1 + tolerance):.0f}, such as {0.7 * most:.0f}."
             yield Wrong(trigger.place("threshold"), why, fix)
+
+
+def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger, spec in _percentages(manifest):
+        if spec.threshold < 1:
+            replicas = math.ceil(100 / spec.threshold)
+            why = f"threshold is in percent: at {spec.threshold:g} a busy GPU asks for {replicas}"
+            fix = f"Write {100 * spec.threshold:g} if you mean a share of 1."
+            yield Wrong(trigger.place("threshold"), f"{why} replicas", fix)
+
+
+def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger, spec in _percentages(manifest):
+        demand, is_sum = spec.demand, spec.gpu_aggregation is GpuAggregation.SUM
+        preset = None if demand is None or demand.threshold is None else PRESETS.get(demand.preset)
+        # The least that is out of reach of a sum depends on the GPUs of a pod.
+        if preset and not is_sum and not preset.only_waiting and preset.name not in _OF_ANY_MODEL:
+            why = (
+                "the GPUs of an LLM server are near 100 % from its first request on: by threshold "
+                f"{spec.threshold:g} they ask for more replicas than {preset.name} does"
+            )
+            fix = "Remove threshold: the demand alone then says how many."
+            yield Wrong(trigger.place("threshold"), why, fix)
+
+
+def _percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
+    """Yield the triggers with a threshold in percent of a GPU."""
+    for trigger in manifest.ours:
+        spec = trigger.spec
+        if spec is not None and spec.query is None and spec.unit == "%":
+            yield trigger, spec
+
+
+def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.triggers:
+        keys = ["query"] if trigger.is_ours or trigger.type == "prometheus" else []
+        if trigger.is_ours and "demandThreshold" in trigger.metadata:
+            keys.append("demandQuery")
+        for key in keys:
+            query = _HIDDEN.sub(" ", trigger.metadata.get(key, "")[:_QUERY_LIMIT])
+            if _ZERO.search(query):
+                why = (
+                    "or vector(0) makes 0 of an answer with nothing in it, after an outage or a "
+                    "typo too, and the HPA then removes busy replicas"
+                )
+                error = "" if trigger.is_ours else ' and write ignoreNullValues: "false"'
+                zero = 'or 0 * count(up{job="router"} == 1)'
+                fix = f"Remove it{error}; where no series does mean 0, write {zero} instead."
+                yield Wrong(trigger.place(key), why, fix)
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:

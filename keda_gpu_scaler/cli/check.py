@@ -48,6 +48,9 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     ignore: Annotated[
         list[str] | None, option("RULE", "A rule to leave out.", parser=_read_rule)
     ] = None,
+    allow_none: Annotated[
+        bool, typer.Option("--allow-none", help="Exit with 0 where there is nothing to check.")
+    ] = False,
     namespace: Annotated[
         str, option("NAME", "The namespace of objects that name none.")
     ] = "default",
@@ -74,16 +77,11 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     (KEDA_GPU_SCALER_… variables) name, or --prometheus-url.
 
     Exit status: 0 when nothing is found that is as bad as --fail-on, 1 when something is, 2 when a
-    file cannot be read or an argument is wrong.
+    file cannot be read, an argument is wrong, or nothing is there to check.
     """
     if prometheus_url is not None and not is_live:
         raise arguments.wrong("--prometheus-url", "it is for --live")
-    texts: dict[str, str] = {}
-    try:
-        for path in paths:
-            texts |= _read_all(path)
-    except ValueError as error:
-        raise arguments.wrong("FILE|DIR|-", error) from error
+    texts = _read_all(paths)
     terms = Terms(namespace, frozenset(scaler or ()))
     seen: list[Finding] = []
     if is_live:
@@ -107,9 +105,22 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         finding.rule.severity.rank >= Severity(fail_on).rank for finding in report.findings
     ):
         raise typer.Exit(1)
+    if not (report.objects or report.findings or allow_none):
+        what = f"{', '.join(paths)}: there is no ScaledObject to check, and no ScaledJob"
+        raise arguments.failure(what, status=2)
 
 
-def _read_all(name: str) -> dict[str, str]:
+def _read_all(names: list[str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    try:
+        for name in names:
+            texts |= _read(name)
+    except ValueError as error:
+        raise arguments.wrong("FILE|DIR|-", error) from error
+    return texts
+
+
+def _read(name: str) -> dict[str, str]:
     """Return the text of a file, or the texts of a folder, with their names.
 
     Hidden folders and the templates of charts, which are no YAML, are left out, and so is what is

@@ -12,7 +12,7 @@ from keda_gpu_scaler.cli.arguments import file_option, option
 from keda_gpu_scaler.spec.spec import ScaledObject
 
 SERVER = "http://localhost:8080"
-"""Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
+"""Where kubectl makes the HTTP port reachable; `explaining` says how."""
 _MOST_REPLICAS = 10_000
 _OF_A_RUNNING_SCALER = ("server", "token_file", "ca_file", "kubeconfig", "context")
 _FOR_A_RUNNING_SCALER = (

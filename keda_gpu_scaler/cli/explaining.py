@@ -33,6 +33,7 @@ _STATUSES = {
     503: "it cannot read its own token",
 }
 _NOT_FOUND = 404
+_REACH_IT = "; to reach it:\n  kubectl port-forward -n keda service/keda-gpu-scaler-http 8080"
 _REASON_SHOWN = 8192
 """Characters: every mistake of a trigger that was refused."""
 WIDTH = 100
@@ -44,7 +45,8 @@ async def explain_running(options: Options, scaled_object: ScaledObject, server:
     try:
         records = await _fetch_records(f"{server}/api/v1/triggers/{scaled_object}", options)
     except (errors.SourceError, OSError, UnicodeError) as error:
-        failure = arguments.failure(f"{server}: {error}")
+        is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
+        failure = arguments.failure(f"{server}: {error}{_REACH_IT if is_closed else ''}")
     if options.cluster and options.why_not is None and not options.drain:
         from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
 

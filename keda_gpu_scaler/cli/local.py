@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
-from keda_gpu_scaler import app, check, settings
+from keda_gpu_scaler import app, check, errors, settings
 from keda_gpu_scaler.check import FileTrigger
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
@@ -31,8 +31,16 @@ def source_settings(prometheus_url: str | None = None, *, is_past: bool = False)
 
     With `is_past` they are without the Kubernetes API, which has only the present.
     """
-    url = {} if prometheus_url is None else {f"{PREFIX}PROMETHEUS_URL": prometheus_url}
-    chosen = settings.load({**os.environ, **url})
+    variable = f"{PREFIX}PROMETHEUS_URL"
+    url = {} if prometheus_url is None else {variable: prometheus_url}
+    try:
+        chosen = settings.load({**os.environ, **url})
+    except errors.SettingsError as error:
+        if prometheus_url is None and os.environ.get(variable):
+            raise
+        # Where the environment does not set it, the command line does, or should.
+        message = re.sub(rf"\b{variable}\b", "--prometheus-url", str(error))
+        raise errors.SettingsError(message) from None
     return chosen.model_copy(update={"kubernetes": False}) if is_past else chosen
 
 

@@ -6,6 +6,7 @@ of servers and libraries are made safe for logs and answers.
 
 import asyncio
 import contextlib
+import re
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
@@ -29,13 +30,17 @@ PART_BYTES = 2**14
 """What is unpacked and handed on at a time: other tasks run between two parts."""
 WORDS_SHOWN = 256
 """A server's own words are shown up to this length: enough to act on, too short to flood a log."""
+_OPENSSL = re.compile(r"\[[A-Z0-9]+(?:: \w+)?\] (.*?)(?: \(_ssl\.c:[0-9]+\))?")
+"""An error of TLS, between OpenSSL's code for it and a line of Python's source."""
 
 
 def error_text(error: BaseException) -> str:
     """Return the message of an error; httpx often has it only in the exception's cause."""
     cause = error.__cause__ or error.__context__
     if str(error) or cause is None:
-        return printable(str(error) or type(error).__name__)
+        text = printable(str(error) or type(error).__name__)
+        tls = _OPENSSL.fullmatch(text)
+        return text if tls is None else f"TLS: {tls[1]}"
     return error_text(cause)
 
 
@@ -217,9 +222,14 @@ def of_one_server(
     """
     if mistakes := proxies.mistakes():
         raise errors.SourceUnreachableError("; ".join(mistakes))
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError as error:
+        message = f"{ca_file} holds no certificate in PEM"
+        raise errors.SourceUnreachableError(message) from error
     return Client(
         timeout_seconds=timeout_seconds,
         auth=None if token is None else Bearer(token),
-        verify=ssl.create_default_context(cafile=ca_file),
+        verify=context,
         proxy=proxies.of(url),
     )

@@ -110,6 +110,12 @@ def beside(source: str, line: str) -> str:
     return changed(source, ("      metadata:\n", f"      {line}\n      metadata:\n"))
 
 
+def target(*lines: str) -> str:
+    """Return a ScaledObject with more keys in its scaleTargetRef."""
+    added = "".join(f"    {line}\n" for line in lines)
+    return changed(STAYS, ("  scaleTargetRef:\n", f"  scaleTargetRef:\n{added}"))
+
+
 FORMULA = "advanced: {scalingModifiers: {formula: gpu, target: '70'}}"
 _SCALE_DOWN = (
     "advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown: "
@@ -129,11 +135,26 @@ FAILS: Mapping[str, str] = {
     "wrong-value": key(STAYS, 'window: "30"  # finds wrong-value'),
     "needs-setting": key(STAYS, "namespace: training  # finds needs-setting"),
     "doubtful-value": changed(STAYS, ('"70"', '"85"  # finds doubtful-value')),
+    "wrong-api-version": changed(STAYS, ("v1alpha1", "v1  # finds wrong-api-version")),
+    "wrong-trigger-type": changed(STAYS, ("external\n", "External  # finds wrong-trigger-type\n")),
+    "wrong-address": changed(STAYS, (".svc:6000", ".svc  # finds wrong-address")),
+    "zero-for-unknown": key(
+        STAYS, 'demandThreshold: "5"', "demandQuery: sum(x) or vector(0)  # finds zero-for-unknown"
+    ),
+    "wrong-target": target("kind: DaemonSet  # finds wrong-target"),
     "sum-with-value": beside(STAYS, "metricType: Value  # finds sum-with-value"),
     "average-without-value": key(STAYS, "aggregation: average  # finds average-without-value"),
     "average-recipe": changed(RECIPE, ("prometheus\n", "prometheus  # finds average-recipe\n")),
     "threshold-out-of-reach": key(
         changed(STAYS, ('"70"', '"1500"  # finds threshold-out-of-reach')), "gpuAggregation: sum"
+    ),
+    "fraction-for-percent": key(
+        changed(STAYS, ('"70"', '"0.7"  # finds fraction-for-percent')),
+        'activationThreshold: "0.1"',
+    ),
+    "gpus-beside-requests": key(
+        changed(STAYS, ('"70"', '"70"  # finds gpus-beside-requests')),
+        "demandPreset: vllm-requests",
     ),
     "short-stabilization": spec(STAYS, f"{_SCALE_DOWN}  # finds short-stabilization"),
     "no-maximum": changed(

@@ -27,7 +27,7 @@ def judged(seen: Seen, *keys: str) -> list[tuple[str, int, str]]:
 
 
 ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
-    (WELL, {"trouble": "No route"}, "no-answer", 13, "source default gives nothing: No route"),
+    (WELL, {"trouble": "source default: No route"}, "no-answer", 13, "gives nothing: No route"),
     (WELL, {"lag_seconds": 90.0}, "late-samples", 13, "arrive 1m30s late: every decision"),
     (WELL, {"lag_seconds": 300.0}, "late-samples", 13, "take them for stale"),
     (WELL, {"interval_seconds": 121.0}, "slow-scrape", 13, "every 2m1s, and window is 2m"),

@@ -17,6 +17,7 @@ from tests.check.cases import (
     marked,
     report,
     spec,
+    target,
 )
 
 ZERO = changed(STAYS, ("Count: 1", "Count: 0"))
@@ -41,7 +42,7 @@ def recipe(query: str) -> str:
     return changed(RECIPE, (QUERY, query))
 
 
-def level(signal: str, threshold: float, idle: int) -> str:
+def level(signal: str, threshold: float, idle: float) -> str:
     """Return a ScaledObject of another signal."""
     given = changed(STAYS, ('"70"', f'"{threshold:g}"'))
     return key(given, f"signal: {signal}", f"activationThreshold: '{idle}'")
@@ -52,10 +53,21 @@ def external(last_line: str) -> str:
     return STAYS[: STAYS.index("scalerAddress")] + OTHER_SCALER.format(last_line)
 
 
+def address(text: str) -> str:
+    """Return a ScaledObject that asks the scaler at another address."""
+    return changed(STAYS, ("keda-gpu-scaler.keda.svc:6000", f'"{text}"'))
+
+
+def zero(query: str) -> str:
+    """Return a ScaledObject that KEDA's own trigger scales as well."""
+    return STAYS + other_trigger("prometheus", f"|\n          {query}")
+
+
 VALUE, AVERAGE = FAILS["sum-with-value"], FAILS["average-without-value"]
 FAR, SHORT = FAILS["threshold-out-of-reach"], FAILS["short-stabilization"]
 LOWER, MODIFIED = FAILS["fallback-scales-in"], FAILS["modifiers-with-demand"]
 TARGET = "    name: bert\n"
+WAKING = "demandPreset: vllm-router-rate", "demandRouter: deployment/router", "demandModel: llama"
 CLEAN = [
     STAYS,
     SLEEPS,
@@ -98,7 +110,35 @@ CLEAN = [
     changed(SHORT, ("minReplicaCount: 1", "minReplicaCount: 8")),
     changed(STAYS, ("workload: bert", "podPattern: engine-.*")),
     changed(STAYS, ("workload: bert", "workload: inferenceservice/bert")),
-    changed(STAYS, (TARGET, f"{TARGET}    kind: Engine\n")),
+    target("apiVersion: example.com/v1", "kind: Engine"),
+    # What it refers to.
+    changed(STAYS, (f"  scaleTargetRef:\n{TARGET}", ""), ("apiVersion: keda.sh/v1alpha1\n", "")),
+    target("apiVersion: apps/v1", "kind: Deployment"),
+    target("apiVersion: nvidia.com/v1alpha1", "kind: DynamoGraphDeploymentScalingAdapter"),
+    target("apiVersion: example.com/v1", "kind: Workspace"),
+    address("dns:///keda-gpu-scaler.keda.svc:6000"),
+    address("dns://10.0.0.10:53/keda-gpu-scaler.keda.svc:6000"),
+    address("unix:///run/gpu-scaler.sock"),
+    address("10.0.0.1:30600"),
+    address("gpu.example.com:8080"),
+    address("[2001:db8::1]:6000"),
+    key(address("gpu-scaler.example.com"), 'enableTLS: "true"'),
+    changed(external("gpuThreshold"), ("type: external", "type: External")),
+    changed(FAILS["wrong-trigger-type"], ("type: External", "type: cron")),
+    # Unknown is not zero, and a demand that only wakes does not scale.
+    key(STAYS, "demandQuery: count(x) or vector(0)"),
+    zero("sum(x) or vector(1)"),
+    zero("sum(x) or 0 * count(up == 1)"),
+    zero('label_replace(x, "y", "or vector(0)", "z", "") # or vector(0)'),
+    zero('sum(x) or "vector(0)'),
+    zero('label_replace(x, "y", "\\" or vector(0)", "z", "")'),
+    # GPUs beside a demand.
+    key(STAYS, "demandPreset: vllm-queue"),
+    key(STAYS, "demandPreset: triton-queue"),
+    key(STAYS, "demandPreset: knative-requests"),
+    level("power", 0.9, 0.1),
+    key(STAYS, *WAKING),
+    changed(key(STAYS, "demandPreset: vllm-requests"), ('        threshold: "70"\n', "")),
     # To zero and back.
     spec(changed(SLEEPS, ("Count: 0", "Count: 2")), "idleReplicaCount: 0"),
     key(ZERO, "demandQuery: x"),
@@ -121,6 +161,7 @@ CLEAN = [
     changed(LOWER, ("replicas: 4", "replicas: 4, behavior: currentReplicasIfHigher")),
 ]
 NOT_CLEAN = [
+    ("gpus-beside-requests", key(STAYS, *WAKING, 'demandThreshold: "9"')),
     ("unknown-key", changed(FAILS["unknown-key"], (f"  scaleTargetRef:\n{TARGET}", ""))),
     ("unknown-key", key(STAYS, "tresholdFromEnv: W")),
     ("wrong-value", key(STAYS, "windowFromEnv: W", 'maxAge: "5"')),
@@ -141,7 +182,7 @@ NOT_CLEAN = [
     ("nothing-wakes", key(ZERO, "demandPreset: vllm-queue")),
     (
         "nothing-wakes",
-        key(ZERO, "demandPreset: llm-d-epp-running", "demandRouter: deployment/epp"),
+        key(ZERO, "gpuAggregation: sum", "demandPreset: llm-d-epp-running", "demandRouter: epp"),
     ),
     ("nothing-wakes", ZERO + other_trigger("cpu")),
     ("nothing-wakes", ZERO + other_trigger("memory")),
@@ -200,6 +241,85 @@ def test_a_variant_has_what_its_rule_finds(rule: str, source: str) -> None:
 def test_a_finding_says_what_to_write(before: str, after: str, why: str, fix: str) -> None:
     findings = report(changed(STAYS, (before, after))).findings
     assert (why, fix) in {(one.why, one.fix) for one in findings}
+
+
+BASE = changed(
+    target("apiVersion: apps/v1", "kind: Deployment"), ("workload: bert", "podPattern: bert-.*")
+)
+KEDA = "apiVersion: keda.sh/v1alpha1"
+ADDRESS = "keda-gpu-scaler.keda.svc:6000"
+KIND = "apiVersion: apps/v1\n    kind: Deployment"
+PERCENT = '"70"'
+MISTAKES = [
+    ("wrong-api-version", KEDA, "apiVersion: keda.sh/v1", "Write apiVersion: keda.sh/v1alpha1."),
+    ("wrong-api-version", KEDA, "apiVersion: keda.k8s.io/v1alpha1", "this one of keda.k8s.io/v1"),
+    ("wrong-api-version", KEDA, "spec_: {}", "this one of no API"),
+    ("wrong-trigger-type", "external", "externalpush", "no triggers of type externalpush"),
+    ("wrong-trigger-type", "external", "External", "Write type: external."),
+    ("wrong-trigger-type", "external", "external_push", "Write type: external-push."),
+    ("wrong-address", ADDRESS, f"http://{ADDRESS}", "with http://, and gRPC knows no such scheme"),
+    ("wrong-address", ADDRESS, f"grpc://{ADDRESS}/", f"Write {ADDRESS}."),
+    ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc", "gRPC then takes 443"),
+    ("wrong-address", ADDRESS, "dns:///keda-gpu-scaler.keda.svc", f"Write {ADDRESS}."),
+    ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc:8080", "the scaler's HTTP port"),
+    ("wrong-address", ADDRESS, "keda-gpu-scaler-http.keda.svc:8080", f"Write {ADDRESS}."),
+    ("wrong-address", ADDRESS, "keda-gpu-scaler-http.keda:6000", "Write keda-gpu-scaler.keda:6000"),
+    ("wrong-address", ADDRESS, "https://gpu-nodes-http:8080", "Write gpu-nodes:6000."),
+    ("wrong-target", KIND, "kind: LeaderWorkerSet", "in apps/v1, where KEDA looks for a kind with"),
+    ("wrong-target", KIND, "kind: LeaderWorkerSet", "with leaderworkerset.x-k8s.io/v1 as apiV"),
+    ("wrong-target", KIND, "kind: Engine", "kind: Engine with the API that has it as"),
+    ("wrong-target", KIND, "kind: deployment", "Write kind: Deployment with apps/v1"),
+    ("wrong-target", KIND, "apiVersion: argoproj.io/v1\n    kind: rollout", "Write kind: Rollout"),
+    ("wrong-target", KIND, "apiVersion: v1\n    kind: Deployment", "no Deployment in v1."),
+    ("wrong-target", KIND, "apiVersion: apps/v1beta1\n    kind: StatefulSet", "with apps/v1 as"),
+    ("wrong-target", KIND, "kind: InferenceService", "Scale its Deployment, bert-predictor."),
+    ("wrong-target", KIND, "apiVersion: kaito.sh/v1\n    kind: Workspace", "Scale an Inference"),
+    ("wrong-target", KIND, "kind: LLMInferenceService", "its workload bert-kserve, or bert-"),
+    ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: DynamoGraphDeployment", "has no scale"),
+    ("wrong-target", KIND, "apiVersion: ray.io/v1\n    kind: RayService", "Ray's own autoscaler"),
+    ("wrong-target", KIND, "kind: DaemonSet", "one pod on each node"),
+    ("wrong-target", KIND, "apiVersion: batch/v1\n    kind: Job", "Scale a Deployment"),
+    (
+        "fraction-for-percent",
+        f"threshold: {PERCENT}",
+        "activationThreshold: '0.1'\n        threshold: '0.7'",
+        "at 0.7 a busy GPU asks for 143 replicas. Write 70 if",
+    ),
+    (
+        "gpus-beside-requests",
+        f"threshold: {PERCENT}",
+        "demandPreset: vllm-requests\n        threshold: '70'",
+        "by threshold 70 they ask for more replicas than vllm-requests does",
+    ),
+    (
+        "gpus-beside-requests",
+        f"threshold: {PERCENT}",
+        "demandPreset: llm-d-epp-requests\n        demandRouter: epp\n        threshold: '80'",
+        "Remove threshold",
+    ),
+    *(
+        ("zero-for-unknown", PERCENT, f"{PERCENT}\n{more} {query}", said)
+        for query in ("sum(x) or vector(0)", '"(sum(x) / 2) OR on() ( vector (0.0) )"')
+        for more, said in (
+            ("        demandThreshold: '5'\n        demandQuery:", "Remove it; where no"),
+            ("        activationThreshold: '1'\n        query:", "makes 0 of an answer with noth"),
+            (
+                "    - type: prometheus\n      metadata:\n        query:",
+                'Remove it and write ignoreNullValues: "false"; where no series does mean 0',
+            ),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "before", "after", "said"), MISTAKES)
+def test_a_mistake_is_named_in_its_line_with_what_to_write(
+    rule: str, before: str, after: str, said: str
+) -> None:
+    source = changed(BASE, (before, f"{after}  # finds {rule}"))
+    (one,) = report(source).findings
+    assert [(one.position.line, one.rule.name)] == marked(source)
+    assert said in f"{one.why}. {one.fix}"
 
 
 def test_a_preset_that_cannot_wake_is_named_with_those_that_can() -> None:

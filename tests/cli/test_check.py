@@ -98,6 +98,16 @@ def test_what_cannot_be_read_is_no_finding(folder: Path, name: str, said: str) -
     assert said in " ".join(result.output.replace("│", "").split())
 
 
+@pytest.mark.parametrize("given", ["", "kind: ConfigMap\n", "kind: TriggerAuthentication\n"])
+def test_where_there_is_nothing_to_check_the_status_says_so(given: str) -> None:
+    result = run("-", "--fail-on", "never", given=given)
+    assert result.exit_code == 2
+    assert (
+        "keda-gpu-scaler: -: there is no ScaledObject to check, and no ScaledJob" in result.stderr
+    )
+    assert run("-", "--allow-none", given=given).exit_code == 0
+
+
 def test_a_byte_order_mark_is_passed_over() -> None:
     assert run("-", given=b"\xef\xbb\xbf" + STAYS.encode()).exit_code == 0
 

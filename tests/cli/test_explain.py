@@ -107,6 +107,22 @@ def test_where_the_scaler_cannot_be_asked_the_gates_alone_are_shown(tmp_path: Pa
     assert result.stderr.count("\n") == 1
 
 
+def test_where_the_usual_server_is_not_reachable_the_command_that_helps_is_shown() -> None:
+    result = explaining("ml/bert", environ={"HTTP_PROXY": f"http://127.0.0.1:{free_port()}"})
+    assert result.exit_code == 1
+    command = "kubectl port-forward -n keda service/keda-gpu-scaler-http 8080"
+    assert result.stderr.startswith("keda-gpu-scaler: http://localhost:8080: ")
+    assert result.stderr.endswith(f"\n  {command}\n")
+
+
+def test_a_wrong_ca_is_named_and_not_in_the_words_of_openssl(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("no certificate")
+    ca_file = str(tmp_path / "ca.crt")
+    result = explaining("ml/bert", "--server", "https://127.0.0.1:1", "--ca-file", ca_file)
+    assert result.exit_code == 1
+    assert result.stderr.endswith(f": {ca_file} holds no certificate in PEM\n")
+
+
 async def test_what_would_give_another_number_is_said() -> None:
     result = await explained("--why-not", "2")
     assert result.exit_code == 0

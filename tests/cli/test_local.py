@@ -282,6 +282,7 @@ def test_one_of_several_is_picked_and_mistakes_of_others_do_not_matter() -> None
 
 SCRAPED = {"KEDA_GPU_SCALER_SCRAPE_TARGETS": "http://127.0.0.1:9/metrics"}
 CLUSTER = {"KEDA_GPU_SCALER_KUBERNETES": "true", "KUBECONFIG": "/nowhere/config"}
+WRONG = {"KEDA_GPU_SCALER_PROMETHEUS_URL": "elsewhere"}
 NOWHERE = ("--prometheus-url", "http://127.0.0.1:9")
 MISTAKEN = yaml(threshold="much", more="tresholdd: x")
 
@@ -289,8 +290,11 @@ MISTAKEN = yaml(threshold="much", more="tresholdd: x")
 @pytest.mark.parametrize(
     ("arguments", "environ", "text", "status", "said"),
     [
-        ((), {}, "", 2, "KEDA_GPU_SCALER_PROMETHEUS_URL"),
-        (("--prometheus-url", "prometheus"), {}, "", 2, "KEDA_GPU_SCALER_PROMETHEUS_URL"),
+        # The name is that under which a person gave the URL, or can give it here.
+        ((), {}, "", 2, "set --prometheus-url, KEDA_GPU_SCALER_SCRAPE_TARGETS or "),
+        (("--prometheus-url", "prometheus"), {}, "", 2, '- --prometheus-url: "prometheus"; '),
+        (("--prometheus-url", "prometheus"), WRONG, "", 2, '- --prometheus-url: "prometheus"; '),
+        ((), WRONG, "", 2, '- KEDA_GPU_SCALER_PROMETHEUS_URL: "elsewhere"; '),
         (NOWHERE, CLUSTER, "", 2, "KUBERNETES:"),
         # Only a Prometheus has a past here.
         (("--at", "2h"), SCRAPED, "", 2, "source default is of type"),

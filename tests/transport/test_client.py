@@ -388,9 +388,10 @@ async def secured(authority: trustme.CA, *, mutual: bool) -> AsyncIterator[HttpS
     ("host", "trusts", "words"),
     [
         ("127.0.0.1", "own", None),
-        ("127.0.0.1", "system", "certificate verify failed"),
-        ("127.0.0.1", "other", "certificate verify failed"),
-        ("localhost", "own", "Hostname mismatch"),
+        # OpenSSL's code for an error, and the line of Python's source, are left out.
+        ("127.0.0.1", "system", "^TLS: certificate verify failed: [a-z ]+$"),
+        ("127.0.0.1", "other", "^TLS: certificate verify failed: [a-z ]+$"),
+        ("localhost", "own", "^TLS: .*Hostname mismatch.*'localhost'[.]?$"),
     ],
 )
 async def test_a_certificate_is_trusted_for_its_name_and_of_its_ca_alone(
