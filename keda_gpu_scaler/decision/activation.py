@@ -55,10 +55,12 @@ def needs_demand(decided: Decision, wanted: DemandSpec) -> bool:
 def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decision:
     """Return a decision after the demand was queried; nothing said active before."""
     name = f"demand of {wanted.preset}" if wanted.preset else "demand"
+    if not wanted.activates:
+        return _with_reason(decided, f"the {name} does not say whether the workload is in use")
     if demand.value is None:
         reason = f"the {name} is not known ({demand.trouble})"
-        if wanted.is_of_pods and decided.has_no_pods:
-            reason = f"{reason}, which only the workload's own pods show: it cannot wake them"
+        if not wanted.wakes and decided.has_no_pods:
+            reason = f"{reason}, and cannot wake a workload without pods"
         policy = f" by demandOnEmpty {wanted.on_empty}"
         return _unseen(decided, reason, wanted.on_empty, policy)
     level = f"demandActivationThreshold {wanted.activation_threshold:g}"
@@ -73,7 +75,7 @@ def scaled_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> De
     number, replicas = demand.value, decided.expected
     if number is None:
         is_refused = spec.on_unknown is OnUnknown.ERROR
-        trouble = f" ({demand.trouble})" if decided.activated else ""  # else it stands there
+        trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
         answer = "an error by onUnknown error" if is_refused else "hold"
         reason = f"without the demand{trouble} no number of replicas is known: {answer}"
         return _with_reason(replace(decided, value=None, refused=is_refused), reason)

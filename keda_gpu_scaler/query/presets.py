@@ -6,6 +6,9 @@ the router that the trigger names. A pod may show one number under two names (a 
 and shows both) and in two jobs; it counts once. A pod is found by `pod` and `namespace`, or by
 `exported_pod` and `exported_namespace` where another target shows its series.
 
+A router shows endpoints, which are servers or data-parallel ranks of them. Of those only the
+workload's own count that the router has at that moment: a series of one that is gone does not.
+
 Nothing here makes 0 of a series that is missing. Only a router that shows something else, which it
 shows with and without requests, and not in releases without the series, is known to have none.
 """
@@ -27,6 +30,17 @@ class Metric:
     """The releases that show it."""
     labels: tuple[str, ...] = ()
     """What tells its series of one pod apart, where they are to be added up."""
+    matchers: str = ""
+    """What selects its series among those of its name."""
+    is_mean: bool = False
+    """The number of a pod is the mean of these series, and not their sum."""
+    endpoint: str = ""
+    """The label that names an endpoint."""
+    is_mean_of_pool: bool = False
+    """It is a mean over the router's endpoints, of which each of the router's pods has all: it is
+    multiplied by the number of the workload's, and the largest counts."""
+    wrong_above_zero: tuple[str, ...] = ()
+    """Metrics that are above 0 while this one is not to be believed."""
     always: tuple[str, ...] = ()
     """Of a counter, of which is read what it gained in the last minute, per second: metrics that
     its server shows from its start on. Missing beside one of them, it had not begun; missing
@@ -43,21 +57,29 @@ class Preset:
     threshold: float | None
     """The usual `demandThreshold`; None: it depends on the model, and without one the demand only
     wakes."""
+    needs_threshold: str = ""
+    """What a `demandThreshold` is, of a preset that means nothing without one."""
     only_waiting: bool = False
     """It is 0 as soon as the replicas keep up: no reason to keep one of them."""
     wakes: bool = False
     """What it shows while the workload has no pods says when there is work."""
+    activates: bool = True
+    """Above `demandActivationThreshold` the workload is in use."""
     idle: tuple[str, ...] = ()
     """Metrics that a router shows without requests as well, and only if it counts them: with one of
     these, no series means 0."""
+    is_of_router: bool = False
+    """The pods of a router show it, and not the workload's own."""
     model_label: str = ""
-    """The label of a router's series that names the model; empty: the workload's own pods."""
+    """The label of a router's series that names the model; empty: none does."""
     needs_model: bool = False
     """Its router may serve several workloads, so the model has to be named."""
 
     @property
-    def is_of_router(self) -> bool:
-        return bool(self.model_label)
+    def needs_pods(self) -> bool:
+        """Whether the workload's pods are in the query, so that their names have to be known."""
+        ((metric, *_), *_) = self.added
+        return not self.is_of_router or bool(metric.endpoint) or metric.is_mean_of_pool
 
 
 def _spelt(*names: str) -> tuple[str, ...]:
@@ -69,6 +91,14 @@ def _spelt(*names: str) -> tuple[str, ...]:
 _ENGINE = ("model_name", "engine")
 _VLLM_WAITING = (Metric(_spelt("vllm:num_requests_waiting"), "0.3 and later", _ENGINE),)
 _VLLM_RUNNING = (Metric(_spelt("vllm:num_requests_running"), "0.3 and later", _ENGINE),)
+_VLLM_KV_CACHE = (
+    Metric(
+        _spelt("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+        "0.3 and later",
+        _ENGINE,
+        is_mean=True,
+    ),
+)
 _RANK = ("model_name", "engine_type", "dp_rank")
 """Ranks of one tensor or pipeline group show the same requests; those of data parallelism do not.
 
@@ -80,6 +110,15 @@ _TGI_RUNNING = (Metric(("tgi_batch_current_size",), "0.3 and later"),)
 _TRITON_WAITING = (
     Metric(("nv_inference_pending_request_count",), "23.09 and later", ("model", "version")),
 )
+_TRTLLM_ACTIVE = (
+    Metric(
+        ("nv_trt_llm_request_metrics",),
+        "23.11 and later",
+        ("model", "version"),
+        matchers='request_type="active"',
+    ),
+)
+"""`waiting` is a part of `active`."""
 _KNATIVE = (
     Metric(("kn_serving_queue_depth",), "1.20.1 and later"),
     Metric(("kn_queueproxy_depth",), "1.19.0 to 1.20.0"),
@@ -87,12 +126,12 @@ _KNATIVE = (
 )
 _FLOW = ("fairness_id", "priority", "inference_pool", "model_name", "target_model_name")
 _EPP_WAITING = (
-    Metric(("llm_d_epp_flow_control_queue_size",), "llm-d 0.9 and later", _FLOW),
+    Metric(("llm_d_epp_flow_control_queue_size",), "llm-d-router 0.9 and later", _FLOW),
     Metric(("inference_extension_flow_control_queue_size",), "from 1.1 of the extension", _FLOW),
 )
 _RUNNING = ("model_name", "target_model_name", "fairness_id", "priority")
 _EPP_RUNNING = (
-    Metric(("llm_d_epp_request_running",), "llm-d 0.9 and later", _RUNNING),
+    Metric(("llm_d_epp_request_running",), "llm-d-router 0.9 and later", _RUNNING),
     Metric(("inference_objective_running_requests",), "from 1.1 of the extension", _RUNNING),
     Metric(("inference_model_running_requests",), "0.3 to 1.0 of the extension", _RUNNING),
 )
@@ -102,12 +141,49 @@ _EPP_HOLDS = (
 )
 """Shown where requests can be held at all: flow control is on."""
 _EPP_RUNS = ("llm_d_epp_ready_endpoints", "inference_pool_ready_pods")
+_ENDPOINTS, _ENDPOINT = "llm_d_epp_per_endpoint_queue_size", "model_server_endpoint"
+"""Made of the endpoints that there are, at each scrape."""
+_EPP_TOKENS = (
+    Metric(
+        ("llm_d_epp_inflight_tokens",),
+        "llm-d-router 0.10 and later",
+        ("endpoint_name", "fairness_id", "priority"),
+        endpoint="endpoint_name",
+    ),
+)
+"""Each producer of the router counts the same requests: `producer_name` is left out."""
+_EPP_SATURATION = (
+    Metric(
+        ("llm_d_epp_flow_control_pool_saturation",),
+        "llm-d-router 0.10 and later",
+        is_mean_of_pool=True,
+        wrong_above_zero=("llm_d_epp_flow_control_stale_endpoints",),
+    ),
+)
+_DYNAMO = (
+    Metric(
+        ("dynamo_frontend_active_requests", "dynamo_frontend_inflight_requests"),
+        "1.0 and later",
+        ("model",),
+    ),
+)
 _ROUTER_RATE = (
     Metric(
         _spelt("vllm:num_incoming_requests_total"),
         "0.1.8 and later",
         ("model",),
         always=("router_cpu_usage_percent",),
+    ),
+)
+_ENVOY_RATE = (
+    Metric(
+        ("gen_ai_server_request_duration_seconds_count",),
+        "0.4 and later",
+        (
+            *("gen_ai_operation_name", "gen_ai_provider_name", "ai_backend", "error_type"),
+            *("gen_ai_original_model", "gen_ai_request_model", "gen_ai_response_model"),
+        ),
+        always=("target_info",),
     ),
 )
 
@@ -117,17 +193,22 @@ _WAITING = 5
 """What vLLM's production-stack takes, and the depth at which llm-d calls a server saturated."""
 _AT_ONCE = 16
 """What llm-d's guide takes."""
+_FULL = 0.8
+_SATURATED = 0.7
+"""What llm-d's guides take."""
 
 _TABLE = (
     Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING, only_waiting=True),
     Preset(name="vllm-running", added=(_VLLM_RUNNING,), threshold=_AT_ONCE),
     Preset(name="vllm-requests", added=(_VLLM_WAITING, _VLLM_RUNNING), threshold=_AT_ONCE),
+    Preset(name="vllm-kv-cache", added=(_VLLM_KV_CACHE,), threshold=_FULL),
     Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING, only_waiting=True),
     Preset(name="sglang-running", added=(_SGLANG_RUNNING,), threshold=_AT_ONCE),
     Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),
     Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING, only_waiting=True),
     Preset(name="tgi-requests", added=(_TGI_WAITING, _TGI_RUNNING), threshold=_AT_ONCE),
     Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING, only_waiting=True),
+    Preset(name="triton-trtllm-requests", added=(_TRTLLM_ACTIVE,), threshold=_AT_ONCE),
     Preset(name="knative-requests", added=(_KNATIVE,), threshold=_AT_ONCE),
     Preset(
         name="llm-d-epp-queue",
@@ -136,6 +217,7 @@ _TABLE = (
         only_waiting=True,
         wakes=True,
         idle=_EPP_HOLDS,
+        is_of_router=True,
         model_label="model_name",
     ),
     Preset(
@@ -143,6 +225,7 @@ _TABLE = (
         added=(_EPP_RUNNING,),
         threshold=_AT_ONCE,
         idle=_EPP_RUNS,
+        is_of_router=True,
         model_label="model_name",
     ),
     Preset(
@@ -151,14 +234,47 @@ _TABLE = (
         threshold=_AT_ONCE,
         wakes=True,
         idle=_EPP_HOLDS,
+        is_of_router=True,
         model_label="model_name",
+    ),
+    Preset(
+        name="llm-d-epp-tokens",
+        added=(_EPP_TOKENS,),
+        threshold=None,
+        needs_threshold="the tokens that one replica prefills in a second, times the seconds that "
+        "they may wait",
+        is_of_router=True,
+    ),
+    Preset(
+        name="llm-d-epp-saturation",
+        added=(_EPP_SATURATION,),
+        threshold=_SATURATED,
+        activates=False,
+        is_of_router=True,
+    ),
+    Preset(
+        name="dynamo-requests",
+        added=(_DYNAMO,),
+        threshold=_AT_ONCE,
+        is_of_router=True,
+        model_label="model",
     ),
     Preset(
         name="vllm-router-rate",
         added=(_ROUTER_RATE,),
         threshold=None,
         wakes=True,
+        is_of_router=True,
         model_label="model",
+        needs_model=True,
+    ),
+    Preset(
+        name="envoy-ai-gateway-rate",
+        added=(_ENVOY_RATE,),
+        threshold=None,
+        needs_threshold="the requests that one replica answers in a second",
+        is_of_router=True,
+        model_label="gen_ai_original_model",
         needs_model=True,
     ),
 )
@@ -166,24 +282,28 @@ PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in _TABLE}
 NAMES = tuple(PRESETS)
 
 
-def promql(preset: Preset, pods: PodSelector, model: str = "") -> str:
+def promql(preset: Preset, pods: PodSelector, servers: PodSelector, model: str = "") -> str:
     """Return the PromQL for one number.
 
     It has no row if none of the pods shows its part of it. `pods` are the workload's, or its
-    router's. An empty `model` stands for every model.
+    router's; `servers` are the workload's. An empty `model` stands for every model.
     """
     matchers = f"{preset.model_label}={quoted(model)}" if model else ""
     totals = []
     for quantity in preset.added:
-        rows = [row for metric in quantity for row in _by_pod(metric, pods, matchers)]
+        rows = [row for metric in quantity for row in _by_pod(metric, pods, servers, matchers)]
         if preset.idle:
             idle = Metric(preset.idle, "")
-            rows += [f"0 * {row}" for row in _by_pod(idle, pods, "")]
+            rows += [f"0 * {row}" for row in _by_pod(idle, pods, servers, "")]
         doubts = [_silent(quantity, pods)]
         for metric in quantity:
             if metric.always:
                 doubts += _missed(metric, pods)
-        totals.append(f"(sum({' or '.join(rows)}) unless on () ({' or '.join(doubts)}))")
+            if metric.wrong_above_zero:
+                wrong = _selectors(metric.wrong_above_zero, pods, "")
+                doubts += [f"count({shown} > 0) > 0" for shown, _ in wrong]
+        total = "max" if any(metric.is_mean_of_pool for metric in quantity) else "sum"
+        totals.append(f"({total}({' or '.join(rows)}) unless on () ({' or '.join(doubts)}))")
     return " + ".join(totals)
 
 
@@ -209,23 +329,42 @@ def _missed(metric: Metric, pods: PodSelector) -> Iterator[str]:
     """
     always = _selectors(metric.always, pods, "")
     for (shown, _), (beside, _) in zip(_selectors(metric.names, pods, ""), always, strict=True):
-        begun = f"{shown} unless {shown} offset 1m"
-        labels = ", ".join(metric.labels)
-        yield f"count({begun} unless ignoring ({labels}) {beside} offset 1m) > 0"
+        target = "job, instance, pod, exported_pod"
+        yield f"count({shown} unless {shown} offset 1m unless on ({target}) {beside} offset 1m) > 0"
 
 
-def _by_pod(metric: Metric, pods: PodSelector, matchers: str) -> Iterator[str]:
+def _by_pod(
+    metric: Metric, pods: PodSelector, servers: PodSelector, matchers: str
+) -> Iterator[str]:
     """Yield what each pod shows of a metric, in either layout of the labels."""
-    for selector, is_exported in _selectors(metric.names, pods, matchers):
+    matchers = ",".join(filter(None, (metric.matchers, matchers)))
+    ours = f"{_ENDPOINT}=~{quoted(f'(?:{servers.regex})-rank-[0-9]+')}"
+    shown = _selectors(metric.names, pods, matchers)
+    present = _selectors((_ENDPOINTS,), pods, ours)
+    for (selector, is_exported), (endpoint, _) in zip(shown, present, strict=True):
         read = selector
         if metric.always:
             # A counter that has begun since, or was reset, is compared with 0.
             before = f"({selector} offset 1m <= {selector} or {selector} * 0)"
             read = f"({selector} - {before}) / 60"
-        if is_exported:
-            read = f'label_replace({read}, "pod", "$1", "exported_pod", "(.+)")'
-        once = f"max by ({', '.join(('pod', *metric.labels))}) ({read})"
-        yield f"sum by (pod) ({once})" if metric.labels else once
+        once = _once(read, metric.labels, is_exported=is_exported)
+        endpoints = _once(endpoint, (_ENDPOINT,), is_exported=is_exported)
+        if metric.endpoint:
+            label = metric.endpoint
+            named = f'label_replace({endpoints}, "{label}", "$1", "{_ENDPOINT}", "(.+)")'
+            once = f"{once} and on (pod, {label}) {named}"
+        if metric.labels:
+            once = f"{'avg' if metric.is_mean else 'sum'} by (pod) ({once})"
+        if metric.is_mean_of_pool:
+            once = f"{once} * count by (pod) ({endpoints})"
+        yield once
+
+
+def _once(read: str, labels: tuple[str, ...], *, is_exported: bool) -> str:
+    """Return series of pods without those that are shown again, by another job or name."""
+    if is_exported:
+        read = f'label_replace({read}, "pod", "$1", "exported_pod", "(.+)")'
+    return f"max by ({', '.join(('pod', *labels))}) ({read})"
 
 
 def _selectors(

@@ -70,7 +70,7 @@ _NO_THRESHOLD = (
     "none: the demand alone says how many replicas, and the GPUs whether they still work"
 )
 HIDDEN = "from the environment, not shown"
-_DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
+_DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandRouterNamespace", "demandModel"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,6 +321,9 @@ def _by_demand(answered: Answered) -> Activation:
     name, spec, demand = "demand", answered.spec.demand, answered.demand
     if spec is None:
         return Activation(name, Says.NOT_SET, "the trigger has no demandQuery and no demandPreset")
+    if not spec.activates:
+        why = f"{spec.preset} does not say whether the workload is in use"
+        return Activation(name, Says.NOT_SET, why)
     if demand is None:
         return Activation(name, Says.NOT_ASKED, "one before it says active")
     level = spec.activation_threshold
@@ -416,10 +419,11 @@ def _defaults(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
     yield "activationThreshold", f"{spec.activation_threshold:g}"
     yield "activationWindow", durations.text(spec.activation_window_seconds)
     if spec.demand is not None:
-        yield "demandActivationThreshold", f"{spec.demand.activation_threshold:g}"
         if spec.demand.threshold is not None:
             yield "demandThreshold", f"{spec.demand.threshold:g}"
-        yield "demandOnEmpty", spec.demand.on_empty
+        if spec.demand.activates:
+            yield "demandActivationThreshold", f"{spec.demand.activation_threshold:g}"
+            yield "demandOnEmpty", spec.demand.on_empty
     yield "startTimeout", durations.text(spec.start_timeout_seconds)
     yield "warmup", durations.text(spec.warmup_seconds)
     yield "onUnknown", spec.on_unknown

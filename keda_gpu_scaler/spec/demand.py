@@ -36,8 +36,10 @@ class DemandSpec:
     on_empty: OnEmpty
     preset: str = ""
     """The demandPreset that the text was made from; empty: it is the user's own."""
-    is_of_pods: bool = False
-    """The workload's own pods show it: without them it does not exist, and cannot wake them."""
+    wakes: bool = True
+    """It exists without pods of the workload, and says when there is work."""
+    activates: bool = True
+    """It says whether the workload is in use, and not only how many replicas it needs."""
     is_alone: bool = False
     """The trigger has no target for the GPUs: this alone says how many replicas."""
 

@@ -69,8 +69,12 @@ KEYS: Mapping[str, Key] = {
         meaning="a demand that LLM servers or routers show, by name, in place of demandQuery"
     ),
     "demandRouter": Key(
-        meaning="whose pods show a preset of a router: [kind/]name, same namespace as the workload",
+        meaning="whose pods show a preset of a router: [kind/]name",
         otherwise="required by presets of routers",
+    ),
+    "demandRouterNamespace": Key(
+        meaning="the namespace of that router; another one only where the settings allow it",
+        otherwise="the workload's",
     ),
     "demandModel": Key(
         meaning="the only model that counts at that router", otherwise="-; required by some presets"
@@ -82,7 +86,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "demandOnEmpty": Key(
         meaning="what an unknown demand means without pods: error, inactive or active",
-        otherwise="error; inactive with a preset of the workload's own pods",
+        otherwise="error; inactive with a preset that cannot wake",
     ),
     "startTimeout": Key(
         meaning="a pod that was never Ready and is younger than this is starting", default="30m"

@@ -114,13 +114,7 @@ class _Measured(NamedTuple):
 
 
 def _measured(reader: Reader, access: Access) -> _Measured:
-    namespace = reader.read("namespace", values.namespace, reader.namespace)
-    if namespace != reader.namespace and namespace not in access.others:
-        reader.refuse(
-            "namespace",
-            "expected the ScaledObject's own; another one has to be in "
-            "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler",
-        )
+    namespace = _namespace(reader, access, "namespace", reader.namespace)
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
     names_them = "workload" in reader.given or "podPattern" in reader.given
@@ -139,6 +133,18 @@ def _measured(reader: Reader, access: Access) -> _Measured:
             pod_pattern=pods.regex if names_them else None,
         )
     return _Measured(pods, name, placeholders)
+
+
+def _namespace(reader: Reader, access: Access, key: str, usual: str) -> str:
+    """Return the namespace of pods; another one than the ScaledObject's has to be allowed."""
+    namespace = reader.read(key, values.namespace, usual)
+    if namespace not in {reader.namespace, usual} and namespace not in access.others:
+        reader.refuse(
+            key,
+            "expected the ScaledObject's own; another one has to be in "
+            "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler",
+        )
+    return namespace
 
 
 def _query(reader: Reader, access: Access, measured: _Measured, source: str) -> OwnQuery | None:
@@ -252,7 +258,8 @@ def _warnings_of_demand(demand: DemandSpec) -> Iterator[str]:
 
 _OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
-_OF_PRESET = ("demandRouter", "demandModel")
+_OF_ACTIVATION = ("demandActivationThreshold", "demandOnEmpty")
+_OF_PRESET = ("demandRouter", "demandRouterNamespace", "demandModel")
 
 
 def _refuse_keys_of_load(reader: Reader) -> None:
@@ -299,7 +306,7 @@ def _demand(
     preset = None
     if "demandPreset" in reader.given:
         preset = _preset(reader, access, source)
-        text = _preset_text(reader, preset, measured.pods)
+        text = _preset_text(reader, access, preset, measured.pods)
     else:
         for key in _OF_PRESET:
             if key in reader.given:
@@ -310,8 +317,8 @@ def _demand(
                     reader.refuse(key, "expected demandQuery or demandPreset with it")
             return None
         text = _query_text(reader, access, source, measured)
-    is_of_pods = preset is not None and not preset.is_of_router
-    empty = OnEmpty.INACTIVE if is_of_pods else OnEmpty.ERROR
+    wakes = preset is None or preset.wakes
+    empty = OnEmpty.ERROR if wakes else OnEmpty.INACTIVE
     activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
     is_alone = "threshold" not in reader.given
     usual_threshold = None if preset is None else preset.threshold
@@ -340,7 +347,8 @@ def _demand(
         threshold=threshold,
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
         preset="" if preset is None else preset.name,
-        is_of_pods=is_of_pods,
+        wakes=wakes,
+        activates=preset is None or preset.activates,
         is_alone=is_alone,
     )
 
@@ -379,28 +387,34 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
     preset = presets.PRESETS.get(name)
     if preset is None:
         return None
-    if preset.is_of_router:
-        if "demandRouter" not in reader.given:
-            reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
-        if preset.needs_model and "demandModel" not in reader.given:
-            reader.refuse("demandModel", "expected the name of a model as requests write it")
-        return preset
-    for key in _OF_PRESET:
-        if key in reader.given:
-            reader.refuse(key, f"expected none: {name} is of the workload's own pods")
-    if "workload" not in reader.given and "podPattern" not in reader.given:
+    if preset.is_of_router and "demandRouter" not in reader.given:
+        reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
+    if preset.needs_model and "demandModel" not in reader.given:
+        reader.refuse("demandModel", "expected the name of a model as requests write it")
+    if preset.needs_threshold and "demandThreshold" not in reader.given:
+        reader.refuse("demandThreshold", f"required for {name}; expected {preset.needs_threshold}")
+    if preset.needs_pods and "workload" not in reader.given and "podPattern" not in reader.given:
         reader.refuse("demandPreset", "expected workload or podPattern with it")
+    for keys, is_read, why in (
+        (_OF_PRESET, preset.is_of_router, "is of the workload's own pods"),
+        (("demandModel",), preset.model_label, "does not tell models apart"),
+        (_OF_ACTIVATION, preset.activates, "does not say whether a workload is in use"),
+    ):
+        for key in keys:
+            if key in reader.given and not is_read and reader.is_sound(key):
+                reader.refuse(key, f"expected none: {name} {why}")
     return preset
 
 
-def _preset_text(reader: Reader, preset: Preset | None, pods: PodSelector) -> str:
+def _preset_text(reader: Reader, access: Access, preset: Preset | None, pods: PodSelector) -> str:
     """Return the expression of a preset; None: it is wrong, and only its other keys are read."""
-    router = reader.read("demandRouter", lambda text: workload.parse(text, pods.namespace), None)
+    namespace = _namespace(reader, access, "demandRouterNamespace", pods.namespace)
+    router = reader.read("demandRouter", lambda text: workload.parse(text, namespace), None)
     model = reader.read("demandModel", values.model, "")
     if preset is None:
         return ""
     selector = router if preset.is_of_router else pods
-    text = "" if selector is None else presets.promql(preset, selector, model)
+    text = "" if selector is None else presets.promql(preset, selector, pods, model)
     if len(text.encode()) > LONGEST_BYTES:
         reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
     return text

@@ -269,8 +269,8 @@ NO_ANSWER = Demand(None, "nothing")
     [
         (WAITING, "any but busy", Demand(7), "demand of vllm-queue 7 is above "),
         (WAITING, "any but busy", Demand(0), "demand of vllm-queue 0 is not above "),
-        (WAITING, "no pods", NO_ANSWER, "(nothing), which only the workload's own pods show: it "),
-        (WAITING, "no pods", NO_ANSWER, " cannot wake them: inactive by demandOnEmpty inactive"),
+        (WAITING, "no pods", NO_ANSWER, "is not known (nothing), and cannot wake a workload with"),
+        (WAITING, "no pods", NO_ANSWER, "without pods: inactive by demandOnEmpty inactive"),
         (WAITING, "idle, with pods", NO_ANSWER, "of vllm-queue is not known (nothing): not idle"),
         (HELD, "no pods", NO_ANSWER, "of llm-d-epp-queue is not known (nothing): an error by "),
     ],
@@ -282,6 +282,22 @@ def test_the_reason_names_the_preset_and_says_what_cannot_wake(
     assert wanted is not None
     for before in LOADS[load]:
         assert said in activation.with_demand(before, wanted, demand).reason
+
+
+SATURATION = {"demandPreset": "llm-d-epp-saturation", "demandRouter": "llama-epp"}
+
+
+@pytest.mark.parametrize("demand", [Demand(7), Demand(0), NO_ANSWER])
+def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Demand) -> None:
+    alone = spec(threshold="", **SATURATION)
+    assert alone.demand is not None
+    for load in LOADS["any but busy"]:
+        decided = activation.with_demand(load, alone.demand, demand)
+        said = "the demand of llm-d-epp-saturation does not say whether the workload is in use"
+        assert decided == replace(load, reason=f"{load.reason}; {said}")
+        scaled = activation.scaled_by_demand(alone, decided, demand)
+        assert (scaled.value, scaled.active) == (demand.value, load.active)
+        assert demand.trouble in scaled.reason
 
 
 ALONE = spec(threshold="", demandPreset="vllm-requests", demandThreshold="16")

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import promql_parser
@@ -42,10 +42,15 @@ def _sum(*names: str) -> str:
     return " + ".join(f"sum({name}{{NS}})" for name in names)
 
 
+def _mean(name: str) -> str:
+    return f"sum(avg by (pod) ({name}{{NS}}))"
+
+
 # The guides: docs/source/use_cases/autoscaling-keda.rst and observability/prom-adapter.yaml of
 # vllm-project/production-stack; "Autoscale InferenceService with LLM metrics" of KServe;
-# "Autoscaling Workloads with KEDA and EPP Metrics" of llm-d; assets/tgi_grafana.json of TGI;
-# "Pending Request Count (Queue Size)" of Triton's user guide. Where a server's guide shows no
+# "Autoscaling Workloads with KEDA and EPP Metrics" of llm-d, and its token-aware one; "Autoscaling"
+# of Dynamo; assets/tgi_grafana.json of TGI; "Pending Request Count (Queue Size)" of Triton's user
+# guide; README.md of triton-inference-server/tensorrtllm_backend. Where a server's guide shows no
 # query, it is the sum of the metric. Where colons are escaped, so are those of the guide.
 GUIDES = (
     Guide("vllm-queue", "vllm", _sum("vllm:num_requests_waiting"), 4),
@@ -64,6 +69,9 @@ GUIDES = (
         _sum("vllm:num_requests_running", "vllm:num_requests_waiting"),
         24,
     ),
+    Guide("vllm-kv-cache", "vllm", _mean("vllm:kv_cache_usage_perc"), 0.37),
+    Guide("vllm-kv-cache", "vllm-v0", _mean("vllm:gpu_cache_usage_perc"), 0.41),
+    Guide("vllm-kv-cache", "vllm-escaped", _mean("vllm_kv_cache_usage_perc"), 0.37),
     Guide("sglang-queue", "sglang-0.4", _sum("sglang:num_queue_reqs"), 4),
     Guide("sglang-queue", "sglang", 'sum(sglang:num_queue_reqs{NS,priority="",tp_rank!="1"})', 4),
     Guide("sglang-queue", "sglang-escaped", _sum("sglang_num_queue_reqs"), 4),
@@ -82,6 +90,11 @@ GUIDES = (
     Guide("tgi-queue", "tgi", _sum("tgi_queue_size"), 4),
     Guide("tgi-requests", "tgi", _sum("tgi_queue_size", "tgi_batch_current_size"), 24),
     Guide("triton-queue", "triton", _sum("nv_inference_pending_request_count"), 4),
+    Guide(
+        *("triton-trtllm-requests", "triton-trtllm"),
+        'sum(nv_trt_llm_request_metrics{NS,request_type="active"})',
+        24,
+    ),
     Guide("knative-requests", "knative", _sum("kn_serving_queue_depth"), 24),
     Guide("knative-requests", "knative-1.19", _sum("kn_queueproxy_depth"), 24),
     Guide("knative-requests", "knative-1.18", _sum("revision_queue_depth"), 24),
@@ -97,21 +110,40 @@ GUIDES = (
         _sum("llm_d_epp_flow_control_queue_size", "llm_d_epp_request_running"),
         24,
     ),
+    Guide(
+        *("llm-d-epp-tokens", "llm-d-epp"),
+        "sum(llm_d_epp_inflight_tokens{NS} and on (pod, endpoint_name) label_replace("
+        'llm_d_epp_per_endpoint_queue_size{NS,model_server_endpoint=~"llama-7b.+"}, '
+        '"endpoint_name", "$1", "model_server_endpoint", "(.+)"))',
+        14_000,
+    ),
+    Guide("dynamo-requests", "dynamo", _sum("dynamo_frontend_active_requests"), 24),
+    Guide("dynamo-requests", "dynamo-1.0", _sum("dynamo_frontend_inflight_requests"), 24),
 )
+WITHOUT_GUIDE = {"llm-d-epp-saturation", "vllm-router-rate", "envoy-ai-gateway-rate"}
 SILENT = {
     "vllm-queue": ("tgi",),
     "tgi-requests": ("vllm",),
     "llm-d-epp-queue": ("llm-d-epp-1.0",),
     "llm-d-epp-requests": ("llm-d-epp-1.0",),
     "vllm-router-rate": ("llm-d-epp", "vllm-router-0.1.7"),
+    "vllm-kv-cache": ("tgi",),
+    "triton-trtllm-requests": ("triton",),
+    "llm-d-epp-tokens": ("llm-d-epp-1.5", "llm-d-epp-idle"),
+    "llm-d-epp-saturation": ("llm-d-epp-1.5", "llm-d-epp-idle"),
+    "dynamo-requests": ("vllm",),
+    "envoy-ai-gateway-rate": ("vllm-router",),
 }
-"""Pages that do not say what a preset asks: its demand is unknown there, and not 0."""
+"""Pages that do not say what a preset asks: its demand is unknown there, and not 0.
+
+The saturation of a pool without endpoints is shown, as 1."""
 
 
 def asked(name: str, namespace: str) -> str:
     preset = PRESETS[name]
     model = "llama" if preset.needs_model else ""
-    return presets.promql(preset, workload.parse(OWNER, namespace), model)
+    owner = workload.parse(OWNER, namespace)
+    return presets.promql(preset, owner, owner, model)
 
 
 async def numbers(server: PrometheusServer, texts: Iterable[str]) -> list[float | None]:
@@ -169,7 +201,9 @@ async def test_a_preset_gives_what_the_projects_own_guide_gives_for_the_workload
             for one, layout in layouts
         ),
     )
-    assert given == guides == [3 * GUIDES[one].by_pod for one, _ in layouts]
+    by_hand = [3 * GUIDES[one].by_pod for one, _ in layouts]
+    assert given == pytest.approx(by_hand)
+    assert guides == pytest.approx(by_hand)
 
 
 @ON_EVERY_SERVER
@@ -189,7 +223,7 @@ async def test_a_router_without_requests_is_known_to_have_none(
         Scraped("llm-d-epp-idle", "idle", PODS[0]),
         Scraped("llm-d-epp-idle", "idle-b", PODS[0], is_exported=True),
     )
-    names = [name for name in PRESETS if name.startswith("llm-d-epp")]
+    names = [name for name, preset in PRESETS.items() if preset.idle]
     texts = [asked(name, place) for place in ("idle", "idle-b") for name in names]
     assert await numbers(prometheus, texts) == [0] * len(texts)
 
@@ -241,14 +275,83 @@ async def test_a_server_that_does_not_answer_its_scrape_makes_the_sum_unknown_an
     assert await numbers(prometheus, asked_of) == [None, 48, 24]
 
 
+MODELS: Mapping[str, Mapping[str, float | None]] = {
+    "llm-d-epp-queue": {"llama": 4, "mistral": 0, "": 4},
+    "dynamo-requests": {"llama": 20, "mistral": 4, "": 24, "misspelt": None},
+    "vllm-router-rate": {"llama": 0, "misspelt": None},
+    "envoy-ai-gateway-rate": {"llama": 0, "llama-3.1-8b": None},
+}
+"""The demand of a model, as requests write its name."""
+
+
 async def test_another_model_at_the_router_does_not_count(prometheus: PrometheusServer) -> None:
     await write(prometheus, Scraped("llm-d-epp", "models", PODS[0]))
-    await write(prometheus, Scraped("vllm-router", "models", PODS[1]))
-    preset, router = PRESETS["llm-d-epp-queue"], workload.parse(OWNER, "models")
-    texts = [presets.promql(preset, router, model) for model in ("llama", "mistral", "")]
-    rate = PRESETS["vllm-router-rate"]
-    texts += [presets.promql(rate, router, model) for model in ("llama", "misspelt")]
-    assert await numbers(prometheus, texts) == [4, 0, 4, 0, None]
+    for page in ("vllm-router", "envoy-ai-gateway", "dynamo"):
+        await write(prometheus, Scraped(page, "models", PODS[1]))
+    router, servers = workload.parse(OWNER, "models"), workload.parse("bert", "ml")
+    texts = [
+        presets.promql(PRESETS[name], router, servers, model)
+        for name, models in MODELS.items()
+        for model in models
+    ]
+    expected = [number for models in MODELS.values() for number in models.values()]
+    assert await numbers(prometheus, texts) == expected
+
+
+# Endpoints of a router
+
+ONE, OTHER, STRANGER = (f"{pod}-rank-0" for pod in (*PODS, "llama-prefill-7b6667bd9-bcdf2"))
+TOKENS = {ONE: 100, OTHER: 200, STRANGER: 400}
+"""What a router shows of each endpoint, and goes on showing when it is gone."""
+PRESENT: Mapping[str, tuple[Sequence[str], float | None]] = {
+    "all": (tuple(TOKENS), 300),
+    "one-gone": ((ONE, STRANGER), 100),
+    "another-workloads": ((STRANGER,), None),
+    "none": ((), None),
+}
+"""The endpoints that the router has, and the tokens that wait at those of the workload."""
+
+
+async def test_a_series_of_an_endpoint_that_is_gone_or_of_another_workload_does_not_count(
+    prometheus: PrometheusServer,
+) -> None:
+    now = prometheus.now()
+    for place, (present, _) in PRESENT.items():
+        router = {"namespace": place, "pod": PODS[0], "job": "pods"}
+        for endpoint in present:
+            labels = router | {"name": "llama", "model_server_endpoint": endpoint}
+            await prometheus.write(
+                [Series("llm_d_epp_per_endpoint_queue_size", labels, [(now, 3)])]
+            )
+        # Two producers count the same requests.
+        await prometheus.write(
+            Series(
+                "llm_d_epp_inflight_tokens",
+                router | {"endpoint_name": endpoint, "producer_name": producer},
+                [(now, tokens)],
+            )
+            for endpoint, tokens in TOKENS.items()
+            for producer in ("inflight", "inflight-decode")
+        )
+    given = await numbers(prometheus, [asked("llm-d-epp-tokens", place) for place in PRESENT])
+    assert given == [tokens for _, tokens in PRESENT.values()]
+
+
+@ON_EVERY_SERVER
+async def test_saturation_is_that_of_the_workloads_endpoints_from_the_routers_fullest_pod(
+    prometheus: PrometheusServer,
+) -> None:
+    """It is the mean of the pool, of which each pod of the router shows all endpoints."""
+    await write(prometheus, Scraped("llm-d-epp", "one", PODS[0]))
+    for place in ("two", "stale"):
+        await write(prometheus, Scraped("llm-d-epp", place, PODS[0]))
+        await write(prometheus, Scraped("llm-d-epp", place, PODS[1], times=2, is_exported=True))
+    now = prometheus.now()
+    labels = {"namespace": "stale", "pod": PODS[0], "job": "pods", "detector": "other"}
+    name = "llm_d_epp_flow_control_stale_endpoints"
+    await prometheus.write([Series(name, labels, [(now, 1)])])
+    queries = [asked("llm-d-epp-saturation", place) for place in ("one", "two", "stale")]
+    assert await numbers(prometheus, queries) == [2 * 1.2, 2 * 2.4, None]
 
 
 Samples = list[tuple[float, float | None]]
@@ -285,10 +388,25 @@ RISES = {
 }
 
 
+COUNTERS = {
+    "vllm-router-rate": (
+        *("vllm:num_incoming_requests_total", "model"),
+        Series("router_cpu_usage_percent", {}, []),
+    ),
+    "envoy-ai-gateway-rate": (
+        *("gen_ai_server_request_duration_seconds_count", "gen_ai_original_model"),
+        Series("target_info", {"service_name": "ai-gateway"}, []),
+    ),
+}
+"""A rate's counter, its label for the model, and what its router shows from its start on."""
+
+
 @ON_EVERY_SERVER
+@pytest.mark.parametrize("preset", COUNTERS)
 async def test_a_routers_counter_is_read_from_its_first_request_on(
-    prometheus: PrometheusServer,
+    prometheus: PrometheusServer, preset: str
 ) -> None:
+    name, label, always = COUNTERS[preset]
     now = prometheus.now()
     labels = {"pod": PODS[0], "job": "vllm-router-service"}
 
@@ -296,15 +414,14 @@ async def test_a_routers_counter_is_read_from_its_first_request_on(
         return [(now + second, None if second == missed else value) for second, value in points]
 
     for case, (points, _, missed, since) in RISES.items():
-        here = labels | {"namespace": case}
-        name = "vllm:num_incoming_requests_total"
+        here = labels | {"namespace": f"{preset}-{case}"}
         shown = stored([(second, 7.5) for second in range(since, 1, 15)], missed)
-        await prometheus.write([Series("router_cpu_usage_percent", here, shown)])
+        await prometheus.write([Series(always.name, {**here, **always.labels}, shown)])
         if points:
             counted = stored(points, missed)
-            await prometheus.write([Series(name, here | {"model": "llama"}, counted)])
-            await prometheus.write([Series(name, here | {"model": "mistral"}, shown)])
-    given = await numbers(prometheus, [asked("vllm-router-rate", case) for case in RISES])
+            await prometheus.write([Series(name, here | {label: "llama"}, counted)])
+            await prometheus.write([Series(name, here | {label: "mistral"}, shown)])
+    given = await numbers(prometheus, [asked(preset, f"{preset}-{case}") for case in RISES])
     for answer, (case, (_, rate, *_)) in zip(given, RISES.items(), strict=True):
         assert answer == (None if rate is None else pytest.approx(rate, abs=1e-6)), case
 
@@ -347,7 +464,8 @@ async def test_a_counter_under_another_spelling_has_not_begun_since(
 @every_preset
 def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset) -> None:
     model = "llama" if preset.needs_model else ""
-    text = presets.promql(preset, workload.parse("sts/llama", "ml"), model)
+    owner = workload.parse("sts/llama", "ml")
+    text = presets.promql(preset, owner, owner, model)
     promql_parser.parse(text)
     confined = policy.confined(text, policy.parsed_matchers('cluster="eu"'))
     assert confined.count('cluster="eu"') == text.count('="ml"')
@@ -359,20 +477,22 @@ def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset
 
 @every_preset
 def test_its_threshold_is_in_its_unit_and_only_a_router_wakes(preset: Preset) -> None:
-    assert preset.threshold is None or (math.isfinite(preset.threshold) and preset.threshold >= 1)
+    assert preset.threshold is None or (math.isfinite(preset.threshold) and preset.threshold > 0)
+    assert bool(preset.needs_threshold) == (preset.threshold is None and not preset.wakes)
     assert preset.is_of_router or not preset.idle
     assert preset.is_of_router or not preset.wakes
 
 
 def test_a_model_is_quoted() -> None:
     router = workload.parse("router", "ml")
-    text = presets.promql(PRESETS["vllm-router-rate"], router, 'a"} or vector(1) or {b="')
+    text = presets.promql(PRESETS["vllm-router-rate"], router, router, 'a"} or vector(1) or {b="')
     assert 'model="a\\"} or vector(1) or {b=\\""' in text
     promql_parser.parse(text)
 
 
 def test_a_pattern_of_the_users_own_says_which_pods() -> None:
-    text = presets.promql(PRESETS["tgi-queue"], PodPattern("ml", 'a|b-\\d+"'))
+    pods = PodPattern("ml", 'a|b-\\d+"')
+    text = presets.promql(PRESETS["tgi-queue"], pods, pods)
     assert text.count('=~"a|b-\\\\d+\\""') == 5
 
 
@@ -387,8 +507,9 @@ def test_every_metric_of_the_table_is_on_a_page_and_every_page_is_read() -> None
         for metric in quantity
     }
     assert named <= shown
-    read = {guide.page for guide in GUIDES} | {"llm-d-epp-idle", "vllm-router", "vllm-router-0.1.7"}
+    routers = {"llm-d-epp-idle", "vllm-router", "vllm-router-0.1.7", "envoy-ai-gateway"}
+    read = {guide.page for guide in GUIDES} | routers
     assert read == pages.keys()
     for page in pages.values():
         assert page.startswith("# ")
-    assert {guide.preset for guide in GUIDES} | {"vllm-router-rate"} == PRESETS.keys()
+    assert {guide.preset for guide in GUIDES} | WITHOUT_GUIDE == PRESETS.keys()

@@ -93,6 +93,7 @@ def test_every_key_is_shown_where_it_has_a_value() -> None:
         activationWorkload="other",
         demandPreset="vllm-router-rate",
         demandRouter="router",
+        demandRouterNamespace="ml",
         demandModel="llama",
         demandThreshold="5",
     )
@@ -149,6 +150,7 @@ BESIDE = spec(activationWorkload="other")
 ALL = demanding("sum(x)", activationWorkload="other")
 AT_REST = decided(spec(workload="other"), snapshot())
 IN_DOUBT = decided(spec(), snapshot(complete=False, absence_known=False))
+SATURATION = spec(demandPreset="llm-d-epp-saturation", demandRouter="epp")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +182,7 @@ IN_DOUBT = decided(spec(), snapshot(complete=False, absence_known=False))
         (demanding("sum(x)"), IDLE, {"demand": Demand(3.0)}, {"demand": Says.ACTIVE}),
         (demanding("sum(x)"), IDLE, {"demand": Demand(None, "no")}, {"demand": Says.UNKNOWN}),
         (demanding("sum(x)"), IDLE, {"demand": None}, {"demand": Says.NOT_ASKED}),
+        (SATURATION, IDLE, {"demand": Demand(2.4)}, {"demand": Says.NOT_SET}),
     ],
 )
 def test_what_each_signal_says(

@@ -15,6 +15,7 @@ import yaml
 from keda_gpu_scaler import settings, trigger
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.trigger.access import Namespaces
 from tests.repository.chart import charts
 from tests.repository.test_docs import ROOT
 from tests.repository.test_examples import is_ours
@@ -23,6 +24,8 @@ from tests.support.triggers import access
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 ALLOWED = {"influxdb.md": Policy.ALLOW, "alert-webhook.md": Policy.ALLOW}
 """Pages that tell operators to let triggers read all namespaces."""
+GATEWAYS = Namespaces(frozenset({"envoy-gateway-system"}))
+"""Another namespace that a page tells operators to allow."""
 MOUNTED = re.compile(r"/var/run/secrets/\S+/(\S+)")
 
 
@@ -82,7 +85,7 @@ def test_each_trigger_of_ours_is_taken_without_a_warning(subtests: pytest.Subtes
             named = piece.document["metadata"]
             policy = ALLOWED.get(piece.page.name, Policy.NAMESPACED)
             terms = {"own_promql": policy, "influxql_sources": frozenset({"influxdb"})}
-            allowed = access("default", "influxdb", **terms)
+            allowed = access("default", "influxdb", others=GATEWAYS, **terms)
             for one in triggers(piece):
                 found = trigger.parse(
                     ScaledObject(named["namespace"], named["name"]), one["metadata"], allowed

@@ -56,7 +56,7 @@ def test_a_demand_of_ours_wakes_within_seconds(subtests: pytest.Subtests) -> Non
             document = read(path)
             (one,) = ours(document)
             found = parsed(document, one["metadata"])
-            has_demand = found.demand is not None and not found.demand.is_of_pods
+            has_demand = found.demand is not None and found.demand.wakes
             wakes = has_demand or found.neighbour is not None
             assert (one["type"] == "external-push") == wakes
 

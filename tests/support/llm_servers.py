@@ -39,7 +39,13 @@ class Scraped:
             for sample in family.samples:
                 value = self.times * sample.value
                 points = [(now + second, value) for second in range(-900, 1, 15)]
-                yield Series(sample.name, sample.labels | self._labels(), points)
+                yield Series(sample.name, self._stored(sample.labels), points)
+
+    def _stored(self, shown: dict[str, str]) -> dict[str, str]:
+        """Return a series' labels after a scrape, which renames those that it attaches itself."""
+        attached = self._labels()
+        renamed = {f"exported_{key}" if key in attached else key: shown[key] for key in shown}
+        return renamed | attached
 
     def _labels(self) -> dict[str, str]:
         labels = {"job": self.job, "container": "server"}

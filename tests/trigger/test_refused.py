@@ -29,7 +29,7 @@ LONGEST: Given = {
 
 def beside(key: str) -> Given:
     """Return the keys without which a key means nothing."""
-    if key in {"demandRouter", "demandModel"}:
+    if key in {"demandRouter", "demandRouterNamespace", "demandModel"}:
         return ROUTED
     return {"demandQuery": "load"} if key.startswith("demand") and key != "demandPreset" else {}
 

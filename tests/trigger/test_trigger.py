@@ -379,12 +379,19 @@ def test_a_demand_of_an_influxdb_is_influxql_and_is_sent_as_it_was_written(text:
 @pytest.mark.parametrize("name", NAMES)
 def test_one_line_gives_a_query_a_target_and_what_an_unknown_demand_means(name: str) -> None:
     preset = PRESETS[name]
-    given = {"demandPreset": name, **(ROUTED if preset.is_of_router else {})}
+    given = {"demandPreset": name}
+    if preset.is_of_router:
+        given["demandRouter"] = "llama-epp"
+    if preset.needs_model:
+        given["demandModel"] = "llama"
+    if preset.needs_threshold:
+        given["demandThreshold"] = "5"
     demand = wanted(given)
-    assert (demand.preset, demand.threshold) == (name, preset.threshold)
+    assert demand.preset == name
+    assert demand.threshold == (5 if preset.needs_threshold else preset.threshold)
     assert demand.activation_threshold == 0
-    assert demand.is_of_pods is not preset.is_of_router
-    assert demand.on_empty is (OnEmpty.INACTIVE if demand.is_of_pods else OnEmpty.ERROR)
+    assert (demand.wakes, demand.activates) == (preset.wakes, preset.activates)
+    assert demand.on_empty is (OnEmpty.ERROR if demand.wakes else OnEmpty.INACTIVE)
     assert demand.name.startswith("demand-")
     # Its PromQL is ours: users need not be allowed any.
     assert wanted(given, own_promql=Policy.DENY) == demand
@@ -399,6 +406,7 @@ def test_every_part_of_a_preset_can_be_said_otherwise() -> None:
 
 POD_PRESET: Given = {"demandPreset": "vllm-queue"}
 ROUTER_PRESET: Given = {"demandPreset": "llm-d-epp-queue", "demandRouter": "sts/router"}
+SATURATED: Given = {"demandPreset": "llm-d-epp-saturation", "demandRouter": "router"}
 MODEL_PRESET: Given = {**ROUTED, "demandPreset": "vllm-router-rate", "demandModel": "m" * 256}
 
 
@@ -412,6 +420,8 @@ MODEL_PRESET: Given = {**ROUTED, "demandPreset": "vllm-router-rate", "demandMode
         ({**QUERY, **ROUTER_PRESET}, '"router-', "bert"),
         ({**POD_PRESET, "namespace": "other"}, '="other"', '="ml"'),
         ({**ROUTER_PRESET, "namespace": "other"}, '="other"', '="ml"'),
+        ({**ROUTER_PRESET, "demandRouterNamespace": "other"}, '="other"', '="ml"'),
+        ({**SATURATED, "demandRouterNamespace": "other"}, '=~"(?:bert-[4-9bcdf]', '="ml"'),
     ],
 )
 def test_a_preset_reads_the_workloads_pods_or_the_routers(
