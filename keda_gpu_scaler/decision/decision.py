@@ -71,6 +71,11 @@ class Decision:
     """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
     unseen: tuple[str, ...] = ()
     """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
+    unschedulable: int = 0
+    """Replicas with a pod that has no node, as far as the cluster shows it; no answer rests on
+    them."""
+    unschedulable_since: float | None = None
+    """Since when the first of them is; None: there is none."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
 
@@ -123,6 +128,38 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     `view` is its namespace in the newest snapshot of its source; a failed fetch does not change it.
     """
     pods = load.pods_of(spec, view)
+    decided = _decide(spec, view, pods, context)
+    is_fresh = context.now - view.at <= spec.max_age_seconds
+    return _with_unschedulable(spec, pods, decided, view.at) if is_fresh else decided
+
+
+def _with_unschedulable(
+    spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, at: float
+) -> Decision:
+    """Return the decision with the replicas named that are unschedulable at the snapshot's instant.
+
+    The answer is the same. A group is unschedulable if one of its pods is.
+    """
+    waiting = [
+        (pod.status.unschedulable, spec.pods.replica_of(pod.name))
+        for pod in pods
+        if pod.status and pod.status.unschedulable and not pod.ended
+    ]
+    if not waiting:
+        return decided
+    first, _ = min(waiting)
+    replicas = len({replica for _, replica in waiting})
+    return replace(
+        decided,
+        reason=f"{decided.reason}; {reasons.unschedulable(replicas, decided.wanted, first, at)}",
+        unschedulable=replicas,
+        unschedulable_since=first.since,
+    )
+
+
+def _decide(
+    spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
+) -> Decision:
     workload = load.workload(spec, pods, view, context.now, context.give_up_seconds)
     state = _state(spec, view, workload, context.now)
     unseen_since = _unseen_since(view, pods, context) if state.is_gone else None

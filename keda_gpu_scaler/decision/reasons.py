@@ -11,12 +11,13 @@ from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource, Unschedulable
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 NAMES_SHOWN = 3
+_MINUTE = 60
 LISTED = "the cluster lists a pod of it, and nothing is remembered that says more"
 ASKED = "the HPA asks about it, which it does while it has replicas"
 UNTOLD = " at least, and it is not known until when the replicas worked that left just now: hold"
@@ -148,6 +149,20 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
         return _not_shown(spec, view.unmatched_elements)
     early = "too soon to believe that after the source began or came back"
     return f"no pod of {spec.workload} is seen, {early}"
+
+
+def unschedulable(replicas: int, wanted: int | None, first: Unschedulable, at: float) -> str:
+    """Say how many replicas are unschedulable, and what holds for the first of them."""
+    asked = "" if wanted is None else f"{wanted} asked for, "
+    at_most = "up to " if replicas > 1 else ""
+    return f"{asked}{replicas} unschedulable for {at_most}{waited(first, at)}"
+
+
+def waited(pod: Unschedulable, at: float) -> str:
+    """Say how long a pod has been unschedulable, and why in the scheduler's words, if known."""
+    seconds = int(max(0.0, at - pod.since))
+    whole = durations.text(seconds if seconds < _MINUTE else seconds - seconds % _MINUTE)
+    return f'{whole} ("{pod.message}")' if pod.message else whole
 
 
 def never_seen(spec: TriggerSpec) -> str:

@@ -107,6 +107,8 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     yield "deleting", here.pods("kube_pod_deletion_timestamp")
     phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
     yield "phase", f"max by (namespace, pod, phase) ({phases} == 1)"
+    unschedulable = here.all("kube_pod_status_unschedulable")
+    yield "unschedulable", f"max by (namespace, pod) ({unschedulable} == 1)"
     empty = here.all("kube_replicaset_status_replicas")
     in_use = {"replicaset": f" unless on (namespace, replicaset) ({empty} == 0)"}
     for label, metric in LINKS.items():

@@ -61,6 +61,8 @@ class Preset:
     """What a `demandThreshold` is, of a preset that means nothing without one."""
     only_waiting: bool = False
     """It is 0 as soon as the replicas keep up: no reason to keep one of them."""
+    doubt_alone: str = ""
+    """Why it may ask for too few replicas where it scales alone."""
     wakes: bool = False
     """What it shows while the workload has no pods says when there is work."""
     activates: bool = True
@@ -243,6 +245,8 @@ _TABLE = (
         threshold=None,
         needs_threshold="the tokens that one replica prefills in a second, times the seconds that "
         "they may wait",
+        doubt_alone="leaves out answers whose prompt is prefilled: servers that decode as well "
+        "need threshold beside it",
         is_of_router=True,
     ),
     Preset(

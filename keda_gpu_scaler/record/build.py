@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision import activity, load, recommendation
+from keda_gpu_scaler.decision import activity, load, reasons, recommendation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.pod_state import NEVER, PodState, Reported, since_when
 from keda_gpu_scaler.query.explain import Explained
@@ -125,6 +125,8 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         unit=spec.unit,
         replicas=decided.expected,
         measured=decided.measured,
+        unschedulable=decided.unschedulable,
+        unschedulable_since=decided.unschedulable_since,
         recommended=recommended,
         reason=decided.reason,
     )
@@ -219,14 +221,16 @@ def _to_list(judged: Sequence[_JudgedPod]) -> Sequence[_JudgedPod]:
 
 
 def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
-    pod = judged.pod
+    pod, reason = judged.pod, _WHY[judged.state]
     status, since = pod.status, since_when(spec, pod)
+    if status is not None and status.unschedulable is not None and not pod.ended:
+        reason = f"{reason}; unschedulable for {reasons.waited(status.unschedulable, at)}"
     return Pod(
         name=pod.name,
         replica=load.replica_of(spec, pod),
         state=judged.state,
         counts=judged.load is not None,
-        reason=_WHY[judged.state],
+        reason=reason,
         load=judged.load,
         gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus[:GPUS_LISTED]),
         gpus_left_out=max(0, len(pod.gpus) - GPUS_LISTED),

@@ -182,6 +182,10 @@ class Summary:
     """The replicas that should report."""
     measured: int
     """How many of them have a known load."""
+    unschedulable: int
+    """The replicas with a pod for which the scheduler finds no node, as far as that is known."""
+    unschedulable_since: float | None
+    """Since when the first of them is; None: there is none."""
     recommended: int | None
     """The replicas that this asks for at those that there are: zero while it is inactive, else the
     most that a metric asks for, as the HPA takes them together, and before its minimum, maximum,

@@ -7,6 +7,7 @@ one pod: that a pod was Ready once is never forgotten.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
+from typing import NamedTuple
 
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
@@ -33,6 +34,15 @@ class Readiness(Enum):
     EVER = auto()
 
 
+class Unschedulable(NamedTuple):
+    """The scheduler finds no node for a pod, which is also so while a node is on its way."""
+
+    since: float
+    """In kube-state-metrics the time at which the pod was created."""
+    message: str = ""
+    """The scheduler's words; empty: the evidence has none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatement:
     """What one fetch says of one pod."""
@@ -52,6 +62,8 @@ class PodStatement:
     """It succeeded, failed or is being deleted; none of these can be undone."""
     asks_gpu: bool | None = False
     """None: unknown."""
+    unschedulable: Unschedulable | None = None
+    """None: it has a node, or nothing shows that it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,8 @@ class PodStatus:
     ended: bool = False
     asks_gpu: bool | None = False
     """None: unknown."""
+    unschedulable: Unschedulable | None = None
+    """By a list that is not too old."""
     is_ready: bool = False
     """It is Ready now, by a list that is not too old."""
     alive_at: float = float("-inf")

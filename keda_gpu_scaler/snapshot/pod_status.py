@@ -100,7 +100,7 @@ class PodStatuses:
             return known
         was_ready = known.readiness is Readiness.EVER
         readiness = Readiness.EVER if was_ready else Readiness.UNKNOWN
-        return replace(known, readiness=readiness, is_ready=False)
+        return replace(known, readiness=readiness, is_ready=False, unschedulable=None)
 
     def proves_gone(self, key: PodKey, last_seen: float) -> bool:
         """Tell whether a pod that was last seen at `last_seen` does not exist any more."""
@@ -174,6 +174,7 @@ def _status(
         ready_since=ready_since,
         ended=statement.ended or (known is not None and known.ended),
         asks_gpu=statement.asks_gpu,
+        unschedulable=statement.unschedulable,
         is_ready=statement.ready is True,
         alive_at=listed_at if not statement.ended else NEVER if known is None else known.alive_at,
         ended_at=ended_at,

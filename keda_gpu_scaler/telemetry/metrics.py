@@ -434,5 +434,13 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
         "Ready pods that ask for no GPU and never showed one, while others of the workload did.",
         lambda decided: len(decided.decision.ignored),
     ),
+    (
+        "keda_gpu_scaler_trigger_unschedulable_replicas",
+        (
+            "Replicas with a pod for which the scheduler finds no node, which is also so while a "
+            "node is on its way; absent where nothing shows one."
+        ),
+        lambda decided: decided.decision.unschedulable or None,
+    ),
 )
 """Of each trigger: the name, the meaning, and what reads the value; None: no sample."""

@@ -254,6 +254,9 @@ def _warnings_of_demand(demand: DemandSpec) -> Iterator[str]:
             f"demandActivationThreshold {demand.activation_threshold:g} is not below "
             f"demandThreshold {demand.threshold:g}: a demand for a whole replica can count as none"
         )
+    preset = presets.PRESETS.get(demand.preset)
+    if demand.is_alone and preset is not None and preset.doubt_alone:
+        yield f"demandPreset {preset.name} {preset.doubt_alone}"
 
 
 _OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")

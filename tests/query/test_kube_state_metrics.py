@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
+from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Row, Target
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
@@ -168,6 +168,21 @@ async def test_what_is_said_of_a_pod(
     assert replace(found, ready_at=ready_at) == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
 
 
+@pytest.mark.parametrize(
+    ("pod", "since"),
+    [
+        (KubePod(name="p", ready=None, phase="Pending", unschedulable=True), -7200),
+        (KubePod(name="p", ready=None, phase="Pending"), None),
+    ],
+    ids=["no node", "not tried yet, or with a node"],
+)
+async def test_a_pod_is_unschedulable_since_it_was_created(
+    server: PrometheusServer, now: float, ns: str, pod: KubePod, since: float | None
+) -> None:
+    found = (await _said(server, now, ns, pod)).pods[ns, "p"].unschedulable
+    assert found == (None if since is None else Unschedulable(now + since))
+
+
 CLAIM = {"claim_name": "a", "resourceclaim_name": "b", "resourceclaim_template_name": ""}
 GENERATED = {
     "claim_name": "a",
@@ -234,8 +249,10 @@ async def test_a_pod_that_was_ready_within_the_hour_was_ready_once(
 async def test_pods_without_a_time_of_creation_are_listed(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    parts = [one for one in KubePod(name="p").listed(now) if one.metric != "kube_pod_created"]
-    assert (await _said(server, now, ns, *parts)).pods[ns, "p"].created_at is None
+    pod = KubePod(name="p", unschedulable=True)
+    parts = [one for one in pod.listed(now) if one.metric != "kube_pod_created"]
+    found = (await _said(server, now, ns, *parts)).pods[ns, "p"]
+    assert (found.created_at, found.unschedulable) == (None, None)
 
 
 async def test_an_owner_without_replicas_says_so(
@@ -345,3 +362,6 @@ async def test_rows_that_fit_no_table_are_harmless() -> None:
     ]
     said = read_evidence(rows)
     assert said.pods.keys() == {("", "")}
+    odd = [Row({"stat": stat}, [(60.0, -1e308)]) for stat in ("created", "unschedulable")]
+    (pod,) = read_evidence([*rows, *odd]).pods.values()
+    assert pod.unschedulable == Unschedulable(0.0)

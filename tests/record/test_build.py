@@ -10,7 +10,7 @@ import pytest
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
 from keda_gpu_scaler.record.record import Origin, Record, Says
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence, Unschedulable
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -51,6 +51,23 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
     without = (bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False)))
     assert _states(record(spec(), snapshot(*without))) == {"b": "measured", "c": "ignored"}
     assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
+
+
+def test_what_is_unschedulable_is_shown_for_the_trigger_and_for_each_pod() -> None:
+    waiting = Unschedulable(NOW - 150, "no room")
+    pods = (
+        bert("b", 90, status=said()),
+        unseen("c", said(never=True, created=NOW - 180, unschedulable=waiting)),
+        unseen("d", said(never=True, ended=True, unschedulable=waiting)),
+    )
+    gone = replace(pods[2], ended=True)
+    shown = record(spec(), snapshot(*pods[:2], gone))
+    assert (shown.unschedulable, shown.unschedulable_since) == (1, NOW - 150)
+    assert [pod.reason.rpartition("; ")[2] for pod in shown.pods] == [
+        "its load is in the value",
+        'unschedulable for 2m ("no room")',
+        "it has ended",
+    ]
 
 
 def test_a_gpu_whose_newest_number_is_refused_shows_none() -> None:

@@ -3,7 +3,12 @@
 import pytest
 
 from keda_gpu_scaler.snapshot.build import build_snapshot
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
+from keda_gpu_scaler.snapshot.evidence import (
+    NamespaceEvidence,
+    PodStatus,
+    Readiness,
+    Unschedulable,
+)
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, Watch
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
@@ -68,10 +73,13 @@ def test_a_pod_that_no_exporter_has_shown_is_there() -> None:
 
 
 def test_that_a_pod_which_reports_was_never_ready_is_not_known_once_nobody_speaks() -> None:
-    never = said(never=True, listed=NOW - 130)
+    """Nor whether it is still unschedulable."""
+    never = said(never=True, listed=NOW - 130, unschedulable=Unschedulable(NOW - 600))
     found = _found(SHOWN, never, scraped=NOW - 130)
     assert found is not None
+    assert found.status is not None
     assert (found.readiness, found.ended) == (Readiness.UNKNOWN, False)
+    assert found.status.unschedulable is None
 
 
 def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> None:

@@ -11,6 +11,7 @@ from keda_gpu_scaler.snapshot.evidence import (
     PodStatement,
     PodStatus,
     Readiness,
+    Unschedulable,
 )
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.snapshot.pod_status import (
@@ -74,6 +75,12 @@ def test_a_pod_once_ready_stays_one_that_was_ready_since_the_first_time() -> Non
     again = replace(READY, ready_at=AT + 5)
     found = _told(READY, replace(READY, ready=False, ready_at=None), again)
     assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
+
+
+def test_a_pod_is_unschedulable_by_the_newest_statement_only() -> None:
+    waiting = replace(STARTING, unschedulable=Unschedulable(AT - 90, "no room"))
+    assert _told(STARTING, waiting).unschedulable == waiting.unschedulable
+    assert _told(waiting, STARTING).unschedulable is None
 
 
 def test_that_a_pod_was_ready_within_the_last_hour_is_believed() -> None:

@@ -17,6 +17,7 @@ _DECIDED = Decision(
     active=True,
     average=83.5,
     evidence=EvidenceSource.EXPORTERS,
+    unschedulable=3,
 )
 _EVALUATED = facts.Evaluated(
     triggers.BERT, triggers.spec(), _DECIDED, 2.0, "default", recommended=3

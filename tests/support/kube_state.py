@@ -42,6 +42,7 @@ class KubePod:
     """None: no node has it yet."""
     ready_since: float | None = -3600
     phase: str = "Running"
+    unschedulable: bool = False
     deleting: bool = False
     asks_gpu: bool = True
     claim: Mapping[str, str] | None = None
@@ -65,6 +66,8 @@ class KubePod:
                 yield self._one("kube_pod_status_ready", float(matches), condition=condition)
         if self.ready and self.ready_since is not None:
             yield self._one("kube_pod_status_ready_time", now + self.ready_since)
+        if self.unschedulable:
+            yield self._one("kube_pod_status_unschedulable")
         if self.deleting:
             yield self._one("kube_pod_deletion_timestamp", now + 30)
         resources = ("cpu", "nvidia_com_gpu") if self.asks_gpu else ("cpu",)

@@ -138,11 +138,17 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
             f"trigger_measured_replicas{TRIGGER}": 2,
             f"trigger_reporting_pods{TRIGGER}": 4,
             f"trigger_ignored_pods{TRIGGER}": 1,
+            f"trigger_unschedulable_replicas{TRIGGER}": None,
             f"recommended_replicas{TRIGGER}": 3,
             PROVEN: 1,
             NOT_PROVEN: 0,
             **{f"trigger_state{_with_state(state)}": state is State.MEASURED for state in State},
         },
+    ),
+    (
+        "replicas that are unschedulable are counted, whatever else is known",
+        [evaluated(replace(UNKNOWN, unschedulable=3))],
+        {f"trigger_unschedulable_replicas{TRIGGER}": 3},
     ),
     (
         "what is unknown has no sample, and is no zero",

@@ -225,6 +225,14 @@ def test_the_pods_are_those_of_another_namespace_where_that_is_allowed(
         assert spec.neighbour == Workload(Kind.DEPLOYMENT, "other", "router")
 
 
+TOKENS = {
+    "demandQuery": None,
+    "demandPreset": "llm-d-epp-tokens",
+    "demandRouter": "epp",
+    "demandThreshold": "9000",
+}
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -242,6 +250,8 @@ def test_the_pods_are_those_of_another_namespace_where_that_is_allowed(
             {"demandThreshold": "2", "demandActivationThreshold": "2"},
             "demandActivationThreshold 2 is not below demandThreshold 2: ",
         ),
+        (TOKENS | {"threshold": "70"}, ""),
+        (TOKENS | {"threshold": None}, "demandPreset llm-d-epp-tokens leaves out answers whose "),
     ],
 )
 def test_what_is_likely_a_mistake_is_warned_of(given: Given, words: str) -> None:

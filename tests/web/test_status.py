@@ -99,6 +99,11 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {"summaries": [summary(BERT, spec(), WORDY, 200.0)]},
         ["so so s…", "3 min ago", 'class="mark held">held'],
     ),
+    "replicas that are unschedulable are counted in a row": (
+        "/",
+        {"summaries": [summary(BERT, spec(), replace(WORDY, unschedulable=3), 0.0)]},
+        [", 3 unschedulable"],
+    ),
     "everything behind a trigger": (
         OF_BERT,
         {},

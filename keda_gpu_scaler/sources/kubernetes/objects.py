@@ -11,9 +11,15 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES
-from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, PodStatement
+from keda_gpu_scaler.snapshot.evidence import (
+    TIME_STEP_SECONDS,
+    PodKey,
+    PodStatement,
+    Unschedulable,
+)
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
+from keda_gpu_scaler.transport import client
 
 Amounts = dict[str, str | float]
 """Resources with their amounts."""
@@ -90,6 +96,8 @@ class _Condition(Struct, frozen=True, rename="camel"):
     type: str
     status: str
     last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
 
 
 class _TargetResource(Struct, frozen=True):
@@ -209,9 +217,9 @@ def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
     are known to be for no GPU.
     """
     metadata, status, labels = item.metadata, item.status, item.metadata.labels or {}
-    # A pod not yet on a node has no condition, and is not Ready.
-    conditions = [*(status.conditions or ()), _Condition("Ready", "False")]
-    readiness = next(condition for condition in conditions if condition.type == "Ready")
+    conditions = {condition.type: condition for condition in status.conditions or ()}
+    # A pod not yet on a node has no condition Ready, and is not Ready.
+    readiness = conditions.get("Ready", _Condition("Ready", "False"))
     ready, since = readiness.status == "True", readiness.last_transition_time
     created, started = metadata.creation_timestamp, status.start_time
     statement = PodStatement(
@@ -222,6 +230,7 @@ def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
         was_ready=bool(not ready and since and started and since - started > FIRST_STATUS),
         ended=status.phase in _ENDED or metadata.deletion_timestamp is not None,
         asks_gpu=_asks_gpu(item.spec, claims_without_gpus),
+        unschedulable=_unschedulable(conditions.get("PodScheduled"), created),
     )
     return Pod(statement, labels if len(labels) <= LABELS else {})
 
@@ -270,6 +279,16 @@ def _asks_gpu(spec: _Spec, claims_without_gpus: Collection[str]) -> bool:
             if is_gpu and str(amount) != "0":
                 return True
     return False
+
+
+def _unschedulable(condition: _Condition | None, created: datetime | None) -> Unschedulable | None:
+    """Return since when the scheduler finds no node for a pod; one with a gate it does not try."""
+    if condition is None or condition.reason != "Unschedulable":
+        return None
+    since = condition.last_transition_time or created
+    # What follows is about each node again: why no other pod can make room.
+    message, _, _ = condition.message.partition(" preemption: ")
+    return Unschedulable(since.timestamp(), client.printable(message)) if since else None
 
 
 def _count(text: str) -> int | None:

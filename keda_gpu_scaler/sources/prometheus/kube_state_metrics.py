@@ -8,7 +8,13 @@ from dataclasses import replace
 from functools import partial
 
 from keda_gpu_scaler.query import kube_state_metrics as texts
-from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
+from keda_gpu_scaler.snapshot.evidence import (
+    TIME_STEP_SECONDS,
+    Evidence,
+    PodKey,
+    PodStatement,
+    Unschedulable,
+)
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_vector
 from keda_gpu_scaler.sources.series import scrape_times, target_of
@@ -16,7 +22,7 @@ from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
 MOST_REPLICAS = 2**31 - 1
 """A number of replicas in Kubernetes has 32 bits."""
-_ROW_ALONE = ("lately", "once", "gpu", "requests")
+_ROW_ALONE = ("lately", "once", "gpu", "requests", "unschedulable")
 """The stats whose numbers say nothing: that there is a row says it."""
 
 
@@ -82,17 +88,21 @@ def _statement(
         ready = number == 1
     elif phase == "Pending":  # a pod not yet on a node has no row for it
         ready = False
-    since = numbers["since"].get(key)
+    since, created = numbers["since"].get(key), numbers["created"].get(key)
+    unschedulable = None
+    if created is not None and key in numbers["unschedulable"]:
+        unschedulable = Unschedulable(max(0.0, created))
     shows_requests = (key[0], "") in numbers["requests"]
     return PodStatement(
         owners=owners,
-        created_at=numbers["created"].get(key),
+        created_at=created,
         ready=ready,
         ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
         ready_recently=key in numbers["lately"],
         was_ready=key in numbers["once"],
         ended=phase in {"Succeeded", "Failed"} or key in numbers["deleting"],
         asks_gpu=key in numbers["gpu"] or (False if shows_requests else None),
+        unschedulable=unschedulable,
     )
 
 

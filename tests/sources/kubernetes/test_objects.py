@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keda_gpu_scaler.snapshot.evidence import PodStatement
+from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.sources.kubernetes import objects
 from keda_gpu_scaler.sources.kubernetes.objects import Controller, Resource, Scale
 from keda_gpu_scaler.spec import workload
@@ -88,6 +88,42 @@ def test_a_pod_not_ready_any_more_was_ready_once(
     pod = _pod(status={"conditions": _conditions("False", changed), "startTime": started})
     statement = _statement(pod)
     assert (statement.ready, statement.ready_at, statement.was_ready) == (False, None, once)
+
+
+NO_ROOM = "0/12 nodes are available: 12 Insufficient nvidia.com/gpu."
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"message": NO_ROOM}, Unschedulable(NOON + 30, NO_ROOM)),
+        (
+            {"message": f"{NO_ROOM} preemption: 0/12 nodes are available: 12 No victims found."},
+            Unschedulable(NOON + 30, NO_ROOM),
+        ),
+        ({"lastTransitionTime": None}, Unschedulable(NOON)),
+        ({"message": "a\nb\x1b[1m"}, Unschedulable(NOON + 30, "a b?[1m")),
+        ({"message": "x" * 9999}, Unschedulable(NOON + 30, f"{'x' * 256}…")),
+        ({"reason": "SchedulingGated"}, None),
+        ({"status": "True", "reason": ""}, None),
+    ],
+    ids=[
+        "no room",
+        "nor by preemption",
+        "no time",
+        "control characters",
+        "long",
+        "gated",
+        "placed",
+    ],
+)
+def test_the_scheduler_says_since_when_and_why_a_pod_has_no_node(
+    condition: dict[str, Any], expected: Unschedulable | None
+) -> None:
+    usual = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    known = usual | {"lastTransitionTime": api_server.CHANGED} | condition
+    statement = _statement(_pod(status={"conditions": [known], "startTime": None}))
+    assert (statement.unschedulable, statement.ready) == (expected, False)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler.snapshot.evidence import PodStatement
+from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
 
@@ -132,6 +132,7 @@ class SimPod:
             was_ready=self.ready <= now and not ready,
             ended=min(self.deleted, self.completed, self.gone) <= now,
             asks_gpu=True,
+            unschedulable=Unschedulable(self.created) if now < self.placed else None,
         )
 
     def _collected(self, now: float) -> float:

@@ -35,6 +35,25 @@ async def test_lost_nodes_take_no_replica_that_is_still_to_come(
     assert loop.overloaded_seconds <= 360 * 1.2 + 60 * 1.2 + 30
 
 
+@told
+@seeds
+async def test_replicas_without_a_node_are_named_within_a_minute_and_until_they_have_one(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """Half of the minute is that of kube-state-metrics, which is scraped every 30 s."""
+    loop = Loop(_about(720.0, seed), evidence, replicas=12, seed=seed)
+    await loop.run(600)
+    loop.node_seconds = 360.0
+    loop.lose(*loop.pods[:9])
+    await loop.run(60)
+    waiting = sum(loop.clock < pod.placed for pod in loop.pods)
+    assert loop.decisions[-1].unschedulable == waiting > 1
+    words = f"; {loop.replicas} asked for, {waiting} unschedulable for up to "
+    assert words in loop.decisions[-1].reason
+    await loop.run(600)
+    assert loop.decisions[-1].unschedulable == 0
+
+
 @seeds
 async def test_nodes_that_are_lost_for_long_are_waited_for_until_their_pods_are_evicted(
     seed: int,

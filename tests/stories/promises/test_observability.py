@@ -7,7 +7,7 @@ beside them is written into that Prometheus.
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,8 @@ def beside(now: float, pods: Iterable[str]) -> Iterator[series.Series]:
         ),
     ]
     listed = [KubePod(name=name, owner=owner(name)) for name in pods]
+    more = KubePod(name="bert-more", owner=listed[0].owner, ready=None, phase="Pending")
+    listed.append(replace(more, unschedulable=True))
     owners = {each.owner for each in listed}
     links = [kube_state.link(*each, ("Deployment", "bert")) for each in owners]
     yield from kube_state.history(now, [*listed, *links, *statuses, *specs, kube_state.up()])

@@ -101,7 +101,9 @@ def claiming(ready_since: float) -> KubePod:
 
 
 def pending() -> KubePod:
-    return KubePod(name=PODS[0], created=-600, ready=None, phase="Pending", begin=-600)
+    return KubePod(
+        name=PODS[0], created=-600, ready=None, phase="Pending", unschedulable=True, begin=-600
+    )
 
 
 SITUATIONS = {
