@@ -141,7 +141,7 @@ def _with_unschedulable(
     The answer is the same. A group is unschedulable if one of its pods is.
     """
     waiting = [
-        (pod.status.unschedulable, spec.pods.replica_of(pod.name))
+        (pod.status.unschedulable, load.replica_of(spec, pod))
         for pod in pods
         if pod.status and pod.status.unschedulable and not pod.ended
     ]
