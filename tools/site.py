@@ -17,6 +17,8 @@ FOLDERS = ("deploy", "examples")
 """Folders with files that pages link to."""
 LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
+MOVED: dict[str, str] = {}
+"""Where a page of docs went that other sites may link to, by the folder of its old address."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -58,6 +60,16 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     ]
     title, _, rest = markdown.partition("\n")
     return f"{title}\n\n{' · '.join(links)}\n{rest}" if links else markdown
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Lead from the address of each page that moved to where its facts are."""
+    for old, new in MOVED.items():
+        stub = Path(config.site_dir, "docs", old, "index.html")
+        page, _, anchor = posixpath.relpath(new, old).partition("#")
+        address = f"{page}/#{anchor}" if anchor else f"{page}/"
+        stub.parent.mkdir(parents=True)
+        stub.write_text(f'<meta http-equiv="refresh" content="0; url={address}">\n')
 
 
 def _published(root: Path, docs: Path) -> list[Path]:
