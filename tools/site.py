@@ -22,6 +22,7 @@ MOVED: dict[str, str] = {
     "migrate/managed-cloud-adapter": "migrate/adapters#a-managed-clouds-adapter",
     "migrate/pmady-keda-gpu-scaler": "migrate/exporters#pmadykeda-gpu-scaler",
     "migrate/prometheus-adapter": "migrate/adapters",
+    "release": "testing#how-a-release-is-made",
 }
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
