@@ -18,11 +18,15 @@ FOLDERS = ("deploy", "examples")
 LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
 MOVED: dict[str, str] = {
+    "ja/unknown": "states",
     "migrate/gpu-exporter": "migrate/exporters#gpu_exporter",
     "migrate/managed-cloud-adapter": "migrate/adapters#a-managed-clouds-adapter",
     "migrate/pmady-keda-gpu-scaler": "migrate/exporters#pmadykeda-gpu-scaler",
     "migrate/prometheus-adapter": "migrate/adapters",
     "release": "testing#how-a-release-is-made",
+    "trigger": "specification",
+    "unknown": "states",
+    "zh/unknown": "states",
 }
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
