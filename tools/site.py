@@ -17,7 +17,24 @@ FOLDERS = ("deploy", "examples")
 """Folders with files that pages link to."""
 LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "concepts": "how-it-works",
+    "expectations": "arithmetic#what-to-expect",
+    "faq": "troubleshooting#questions",
+    "glossary": "how-it-works#words",
+    "roadmap": "limits#what-is-planned",
+    "ja/arithmetic": "arithmetic",
+    "ja/concepts": "how-it-works",
+    "ja/expectations": "arithmetic#what-to-expect",
+    "ja/faq": "ja/troubleshooting",
+    "ja/how-it-works": "how-it-works",
+    "ja/unknown": "how-it-works#hold",
+    "zh/arithmetic": "arithmetic",
+    "zh/concepts": "how-it-works",
+    "zh/expectations": "arithmetic#what-to-expect",
+    "zh/how-it-works": "how-it-works",
+    "zh/unknown": "how-it-works#hold",
+}
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
 
