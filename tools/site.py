@@ -22,6 +22,20 @@ MOVED: dict[str, str] = {
     "unknown": "states",
     "zh/unknown": "states",
     "ja/unknown": "states",
+    "concepts": "how-it-works",
+    "expectations": "arithmetic#what-to-expect",
+    "faq": "troubleshooting#questions",
+    "glossary": "how-it-works#words",
+    "roadmap": "limits#what-is-planned",
+    "ja/arithmetic": "arithmetic",
+    "ja/concepts": "how-it-works",
+    "ja/expectations": "arithmetic#what-to-expect",
+    "ja/faq": "ja/troubleshooting",
+    "ja/how-it-works": "how-it-works",
+    "zh/arithmetic": "arithmetic",
+    "zh/concepts": "how-it-works",
+    "zh/expectations": "arithmetic#what-to-expect",
+    "zh/how-it-works": "how-it-works",
 }
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
