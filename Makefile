@@ -132,6 +132,7 @@ fuzz: $(FUZZ) ## Feed every reader of foreign bytes with inputs that reach new c
 image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
 	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
+	@echo keda-gpu-scaler:$(VERSION)
 
 rootfs: $(TOOLS) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m tests.support.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"

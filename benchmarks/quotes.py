@@ -124,20 +124,6 @@ QUOTES = (
     ),
     Quote("docs/how-it-works.md", "Prometheus answers {} queries a minute", queries_in_a_minute),
     Quote(
-        "docs/zh/how-it-works.md",
-        "每个副本使用 {} MiB 内存和 {}% 的 CPU 核；处理 1,000 个时为 {} MiB 和 {}%",  # noqa: RUF001 - the page's
-        size,
-    ),
-    Quote("docs/zh/how-it-works.md", "Prometheus 每分钟只需回答 {} 次查询", queries_in_a_minute),
-    Quote(
-        "docs/ja/how-it-works.md",
-        "100 個のときメモリ {} MiB と CPU コアの {}%、1,000 個のとき {} MiB と {}% です",
-        size,
-    ),
-    Quote(
-        "docs/ja/how-it-works.md", "スケーラーのレプリカごとに毎分 {} 件です", queries_in_a_minute
-    ),
-    Quote(
         "docs/migrate/keda-prometheus.md",
         "| {}; with KEDA 2.21 and `minReplicaCount: 1`, {} | {} by each replica of the scaler",
         own_queries_in_a_minute,

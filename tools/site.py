@@ -18,14 +18,28 @@ FOLDERS = ("deploy", "examples")
 LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
 MOVED: dict[str, str] = {
+    "concepts": "how-it-works",
+    "expectations": "arithmetic#what-to-expect",
+    "faq": "troubleshooting#questions",
+    "glossary": "how-it-works#words",
+    "ja/arithmetic": "arithmetic",
+    "ja/concepts": "how-it-works",
+    "ja/expectations": "arithmetic#what-to-expect",
+    "ja/faq": "ja/troubleshooting",
+    "ja/how-it-works": "how-it-works",
     "ja/unknown": "states",
     "migrate/gpu-exporter": "migrate/exporters#gpu_exporter",
     "migrate/managed-cloud-adapter": "migrate/adapters#a-managed-clouds-adapter",
     "migrate/pmady-keda-gpu-scaler": "migrate/exporters#pmadykeda-gpu-scaler",
     "migrate/prometheus-adapter": "migrate/adapters",
     "release": "testing#how-a-release-is-made",
+    "roadmap": "limits#what-is-planned",
     "trigger": "specification",
     "unknown": "states",
+    "zh/arithmetic": "arithmetic",
+    "zh/concepts": "how-it-works",
+    "zh/expectations": "arithmetic#what-to-expect",
+    "zh/how-it-works": "how-it-works",
     "zh/unknown": "states",
 }
 """Where a page of docs went that other sites may link to, by the folder of its old address."""

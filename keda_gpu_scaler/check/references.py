@@ -43,7 +43,7 @@ _ADDRESS = re.compile(
     r"(?:(?P<scheme>[^:/]*+)://)?(?:.*/)?"  # dns://SERVER/ names a name server
     r"(?P<service>[^.:/]*+)(?P<domain>[^:/]*+)(?::(?P<port>[0-9]*+))?"
 )
-_GRPC_SCHEMES = frozenset({"", "dns", "passthrough", "unix"})
+_GRPC_SCHEMES = frozenset({"", "dns", "passthrough"})
 _GRPC_PORT, _HTTP_PORT, _HTTP_SERVICE = "6000", "8080", "-http"
 """Of the chart's two Services."""
 _MOST_COMPARED = 100
@@ -89,7 +89,8 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         address = trigger.metadata.get("scalerAddress", "")
         match = _ADDRESS.fullmatch(address.rstrip("/"))
-        if match is None or not address or address in manifest.terms.addresses:
+        is_known = address in manifest.terms.addresses or address.startswith("unix:")
+        if match is None or not address or is_known:
             continue
         scheme, service, domain, port = match.groups("")
         has_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
@@ -98,7 +99,7 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
             why = f"scalerAddress begins with {shown(scheme)}://, and gRPC knows no such scheme"
         elif is_http:
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
-        elif not port and not has_tls and scheme != "unix":
+        elif not port and not has_tls:
             why = "scalerAddress has no port, and gRPC then takes 443"
         else:
             continue

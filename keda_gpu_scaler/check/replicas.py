@@ -90,8 +90,9 @@ def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
             "metricType Value multiplies the answer by the replicas, and the answer "
             f"{already}: 2 busy replicas become 6, and 5 become 33"
         )
-        fix = "Remove metricType, or write aggregation: average beside it."
-        yield Wrong(trigger.node.place("metricType"), why, fix)
+        is_by_demand = trigger.spec is not None and trigger.spec.is_by_demand
+        other = "" if is_by_demand else ", or write aggregation: average beside it"
+        yield Wrong(trigger.node.place("metricType"), why, f"Remove metricType{other}.")
 
 
 def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
@@ -178,7 +179,8 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
         demand, is_sum = spec.demand, spec.gpu_aggregation is GpuAggregation.SUM
         preset = None if demand is None or demand.threshold is None else PRESETS.get(demand.preset)
         # The least that is out of reach of a sum depends on the GPUs of a pod.
-        if preset and not is_sum and not preset.only_waiting and preset.name not in _OF_ANY_MODEL:
+        needs_threshold = preset and (preset.never_alone or preset.doubt_alone)
+        if preset and not is_sum and not needs_threshold and preset.name not in _OF_ANY_MODEL:
             why = (
                 "the GPUs of an LLM server are near 100 % from its first request on: by threshold "
                 f"{spec.threshold:g} they ask for more replicas than {preset.name} does"
@@ -204,8 +206,8 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
             query = _HIDDEN.sub(" ", trigger.metadata.get(key, "")[:_QUERY_LIMIT])
             if _ZERO.search(query):
                 why = (
-                    "or vector(0) makes 0 of an answer with nothing in it, after an outage or a "
-                    "typo too, and the HPA then removes busy replicas"
+                    "or vector(0) makes 0 of what is missing, after an outage or a typo too, and "
+                    "the HPA then removes busy replicas"
                 )
                 error = "" if trigger.is_ours else ' and write ignoreNullValues: "false"'
                 zero = 'or 0 * count(up{job="router"} == 1)'
@@ -216,7 +218,11 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
     path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
     stabilization = manifest.node.integer(*path)
-    windows = [trigger.spec.window_seconds for trigger in manifest.ours if trigger.spec is not None]
+    windows = [
+        trigger.spec.window_seconds
+        for trigger in manifest.ours
+        if trigger.spec is not None and not trigger.spec.is_by_demand
+    ]
     if stabilization is None or not windows or manifest.minimum == manifest.maximum:
         return
     longest = max(AVERAGED_WINDOW_SECONDS if window is None else window for window in windows)

@@ -10,7 +10,7 @@ Without a threshold for the load, the demand is also the number.
 
 from dataclasses import replace
 
-from keda_gpu_scaler.decision import reasons
+from keda_gpu_scaler.decision import reasons, recommendation
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
@@ -71,10 +71,14 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
 
 
 def scaled_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
-    """Return a decision with the demand as its number, which no state of the GPUs changes."""
-    number, replicas = demand.value, decided.expected
+    """Return a decision with the demand as its number.
+
+    While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
+    lower bound then, which may raise and never lower.
+    """
+    number, replicas = demand.value, recommendation.replicas(decided)
     if number is None:
-        is_refused = spec.on_unknown is OnUnknown.ERROR
+        is_refused = spec.on_unknown is OnUnknown.ERROR and not decided.activated
         trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
         answer = "an error by onUnknown error" if is_refused else "hold"
         reason = f"without the demand{trouble} no number of replicas is known: {answer}"
@@ -82,6 +86,12 @@ def scaled_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> De
     average = number / replicas if replicas else None
     asks = reasons.wanted(spec, replicas, number)
     reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
+    are_seen = decided.state not in {State.UNKNOWN, State.PARTIAL}
+    is_bound = demand.is_least or not are_seen
+    if is_bound and not 0 < replicas * spec.threshold < number:
+        why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
+        reason = f"{reason} at least: hold, as {why}"
+        return _with_reason(replace(decided, value=None, refused=False), reason)
     return _with_reason(replace(decided, value=number, refused=False, average=average), reason)
 
 

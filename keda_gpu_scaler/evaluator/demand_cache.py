@@ -24,6 +24,10 @@ from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
 NOTHING = "its query gives nothing"
+GAP_SECONDS = 60.0
+"""After a longer time without an answer the source may have begun anew."""
+SETTLED_SECONDS = 90.0
+"""A source that begins anew has scraped each of its targets by then."""
 
 
 class _Key(NamedTuple):
@@ -53,7 +57,7 @@ class DemandQuery:
         self._numbers, self._observe, self._clock = numbers, observe, clock
         self._slow_seconds = slow_seconds
         self._value: float | None = None
-        self._answered_at = self._wanted_at = float("-inf")
+        self._answered_at = self._wanted_at = self._settled_at = float("-inf")
         self._sent_at = float("-inf")
         """When the newest query was sent; in the future while it waits for its turn."""
         self._trouble: str | None = f"source {self._source_name}: no answer yet"
@@ -101,7 +105,7 @@ class DemandQuery:
         """Return what is known now; an answer older than `max_age_seconds` does not count."""
         age_seconds = self._clock() - self._answered_at
         if self._value is not None and age_seconds <= max_age_seconds:
-            return Demand(self._value)
+            return Demand(self._value, is_least=self._clock() < self._settled_at)
         return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
 
     def cancel(self) -> None:
@@ -120,7 +124,10 @@ class DemandQuery:
             self._is_prompt = False
             self._trouble = f"source {self._source_name}: {error}"
         else:
-            self._answered_at = self._clock()
+            now = self._clock()
+            if self._value is None or now - self._answered_at > GAP_SECONDS:
+                self._settled_at = now + SETTLED_SECONDS
+            self._answered_at = now
             self._is_prompt = self._answered_at - self._sent_at <= self._slow_seconds
             self._value = value
             self._trouble = NOTHING if value is None else None

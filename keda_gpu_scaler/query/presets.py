@@ -59,8 +59,8 @@ class Preset:
     wakes."""
     needs_threshold: str = ""
     """What a `demandThreshold` is, of a preset that means nothing without one."""
-    only_waiting: bool = False
-    """It is 0 as soon as the replicas keep up: no reason to keep one of them."""
+    never_alone: str = ""
+    """Why it would remove busy replicas if it scaled alone."""
     doubt_alone: str = ""
     """Why it may ask for too few replicas where it scales alone."""
     wakes: bool = False
@@ -189,6 +189,7 @@ _ENVOY_RATE = (
     ),
 )
 
+_QUEUE = "nobody waits where the replicas keep up"
 _MISSED = "1h"
 """For how long a server that does not answer its scrapes is missed, as a pod with a GPU is."""
 _WAITING = 5
@@ -200,23 +201,23 @@ _SATURATED = 0.7
 """What llm-d's guides take."""
 
 _TABLE = (
-    Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING, only_waiting=True),
+    Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
     Preset(name="vllm-running", added=(_VLLM_RUNNING,), threshold=_AT_ONCE),
     Preset(name="vllm-requests", added=(_VLLM_WAITING, _VLLM_RUNNING), threshold=_AT_ONCE),
     Preset(name="vllm-kv-cache", added=(_VLLM_KV_CACHE,), threshold=_FULL),
-    Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING, only_waiting=True),
+    Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
     Preset(name="sglang-running", added=(_SGLANG_RUNNING,), threshold=_AT_ONCE),
     Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),
-    Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING, only_waiting=True),
+    Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
     Preset(name="tgi-requests", added=(_TGI_WAITING, _TGI_RUNNING), threshold=_AT_ONCE),
-    Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING, only_waiting=True),
+    Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
     Preset(name="triton-trtllm-requests", added=(_TRTLLM_ACTIVE,), threshold=_AT_ONCE),
     Preset(name="knative-requests", added=(_KNATIVE,), threshold=_AT_ONCE),
     Preset(
         name="llm-d-epp-queue",
         added=(_EPP_WAITING,),
         threshold=_WAITING,
-        only_waiting=True,
+        never_alone=_QUEUE,
         wakes=True,
         idle=_EPP_HOLDS,
         is_of_router=True,
@@ -277,6 +278,7 @@ _TABLE = (
         added=(_ENVOY_RATE,),
         threshold=None,
         needs_threshold="the requests that one replica answers in a second",
+        never_alone="it counts answers, and overloaded replicas give fewer",
         is_of_router=True,
         model_label="gen_ai_original_model",
         needs_model=True,

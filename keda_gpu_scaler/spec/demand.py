@@ -5,7 +5,7 @@ that has no GPU samples yet, and say at once how many replicas are needed.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -60,6 +60,8 @@ class Demand:
     """A number that `is_countable`; None: unknown."""
     trouble: str = ""
     """Why it is unknown, as a clause."""
+    is_least: bool = field(default=False, compare=False)
+    """It is new after a gap, so servers that are not scraped again yet may be missing in it."""
 
 
 class Pace(NamedTuple):

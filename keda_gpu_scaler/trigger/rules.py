@@ -331,12 +331,12 @@ def _demand(
             "demandThreshold",
             "expected the demand that one replica can serve: without threshold only it scales",
         )
-    is_queue = preset is not None and preset.only_waiting
-    if is_alone and is_queue and reader.is_sound("demandPreset"):
+    why_not = "" if preset is None else preset.never_alone
+    if is_alone and why_not and reader.is_sound("demandPreset"):
         reader.refuse(
             "demandPreset",
-            "expected threshold with it, or a preset that counts running requests as well: nobody "
-            "waits where the replicas keep up, so busy ones would go",
+            "expected threshold with it, or a preset that counts requests in work: "
+            f"{why_not}, so busy ones would go",
         )
     if threshold is not None and aggregation is Aggregation.AVERAGE and not is_alone:
         reader.refuse(

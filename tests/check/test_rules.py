@@ -302,7 +302,7 @@ MISTAKES = [
         for query in ("sum(x) or vector(0)", '"(sum(x) / 2) OR on() ( vector (0.0) )"')
         for more, said in (
             ("        demandThreshold: '5'\n        demandQuery:", "Remove it; where no"),
-            ("        activationThreshold: '1'\n        query:", "makes 0 of an answer with noth"),
+            ("        activationThreshold: '1'\n        query:", "makes 0 of what is missing"),
             (
                 "    - type: prometheus\n      metadata:\n        query:",
                 'Remove it and write ignoreNullValues: "false"; where no series does mean 0',

@@ -296,7 +296,8 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
         said = "the demand of llm-d-epp-saturation does not say whether the workload is in use"
         assert decided == replace(load, reason=f"{load.reason}; {said}")
         scaled = activation.scaled_by_demand(alone, decided, demand)
-        assert (scaled.value, scaled.active) == (demand.value, load.active)
+        assert scaled.value in {demand.value, None}
+        assert scaled.active == load.active
         assert demand.trouble in scaled.reason
 
 
@@ -307,17 +308,25 @@ IDLE_IN_MOMENTS = (
     "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle by samples of single "
     "moments (short requests show only in an averaged metric)"
 )
+ON_TARGET = "demand 32 at demandThreshold 16 is on target for 2 replicas"
 ASKS_FOR_1 = "demand 8 at demandThreshold 16 asks for 1 replica"
 
 
-@pytest.mark.parametrize("load", [load for loads in LOADS.values() for load in loads])
-def test_without_threshold_the_number_is_the_demand_whatever_the_gpus_say(load: Decision) -> None:
-    known = activation.scaled_by_demand(ALONE, load, Demand(40.0))
-    assert (known.value, known.refused, known.active) == (40.0, False, load.active)
-    unknown = activation.scaled_by_demand(ALONE, load, NO_ANSWER)
-    assert (unknown.value, unknown.refused, unknown.active) == (None, False, load.active)
-    as_error = replace(ALONE, on_unknown=OnUnknown.ERROR)
-    assert activation.scaled_by_demand(as_error, load, NO_ANSWER).refused
+@pytest.mark.parametrize("load", ALL)
+@pytest.mark.parametrize("on_unknown", [OnUnknown.HOLD, OnUnknown.ERROR])
+def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: OnUnknown) -> None:
+    """Of a workload that is not seen whole, it is a lower bound: it may raise, and never lower."""
+    given = replace(ALONE, on_unknown=on_unknown)
+    replicas = load.expected
+    is_whole = load.state not in {State.UNKNOWN, State.PARTIAL}
+    for number in (0.0, 16.0 * replicas, 16.0 * replicas + 1):
+        known = activation.scaled_by_demand(given, load, Demand(number))
+        raises = 0 < 16 * replicas < number
+        assert known.value == (number if is_whole or raises else None)
+        assert (known.refused, known.active) == (False, load.active)
+    unknown = activation.scaled_by_demand(given, load, NO_ANSWER)
+    is_refused = on_unknown is OnUnknown.ERROR and not load.activated
+    assert (unknown.value, unknown.refused, unknown.active) == (None, is_refused, load.active)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +372,7 @@ def test_without_threshold_the_number_is_the_demand_whatever_the_gpus_say(load: 
             [
                 f"{SECOND} stopped reporting without having ended: 1 of 2 replicas measured",
                 "busiest GPU 90 % is above activationThreshold 2 %",
-                ASKS_FOR_1,
+                f"{ASKS_FOR_1} at least: hold, as not all pods are seen",
             ],
         ),
         (
@@ -390,11 +399,19 @@ def test_without_threshold_the_number_is_the_demand_whatever_the_gpus_say(load: 
             Demand(8.0),
             [
                 "but demand of vllm-requests 8 is above demandActivationThreshold 0: active",
-                ASKS_FOR_1,
+                f"{ASKS_FOR_1} at least: hold, as not all pods are seen",
+            ],
+        ),
+        (
+            snapshot(*OF_TWO),
+            Demand(32.0, is_least=True),
+            [
+                "demand of vllm-requests 32 is above demandActivationThreshold 0",
+                f"{ON_TARGET} at least: hold, as servers may be missing just after a gap",
             ],
         ),
     ],
-    ids=["more", "on target", "unknown", "busy", "partial", "empty", "starting", "lost"],
+    ids=["more", "on target", "unknown", "busy", "partial", "empty", "starting", "lost", "gap"],
 )
 def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus(
     view: NamespaceSnapshot, demand: Demand, clauses: list[str]

@@ -110,10 +110,10 @@ async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
 
 
 def recommended_fallback() -> dict[str, Any]:
-    """Return the `fallback` of the page about concepts."""
+    """Return the `fallback` of the page about how the scaler works."""
     (found,) = [
         piece.document["spec"]["fallback"]
-        for piece in pieces(ROOT / "docs" / "concepts.md")
+        for piece in pieces(ROOT / "docs" / "how-it-works.md")
         if "fallback" in piece.document["spec"]
     ]
     return dict(found)

@@ -248,3 +248,24 @@ async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked(
     assert waiting.cancelled()
     assert bench.source.numbers_asked == ["first"]
     await bench.demands.close()
+
+
+async def test_after_a_gap_a_number_is_the_least_until_all_servers_are_scraped_again() -> None:
+    """A source that begins anew gives a part of a sum; so does one whose answer was empty."""
+    bench = Bench()
+    bench.source.numbers[WAITING] = 7.0
+
+    async def is_least(after_seconds: float) -> bool:
+        bench.clock.seconds += after_seconds
+        return (await bench.ask()).is_least
+
+    gap, settled = demand_cache.GAP_SECONDS, demand_cache.SETTLED_SECONDS
+    assert [await is_least(after) for after in (0, gap, settled - gap)] == [True, True, False]
+    assert [await is_least(after) for after in (gap, gap + 1, gap, gap)] == [
+        *(False, True),
+        *(True, False),
+    ]
+    bench.source.numbers[WAITING] = None
+    await is_least(15)
+    bench.source.numbers[WAITING] = 7.0
+    assert await is_least(15)

@@ -1,4 +1,4 @@
-"""The figures that docs/expectations.md promises are those of the closed loops."""
+"""The figures that docs/arithmetic.md promises are those of the closed loops."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.repository.test_docs import DOCS, section
 from tests.stories.loops import expectations
 from tests.stories.loops.expectations import SCENES, WAYS, Scene
 
-PAGE = DOCS / "expectations.md"
+PAGE = DOCS / "arithmetic.md"
 ONE_SEED = (1,)
 """Of those that the ranges are over; all of them take a minute and more."""
 

@@ -24,6 +24,10 @@ apiVersion: apps/v1
     helm.sh/chart: keda-gpu-scaler-{version}
       image: keda-gpu-scaler:{version}
 """,
+    "docs/chart.md": """\
+docker tag keda-gpu-scaler:{version} images.example.com/keda-gpu-scaler:{version}
+docker push images.example.com/keda-gpu-scaler:{version}
+""",
     "docs/quickstart.md": """\
 kind load docker-image keda-gpu-scaler:{version}
 Since 0.1.0 it is at keda-gpu-scaler:6000, or `keda-gpu-scaler.keda.svc:6000`.

@@ -145,24 +145,28 @@ async def test_without_threshold_the_demand_is_the_only_metric() -> None:
 
 
 @pytest.mark.parametrize("on_unknown", ["hold", "error"])
-async def test_without_threshold_a_failing_load_takes_nothing_from_the_demand(
+async def test_without_threshold_a_failing_load_lets_the_demand_lower_nothing(
     on_unknown: str,
 ) -> None:
     """The HPA asks for the demand alone: by that call the workload is known to have replicas."""
     keys = {"threshold": None, "onUnknown": on_unknown}
     async with bench(0.0) as running:
         running.source.trouble = REFUSED
-        assert await running.value("gpu-demand", **keys) == 0
+        assert await running.value("gpu-demand", **keys) is None
         code, _ = await refusal(running.served.stub.IsActive(reference(**DEMAND, **keys)))
         assert code is grpc.StatusCode.UNAVAILABLE
-        by_hpa = _request("gpu-demand", keys)
-        assert await running.served.stub.GetMetrics(by_hpa, timeout=30)
+        await running.served.stub.GetMetrics(_request("gpu-demand", keys), timeout=30)
         assert (await running.served.stub.IsActive(reference(**DEMAND, **keys))).result
 
 
 async def test_without_threshold_an_unknown_demand_is_held_or_an_error() -> None:
+    """It is held while a GPU is busy: KEDA can take two errors in a row for an idle workload."""
+    keys = {"threshold": None, "onUnknown": "error"}
     async with bench(REFUSED) as running:
         assert await running.value("gpu-demand", threshold=None) is None
-        refused = await refusal(running.metrics("gpu-demand", threshold=None, onUnknown="error"))
+        assert await running.value("gpu-demand", **keys) is None
+    async with bench(REFUSED) as running:
+        running.source.world = World(tuple(replace(pod, value=0.0) for pod in PODS))
+        refused = await refusal(running.metrics("gpu-demand", **keys))
         assert refused[0] is grpc.StatusCode.UNAVAILABLE
         assert refused[1].endswith("no number of replicas is known: an error by onUnknown error")

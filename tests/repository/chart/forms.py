@@ -31,16 +31,6 @@ _DURATION = rf"({_SOME}d)?({_SOME}h)?({_SOME}m)?({_SOME}s)?({_SOME}ms)?"
 _LARGEST_WHOLE = 2**31 - 1
 """As a number; Helm writes larger ones of a file of values with an exponent, which is not read."""
 
-_PORT = r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]"
-_GROUP = r"[\dA-Fa-f]{1,4}"
-_IPV6 = (
-    rf"({_GROUP}:){{7}}{_GROUP}|({_GROUP}:){{1,6}}:({_GROUP})?|({_GROUP}:){{1,3}}(:{_GROUP}){{1,4}}"
-)
-# A user before an @ is let through to the chart's own check, which says what to do instead.
-_AUTHORITY = rf"([^/?#,@\s]*@)?([\w.-]+|\[({_IPV6})\])(:({_PORT}))?"
-URL = rf'https?://{_AUTHORITY}(/[!-"$->@-~]*)?'
-_TARGET = rf'(dns\+)?https?://{_AUTHORITY}([/?][!-"$-~]*)?'
-_TARGET_IN_TEXT = rf'(dns\+)?https?://{_AUTHORITY}([/?][!-"$-+\--~]*)?'
 _LABEL = r"[a-z\d]([-a-z\d]{0,61}[a-z\d])?"
 _SHORTER_LABEL = r"[a-z\d]([-a-z\d]{0,60}[a-z\d])?"
 # Four such labels and their dots stay below the longest name of an object.
@@ -72,7 +62,7 @@ def of(field: FieldInfo, *, required: bool = False) -> Part:
     form = next((form for mark, form in _FORMS if mark in marks), None) or next(
         (form for mark in marks for form in _general(mark)), SCALAR
     )
-    if required:
+    if required and "pattern" in form:
         return {**form, "pattern": form["pattern"].removesuffix("?$") + "$"}
     return form
 
@@ -139,8 +129,12 @@ _NAMESPACES: Part = {
 _FORMS: list[tuple[object, Part]] = [
     (mark, form)
     for kind, form in (
-        (values.Url, _text(URL)),
-        (values.Target, _texts(_TARGET_IN_TEXT, _TARGET)),
+        # The chart's own check says what is wrong with an address, and shows no pattern.
+        (values.Url, {"type": "string"}),
+        (
+            values.Target,
+            {"type": ["string", "array"], "minItems": 1, "items": {"type": "string"}},
+        ),
         (values.Namespaces, _NAMESPACES),
         (values.ObjectName, _texts(_OBJECT, _OBJECT)),
         (

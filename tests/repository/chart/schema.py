@@ -27,7 +27,7 @@ def definitions() -> Part:
     """Return the definitions of the settings, and of the sources of each kind."""
     kinds = {f"source-{kind}": _source(kind) for kind in sources.KINDS}
     return {
-        "url": {"type": "string", "pattern": f"^{forms.URL}$"},
+        "url": {"type": "string"},
         "settings": _settings(),
         **kinds,
     }

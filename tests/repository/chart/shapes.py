@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+import typer
+from typer.core import TyperCommand, TyperGroup
 
+from keda_gpu_scaler import cli
 from tests.repository.chart import charts
 from tests.repository.chart.charts import Object
 
@@ -53,6 +56,15 @@ class Release:
 def release(case: str) -> Release:
     """Return what a case renders; all callers share it."""
     return Release(tuple(charts.objects(charts.rendered(case))))
+
+
+def command(name: str) -> TyperCommand:
+    """Return one of the program's commands, with its options."""
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    _, found, _ = group.resolve_command(typer.Context(group), [name])
+    assert isinstance(found, TyperCommand)
+    return found
 
 
 def mounted(found: Release, directory: Path) -> dict[str, str]:

@@ -109,7 +109,7 @@ def test_a_number_is_written_so_that_the_scaler_reads_it(tmp_path: Path) -> None
     ("value", "message"),
     [
         ("prometheus_step=15", "at '/settings/prometheus_step': got number, want string"),
-        ("prometheus_url=prometheus:9090", "'prometheus:9090' does not match pattern"),
+        ("prometheus_url=5", "at '/settings/prometheus_url': got number, want string"),
         ("max_concurrent_rpcs=many", "at '/settings/max_concurrent_rpcs': 'many' does not match"),
         ("give_up=1y", "at '/settings/give_up': '1y' does not match pattern"),
         ("sources.Edge.type=scrape", "invalid propertyName 'Edge'"),

@@ -13,7 +13,10 @@ from tests.support.triggers import access
 
 pytestmark = pytest.mark.needs("helm")
 
-EACH_CASE = pytest.mark.parametrize("case", ["default", "mtls", "cert-manager", "everything"])
+NOTES = "templates/NOTES.txt"
+EACH_CASE = pytest.mark.parametrize(
+    "case", ["default", "mtls", "cert-manager", "everything", "webhook"]
+)
 
 
 def _notes(case: str) -> str:
@@ -45,17 +48,51 @@ def test_the_commands_name_what_there_is(case: str) -> None:
     auth = found.of("ClusterTriggerAuthentication")
     named |= {ref["name"] for one in auth for ref in one["spec"]["secretTargetRef"]}
     lines = [line for line in _notes(case).splitlines() if line.startswith("  kubectl")]
-    *secrets, forward = map(shlex.split, lines)
-    assert forward[4].removeprefix("deployment/") in named
-    assert [one[5] for one in secrets if one[5] not in named] == []
+    commands = [shlex.split(line) for line in lines]
+    forwards = [one[4].partition("/") for one in commands if one[3] == "port-forward"]
+    assert [kind for kind, _, _ in forwards] == ["deployment", "service"]
+    named |= {
+        one["secret"]["secretName"] for one in found.pod["spec"]["volumes"] if "secret" in one
+    }
+    secrets = [one[5] for one in commands if one[3:5] == ["get", "secret"]]
+    assert {*secrets, *(name for _, _, name in forwards)} <= named
+
+
+@EACH_CASE
+def test_explain_is_called_with_what_the_http_port_asks_for(case: str) -> None:
+    (command,) = re.findall(r"^  keda-gpu-scaler (explain .*)$", _notes(case), re.MULTILINE)
+    variables = shapes.release(case).variables
+    assert ("--token-file token" in command) is ("KEDA_GPU_SCALER_HTTP_TOKEN_FILE" in variables)
+    is_encrypted = "KEDA_GPU_SCALER_HTTP_CERT_FILE" in variables
+    assert ("--server https://localhost:8080 --ca-file" in command) is is_encrypted
+    assert (f"http{'s' * is_encrypted}://localhost:8080/ for the status") in _notes(case)
+    known = {name for one in shapes.command("explain").params for name in one.opts}
+    assert {word for word in shlex.split(command) if word.startswith("--")} <= known
+
+
+def test_helm_warns_where_a_cluster_has_no_keda_and_only_there() -> None:
+    """Without a cluster Helm knows groups and no kinds, and so nothing of KEDA."""
+    shown = 'extraObjects[0]=kind: {{ include "keda-gpu-scaler.withoutKeda" . | quote }}'
+
+    def warning(*served: str) -> str:
+        flags = [word for one in served for word in ("--api-versions", one)]
+        made = charts.objects(charts.template("--set", shown, *flags))
+        (found,) = [one["kind"] for one in made if one.keys() == {"kind"}]
+        return str(found)
+
+    told = warning("apps/v1/Deployment")
+    assert "this cluster does not serve keda.sh/v1alpha1" in told
+    assert warning("apps/v1/Deployment", "keda.sh/v1alpha1") == warning() == ""
+    assert 'include "keda-gpu-scaler.withoutKeda"' in (charts.CHART / NOTES).read_text()
+    assert "WARNING" not in _notes("default")
 
 
 def test_helm_says_from_where_keda_is_let_in() -> None:
-    assert "operator in the namespace keda reach" in charts.notes()
+    assert "operator in the namespace keda to reach" in charts.notes()
     elsewhere = charts.notes(namespace="autoscaling")
-    assert "operator in the namespace autoscaling or keda reach" in elsewhere
+    assert "operator in the namespace autoscaling or keda to reach" in elsewhere
 
 
 def test_helm_names_the_prometheus_that_it_chose_by_itself() -> None:
-    assert "Samples come from http://prometheus-operated" in _notes("default")
-    assert "Samples come from" not in _notes("scrape")
+    assert "reads samples from http://prometheus-operated" in _notes("default")
+    assert "reads samples from" not in _notes("scrape")

@@ -5,12 +5,10 @@ import subprocess
 import tomllib
 
 import pytest
-import typer
 from prometheus_client import CollectorRegistry
 from starlette.routing import Route
-from typer.core import TyperCommand, TyperGroup
 
-from keda_gpu_scaler import cli, settings, web
+from keda_gpu_scaler import settings, web
 from keda_gpu_scaler.sources.kubernetes import following
 from tests.repository.chart import charts, shapes
 from tests.repository.chart.charts import ROOT
@@ -57,19 +55,11 @@ def test_commands_are_the_scaler_s(case: str) -> None:
     for container, command in ((found.container, "serve"), (prober, "probe")):
         assert [name for name in container["command"] if name not in scripts] == []
         assert container["args"][0] == command
-    known = {name for parameter in _command("probe").params for name in parameter.opts}
+    known = {name for parameter in shapes.command("probe").params for name in parameter.opts}
     flags = {word.partition("=")[0] for word in prober["args"] if word.startswith("--")}
     assert flags <= known
     # No workload has been measured yet, and no source is needed for a release to be well.
     assert "--spec-only" in flags
-
-
-def _command(name: str) -> TyperCommand:
-    group = typer.main.get_command(cli.app)
-    assert isinstance(group, TyperGroup)
-    _, found, _ = group.resolve_command(typer.Context(group), [name])
-    assert isinstance(found, TyperCommand)
-    return found
 
 
 @EACH_CASE

@@ -26,10 +26,7 @@ def _set(*values: str) -> list[str]:
         ("tls.certmanager.enabled=true", "at '/tls': additional properties 'certmanager'"),
         ("tls.certManager.issuerRef.nam=ca", "additional properties 'nam' not allowed"),
         ("networkPolicy.egres.enabled=true", "additional properties 'egres' not allowed"),
-        (
-            "prometheus.url=prometheus:9090",
-            "at '/prometheus/url': 'prometheus:9090' does not match",
-        ),
+        ("prometheus.url=5", "at '/prometheus/url': got number, want string"),
         ("settings.log_levl=debug", "at '/settings': additional properties 'log_levl' not allowed"),
         ("settings.log_level=loud", "must be one of 'debug', 'info', 'warning', 'error'"),
         ("settings.sources.edge.url=http://a", "'/settings/sources/edge': missing property 'type'"),
@@ -150,6 +147,109 @@ def test_the_namespace_of_keda_is_asked_for_where_the_wrong_one_would_break_some
     assert message in charts.refusal(*_set(*values), namespace="scaler")
     assert charts.template(*_set(*values))
     assert charts.template(*_set(*values, "keda.namespace=scaler"), namespace="scaler")
+
+
+NO_SCHEME = "which has no scheme: expected http:// or https:// in front of the host; set it to"
+MALFORMED = "a host, and an optional port and path, without a space"
+EITHER = "http://, https://, dns+http:// or dns+https://"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["prometheus.url=prometheus:9090"], f'prometheus.url is "prometheus:9090", {NO_SCHEME} h'),
+        (
+            ["prometheus.url="],
+            "prometheus.url is empty: expected a URL that begins with http:// or",
+        ),
+        (["prometheusUrl=https:/a"], f'prometheusUrl is "https:/a", {NO_SCHEME} https://a\n'),
+        (
+            ["settings.prometheus_url=a/b"],
+            f'settings.prometheus_url is "a/b", {NO_SCHEME} http://a',
+        ),
+        (["settings.influxdb_url=a:8086"], f'settings.influxdb_url is "a:8086", {NO_SCHEME} http:'),
+        (
+            ["settings.prometheus_url=ftp://a"],
+            f"expected http:// or https://, {MALFORMED}, a query",
+        ),
+        (["settings.prometheus_url=http://a?b=c"], 'settings.prometheus_url is "http://a?***": ex'),
+        (["settings.prometheus_url=http://a:0"], MALFORMED),
+        (["settings.prometheus_url=ann:pass@a"], f'"***@a", {NO_SCHEME} http://a\n'),
+        (
+            ["settings.scrape_targets=http://a:9400\\,b:9400"],
+            f'settings.scrape_targets is "b:9400", which has no scheme: expected {EITHER} in front',
+        ),
+        (["settings.scrape_targets={http://a,b}"], 'settings.scrape_targets[1] is "b", which has'),
+        (["settings.scrape_targets={http://a#b}"], f"{MALFORMED} or a fragment; set it to a URL"),
+        (
+            ["settings.sources.a.type=scrape", "settings.sources.a.targets="],
+            f"settings.sources.a.targets is empty: expected a URL that begins with {EITHER}; set",
+        ),
+        (
+            ["settings.sources.a.type=prometheus", "settings.sources.a.url=a b"],
+            "a URL such as http://prometheus.monitoring.svc:9090",
+        ),
+        (
+            ["extraEnv[0].name=KEDA_GPU_SCALER_PROMETHEUS_URL", "extraEnv[0].value=a:9090"],
+            f'extraEnv: KEDA_GPU_SCALER_PROMETHEUS_URL is "a:9090", {NO_SCHEME} http://a:9090',
+        ),
+        (
+            ["extraEnv[0].name=KEDA_GPU_SCALER_SCRAPE_TARGETS", "extraEnv[0].value=a:9400"],
+            'extraEnv: KEDA_GPU_SCALER_SCRAPE_TARGETS is "a:9400", which has no scheme',
+        ),
+        (
+            ["traces.enabled=true", "traces.endpoint=collector:4317"],
+            f'traces.endpoint is "collector:4317", {NO_SCHEME} http://collector:4317',
+        ),
+    ],
+)
+def test_a_url_that_is_none_is_refused_with_the_right_one(values: list[str], message: str) -> None:
+    told = charts.refusal(*_set(*values))
+    assert message in told
+    assert "pass" not in told
+
+
+def test_a_url_that_no_source_is_asked_by_may_be_empty() -> None:
+    elsewhere = charts.template(*_set("prometheus.url=", "settings.scrape_targets=http://a:9400"))
+    assert "prometheus_url" not in elsewhere
+    variable = _set("extraEnv[0].name=KEDA_GPU_SCALER_PROMETHEUS_URL", "extraEnv[0].value=$(URL)")
+    assert "$(URL)" in charts.template(*variable)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            ["maxUnavailable=2"],
+            "maxUnavailable is 2, which lets a drain stop all 2 replicas at once",
+        ),
+        (["maxUnavailable=100%"], "maxUnavailable is 100%, which lets a drain stop all 2 replicas"),
+        (["maxUnavailable=51%"], "at once: expected fewer than replicaCount; set it to 1"),
+        (
+            ["minAvailable=0"],
+            "minAvailable is 0, which lets a drain stop all 2 replicas at once: ex",
+        ),
+        (["minAvailable=0%"], "expected at least 1; set it to 1, or leave it empty"),
+    ],
+)
+def test_a_budget_that_lets_all_replicas_go_is_refused(values: list[str], message: str) -> None:
+    assert message in charts.refusal(*_set(*(f"podDisruptionBudget.{one}" for one in values)))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["podDisruptionBudget.maxUnavailable=50%"],
+        ["podDisruptionBudget.maxUnavailable=0"],
+        ["podDisruptionBudget.minAvailable=1%"],
+        ["podDisruptionBudget.minAvailable=1", "podDisruptionBudget.maxUnavailable=100%"],
+        ["podDisruptionBudget.maxUnavailable=2", "replicaCount=3"],
+        ["podDisruptionBudget.maxUnavailable=2", "podDisruptionBudget.enabled=false"],
+        ["replicaCount=1"],
+    ],
+)
+def test_a_budget_that_keeps_a_replica_or_has_only_one_is_taken(values: list[str]) -> None:
+    assert charts.template(*_set(*values))
 
 
 def test_every_mistake_is_told_at_once() -> None:

@@ -1,6 +1,6 @@
 """What a user may expect, in figures: the same events for each kind of evidence, and for recipes.
 
-`python -m tests.stories.loops.expectations` prints the table of docs/expectations.md.
+`python -m tests.stories.loops.expectations` prints the table of docs/arithmetic.md.
 """
 
 import asyncio

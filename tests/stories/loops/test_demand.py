@@ -234,3 +234,21 @@ async def test_without_threshold_an_outage_takes_no_replica_and_wakes_none(
     assert set(asleep.sizes) == {0}
     await asleep.run(300, keda=True)
     assert asleep.sizes[-1] == 3
+
+
+@each
+async def test_without_threshold_a_part_of_the_requests_after_an_outage_removes_nothing(
+    evidence: EvidenceSource,
+) -> None:
+    """The servers are scraped one after the other again, and the first ones are not all."""
+    loop = Loop(lambda _: 790.0, evidence, replicas=8, trigger=ALONE, demand=lambda _: 77.0)
+    await loop.run(600, keda=True)
+    back = loop.clock - loop.begin + 900
+    loop.monitoring.away_until = loop.clock + 900
+    loop.monitoring.scraped_until = loop.clock
+    loop.demand = lambda t: 9.0 if t < back + 45 else 77.0
+    await loop.run(900, keda=True)
+    loop.monitoring.scraped_until = float("inf")
+    loop.monitoring.history_since = loop.clock
+    await loop.run(900, keda=True)
+    assert set(loop.sizes) == {8}

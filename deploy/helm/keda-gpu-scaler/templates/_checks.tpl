@@ -6,8 +6,10 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongImage" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongSettings" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongEnv" . | fromYamlArray) -}}
+{{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongUrls" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongTls" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongRest" . | fromYamlArray) -}}
+{{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongBudget" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.refusedByKubernetes" . | fromYamlArray) -}}
 {{- if $wrong -}}
 {{- fail (printf "\n\nThese values do not work:\n- %s\n" (join "\n- " $wrong)) -}}
@@ -91,6 +93,32 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- end -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
 {{- $wrong = append $wrong "networkPolicy.egress.enabled is true, and networkPolicy.enabled is false: set both, or none" -}}
+{{- end -}}
+{{- toYaml $wrong -}}
+{{- end -}}
+
+{{- /* A budget that lets a drain take all replicas at once. Kubernetes rounds a percentage up. Of a single
+replica none can let a drain go on and keep one, so any does. */ -}}
+{{- define "keda-gpu-scaler.wrongBudget" -}}
+{{- $budget := .Values.podDisruptionBudget -}}
+{{- $replicas := int .Values.replicaCount -}}
+{{- $least := toString $budget.minAvailable -}}
+{{- $most := toString $budget.maxUnavailable -}}
+{{- $wrong := list -}}
+{{- if and $budget.enabled (gt $replicas 1) -}}
+{{- if $least -}}
+{{- if eq 0 (trimSuffix "%" $least | int) -}}
+{{- $wrong = append $wrong (printf "podDisruptionBudget.minAvailable is %s, which lets a drain stop all %d replicas at once: expected at least 1; set it to 1, or leave it empty for podDisruptionBudget.maxUnavailable" $least $replicas) -}}
+{{- end -}}
+{{- else -}}
+{{- $gone := trimSuffix "%" $most | int -}}
+{{- if hasSuffix "%" $most -}}
+{{- $gone = div (add (mul $gone $replicas) 99) 100 | int -}}
+{{- end -}}
+{{- if ge $gone $replicas -}}
+{{- $wrong = append $wrong (printf "podDisruptionBudget.maxUnavailable is %s, which lets a drain stop all %d replicas at once: expected fewer than replicaCount; set it to 1" $most $replicas) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml $wrong -}}
 {{- end -}}

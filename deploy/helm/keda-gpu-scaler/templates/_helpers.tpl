@@ -109,6 +109,16 @@ imagePullSecrets:
 {{- printf "%s.%s.svc:6000" (include "keda-gpu-scaler.fullname" .) .Release.Namespace -}}
 {{- end -}}
 
+{{- /* A warning where the cluster has no KEDA. Only of a cluster does Helm know each kind: `helm template` and
+`--dry-run=client` have a list of Kubernetes' own groups, which says nothing. */ -}}
+{{- define "keda-gpu-scaler.withoutKeda" -}}
+{{- $served := .Capabilities.APIVersions -}}
+{{- if and ($served.Has "apps/v1/Deployment") (not ($served.Has "keda.sh/v1alpha1")) -}}
+WARNING: this cluster does not serve keda.sh/v1alpha1, so nothing calls the scaler and kubectl refuses the
+ScaledObject below. Install KEDA: https://keda.sh/docs/latest/deploy/
+{{- end -}}
+{{- end -}}
+
 {{- define "keda-gpu-scaler.kedaNamespace" -}}
 {{- default .Release.Namespace .Values.keda.namespace -}}
 {{- end -}}
