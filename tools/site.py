@@ -17,7 +17,10 @@ FOLDERS = ("deploy", "examples")
 """Folders with files that pages link to."""
 LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "draining": "operations#scale-in-without-losing-requests",
+    "production": "operations#before-production",
+}
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
 
