@@ -20,6 +20,7 @@ LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 MOVED: dict[str, str] = {
     "draining": "operations#scale-in-without-losing-requests",
     "production": "operations#before-production",
+    "traces": "observability#traces",
 }
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
