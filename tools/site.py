@@ -19,6 +19,7 @@ LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
 MOVED: dict[str, str] = {
     "draining": "operations#scale-in-without-losing-requests",
+    "migrate/alert-webhook": "webhook#from-a-webhook-that-adds-replicas",
     "production": "operations#before-production",
     "traces": "observability#traces",
 }
