@@ -19,6 +19,7 @@ LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
 MOVED: dict[str, str] = {
     "concepts": "how-it-works",
+    "draining": "operations#scale-in-without-losing-requests",
     "expectations": "arithmetic#what-to-expect",
     "faq": "troubleshooting#questions",
     "glossary": "how-it-works#words",
@@ -28,12 +29,15 @@ MOVED: dict[str, str] = {
     "ja/faq": "ja/troubleshooting",
     "ja/how-it-works": "how-it-works",
     "ja/unknown": "states",
+    "migrate/alert-webhook": "webhook#from-a-webhook-that-adds-replicas",
     "migrate/gpu-exporter": "migrate/exporters#gpu_exporter",
     "migrate/managed-cloud-adapter": "migrate/adapters#a-managed-clouds-adapter",
     "migrate/pmady-keda-gpu-scaler": "migrate/exporters#pmadykeda-gpu-scaler",
     "migrate/prometheus-adapter": "migrate/adapters",
+    "production": "operations#before-production",
     "release": "testing#how-a-release-is-made",
     "roadmap": "limits#what-is-planned",
+    "traces": "observability#traces",
     "trigger": "specification",
     "unknown": "states",
     "zh/arithmetic": "arithmetic",

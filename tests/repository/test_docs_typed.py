@@ -28,7 +28,7 @@ PAGES = (
     "platforms",
     "llm",
     "shared-gpus",
-    "production",
+    "operations",
 )
 """Pages whose commands are typed without a cluster, or say why not."""
 
