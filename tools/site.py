@@ -17,7 +17,15 @@ FOLDERS = ("deploy", "examples")
 """Folders with files that pages link to."""
 LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "influxdb": "servers#influxdb",
+    "zh/influxdb": "servers#influxdb",
+    "presets": "llm#presets",
+    "shared-gpus": "exporters#shared-gpus",
+    "wrong-signal": "exporters#which-number-of-the-gpu",
+    "zh/wrong-signal": "exporters#which-number-of-the-gpu",
+    "ja/wrong-signal": "exporters#which-number-of-the-gpu",
+}
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
 

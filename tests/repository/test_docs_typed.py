@@ -27,7 +27,6 @@ PAGES = (
     "zero",
     "platforms",
     "llm",
-    "shared-gpus",
     "production",
 )
 """Pages whose commands are typed without a cluster, or say why not."""
