@@ -25,6 +25,10 @@ MOVED: dict[str, str] = {
     "wrong-signal": "exporters#which-number-of-the-gpu",
     "zh/wrong-signal": "exporters#which-number-of-the-gpu",
     "ja/wrong-signal": "exporters#which-number-of-the-gpu",
+    "trigger": "specification",
+    "unknown": "states",
+    "zh/unknown": "states",
+    "ja/unknown": "states",
 }
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
