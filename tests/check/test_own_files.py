@@ -14,7 +14,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NOTED = {
     "chart.md": {"no-maximum"},
-    "influxdb.md": {"needs-setting"},
     "tls.md": {"no-maximum"},
     "webhook.md": {"push-without-signal"},
 }

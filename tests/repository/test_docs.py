@@ -151,7 +151,7 @@ def preset_cells(preset: Preset) -> list[str]:
 
 def test_every_preset() -> None:
     """What is counted, and why a threshold is what it is, are the page's own words."""
-    _, _, *lines = section(DOCS / "presets.md", "presets")
+    _, _, *lines = section(DOCS / "llm.md", "presets")
     rows = [line.strip("| ").split(" | ") for line in lines]
     shown = [
         [name, added, threshold.partition(":")[0], at_zero.rpartition(": ")[2]]

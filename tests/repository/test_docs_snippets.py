@@ -22,7 +22,7 @@ from tests.repository.test_examples import is_ours
 from tests.support.triggers import access
 
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-ALLOWED = {"influxdb.md": Policy.ALLOW, "alert-webhook.md": Policy.ALLOW}
+ALLOWED = {"alert-webhook.md": Policy.ALLOW}
 """Pages that tell operators to let triggers read all namespaces."""
 GATEWAYS = Namespaces(frozenset({"envoy-gateway-system"}))
 """Another namespace that a page tells operators to allow."""

@@ -27,7 +27,6 @@ PAGES = (
     "zero",
     "platforms",
     "llm",
-    "shared-gpus",
     "operations",
 )
 """Pages whose commands are typed without a cluster, or say why not."""

@@ -1,7 +1,7 @@
-"""Language models by the requests at their engines, as on the page about wrong signals."""
+"""Language models by the requests at their engines, with the query of the page about them."""
 
 from tests.repository.test_docs import ROOT
-from tests.repository.test_docs_snippets import pieces, triggers
+from tests.repository.test_docs_snippets import pieces
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.stories.promises.test_own_promql import BERT, load
 from tests.support.prometheus import PrometheusServer
@@ -9,9 +9,10 @@ from tests.support.series import Series
 
 
 def metadata() -> dict[str, str]:
-    """Return the first trigger on the page, for another workload."""
-    first, *_ = pieces(ROOT / "docs" / "wrong-signal.md")
-    (one,) = triggers(first)
+    """Return the page's trigger with a query, for another workload."""
+    parts = pieces(ROOT / "docs" / "llm.md")
+    found = [part.document["triggers"] for part in parts if "triggers" in part.document]
+    ((one,),) = [each for each in found if "query" in each[0]["metadata"]]
     return {**one["metadata"], "workload": "bert", "metricName": "requests"}
 
 
