@@ -1,4 +1,4 @@
-"""The pictures of README.md that show a run of the product's own code.
+"""The pictures that show a run of the product's own code: README.md shows one, and links to one.
 
 `python -m tests.repository.pictures` draws them anew. Nothing in them depends on a clock, a machine
 or a terminal.
