@@ -193,8 +193,9 @@ class Driver:
             await self._tick(clock() - begin, polls=tick % scenario.POLL_TICKS == 0)
             finished = self._progress.advance(clock() - begin, self._ours.replicas)
             tick += 1
-        peaks = (scaled.peak for scaled in (self._ours, self._corrected, self._usual))
-        return scenario.summary(*peaks, seconds=clock() - begin)
+        return scenario.summary(
+            self._ours.peak, self._corrected.peak, self._usual.peak, clock() - begin
+        )
 
     async def _tick(self, now: float, *, polls: bool) -> None:
         load = self._progress.phase.load
