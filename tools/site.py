@@ -17,7 +17,12 @@ FOLDERS = ("deploy", "examples")
 """Folders with files that pages link to."""
 LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
 """The folders of docs with translations, and what their languages are called."""
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "trigger": "specification",
+    "unknown": "states",
+    "zh/unknown": "states",
+    "ja/unknown": "states",
+}
 """Where a page of docs went that other sites may link to, by the folder of its old address."""
 
 

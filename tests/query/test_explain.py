@@ -17,21 +17,19 @@ from tests.query.test_promql_texts import selectors
 from tests.support.triggers import access, spec
 
 SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
-PAGE = Path(__file__).parents[2] / "docs" / "trigger.md"
+TEXT = Path(__file__).parents[1] / "data" / "explained.promql"
 
 
 def explained_promql(spec: TriggerSpec, found: Collection[str] = (), **how: Any) -> str:  # noqa: ANN401 - fields of Explained
     return Explained(spec=spec, found=found, **how).value
 
 
-def test_the_pages_example_is_the_text() -> None:
-    written = re.search(r"```promql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def test_the_text_of_a_trigger() -> None:
     bert = ScaledObject("inference", "bert")
     keys = {"workload": "bert", "threshold": "70", "profile": "dcgm-exported", "window": "1m"}
     text = explained_promql(trigger.parse(bert, keys, access()))
 
-    assert written is not None
-    assert re.sub(r"\s", "", written[1]) == re.sub(r"\s", "", text)
+    assert re.sub(r"\s", "", TEXT.read_text(encoding="utf-8")) == re.sub(r"\s", "", text)
 
 
 def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Subtests) -> None:

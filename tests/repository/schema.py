@@ -16,7 +16,7 @@ from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, Si
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, values
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 
-_PAGE = "https://github.com/keda-gpu-scaler/keda-gpu-scaler/blob/main/docs/trigger.md"
+_PAGE = "https://github.com/keda-gpu-scaler/keda-gpu-scaler/blob/main/docs/specification.md"
 
 
 def _pattern(of: re.Pattern[str]) -> dict[str, Any]:

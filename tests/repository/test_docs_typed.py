@@ -23,7 +23,7 @@ IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 PAGES = (
     "install",
     "arithmetic",
-    "unknown",
+    "states",
     "zero",
     "platforms",
     "llm",

@@ -1,4 +1,4 @@
-"""The JSON Schema for editors and the page with a section for each key say what the reader does."""
+"""The JSON Schema for editors and the page with every key say what the reader does."""
 
 import json
 import re
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.errors import SpecError
-from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.trigger import KEYS
+from keda_gpu_scaler.spec.spec import ScaledObject, Signal
+from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS
 from tests.repository import schema
-from tests.repository.test_docs import DOCS, ROOT
+from tests.repository.test_docs import DOCS, ROOT, section
 from tests.support.triggers import access
 
 FILE = ROOT / "deploy" / "schema" / "scaledobject.json"
@@ -73,50 +73,55 @@ def test_what_editors_can_see_is_invalid(key: str, value: str) -> None:
 
 
 PAGE = (DOCS / "specification.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^### (\w+)\n\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+(YAML,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+WRITTEN: dict[str, str] = yaml.safe_load(YAML)["triggers"][0]["metadata"]
+BESIDE = {
+    name: (yaml.safe_load(value), relation, others.split(", "))
+    for name, value, relation, others in re.findall(
+        r"^ +# (\w+): (.+) # (in place of|with) (.+)$", YAML, re.MULTILINE
+    )
+}
+"""The keys in comments: those that stand in place of another one, or only with another one."""
+VALUES = {
+    cells[1].split("`")[1]: cells[3].strip()
+    for row in section(DOCS / "specification.md", "trigger-keys")[2:]
+    for cells in [row.split("|")]
+}
+LISTED = ("aggregation", "gpuAggregation", "demandOnEmpty", "onUnknown")
+"""The keys with few choices, which their meaning has; other choices have tables."""
 
 
-def row(key: str, name: str) -> str:
-    """Return a cell of the table about a key; empty: it has no such row."""
-    found = re.search(rf"^\| {name} \| (.+) \|$", SECTIONS[key], re.MULTILINE)
-    return found[1].replace(r"\|", "|") if found else ""
+def test_the_yaml_has_every_key() -> None:
+    assert sorted([*WRITTEN.keys() - KEDA_KEYS, *BESIDE]) == sorted(KEYS)
 
 
-def test_the_page_has_each_key_with_its_meaning_default_and_choices() -> None:
-    assert sorted(SECTIONS) == sorted(KEYS)
-    for key, one in KEYS.items():
-        meaning = one.meaning[:1].upper() + one.meaning[1:]
-        assert SECTIONS[key].replace("`", "").startswith(f"{meaning.replace('`', '')}. "), key
-        otherwise = one.otherwise.removeprefix("-; ").replace("<", r"\<")
-        usual = f"`{one.default}`" if one.default else otherwise
-        assert row(key, "default") == ("none: optional" if usual == "-" else usual)
-        if "enum" in PROPERTIES[key]:
-            choices = [f"`{choice}`" for choice in PROPERTIES[key]["enum"]]
-            assert row(key, "values").split(", ") == choices
+@pytest.mark.parametrize("key", LISTED)
+def test_the_meaning_of_a_key_has_each_choice(key: str) -> None:
+    assert set(PROPERTIES[key]["enum"]) <= set(re.findall(r"\w+", KEYS[key].meaning))
 
 
-REPLACING = [key for key in SECTIONS if row(key, "in place of")]
+def test_the_page_has_every_signal() -> None:
+    table = PAGE.partition("## What is measured")[2].partition("\n\nA loaded")[0]
+    names = [row.split("|")[1] for row in table.strip().splitlines()[2:]]
+    assert re.findall(r"`([\w-]+)`", ", ".join(names).replace("`query`", "")) == list(Signal)
 
 
-@pytest.mark.parametrize("key", REPLACING)
+@pytest.mark.parametrize("key", [name for name, one in BESIDE.items() if one[1] == "in place of"])
 def test_a_key_in_place_of_others_is_taken_too(key: str) -> None:
-    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    (one,) = yaml.safe_load(block)["triggers"]
-    replaced = re.findall(r"`(\w+)`", row(key, "in place of"))
-    added = [key, *(other for other in SECTIONS if f"`{key}`" in row(other, "with"))]
-    kept = {name: value for name, value in one["metadata"].items() if name not in replaced}
-    assert not refused(kept | {each: row(each, "example").strip("`") for each in added})
+    kept = {name: value for name, value in WRITTEN.items() if name not in BESIDE[key][2]}
+    added = [key, *(other for other, one in BESIDE.items() if one[1:] == ("with", [key]))]
+    assert not refused(kept | {each: BESIDE[each][0] for each in added})
 
 
-NUMBERS = [key for key in SECTIONS if row(key, "values").startswith(("a duration", "a number"))]
+NUMBERS = [key for key, one in VALUES.items() if one.startswith(("a duration", "a number"))]
 FIRST_TOO_LARGE = "9007199254740992"
 
 
 @pytest.mark.parametrize("key", NUMBERS)
 def test_the_limits_on_the_page_are_taken_and_what_is_beyond_them_is_not(key: str) -> None:
     beside = SMALL | ({"demandQuery": "vector(1)"} if key.startswith("demand") else {})
-    least, _, largest = re.findall(r", (\S+) (to|or more)(?: (\w+))?", row(key, "values"))[0]
-    if row(key, "values").startswith("a duration"):
+    least, _, largest = re.findall(r", (\S+) (to|or more)(?: (\w+))?", VALUES[key])[0]
+    if VALUES[key].startswith("a duration"):
         beyond = ["999ms" if least == "1s" else "-1ms", f"{largest}1ms"]
     else:
         beyond = ["-0.0001" if least == "0" else "0.0009999"]

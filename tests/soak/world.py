@@ -70,7 +70,8 @@ class Bounds:
         return self.least * (1 - TOLERANCE) <= number <= self.most * (1 + TOLERANCE)
 
 
-KINDS = ("utilization", "average", "power", "query", "demand", "direct", "influxdb")
+KINDS = ("utilization", "average", "power", "query", "demand", "alone", "direct", "influxdb")
+_OF_DEMAND = ("demand", "alone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,20 @@ class Trigger:
             "power": "gpu-power",
             "query": "gpu-number",
             "demand": "gpu-demand",
+            "alone": "gpu-demand",
         }.get(self.kind, "gpu-utilization")
 
     @property
     def metadata(self) -> dict[str, str]:
         name, namespace = self.workload.name, self.workload.namespace
-        common = {"scalerAddress": "soak:6000", "workload": name, "threshold": "70"}
+        address = {"scalerAddress": "soak:6000", "workload": name}
+        common = address | {"threshold": "70"}
+        demand = {
+            "demandQuery": f'sum(soak_waiting{{workload="{name}"}})',
+            "demandThreshold": "100",
+        }
+        if self.kind == "alone":
+            return address | demand
         return (
             common
             | {
@@ -102,10 +111,7 @@ class Trigger:
                     "query": f'DCGM_FI_DEV_GPU_UTIL{{exported_namespace="{namespace}"}}',
                     "activationThreshold": "5",
                 },
-                "demand": {
-                    "demandQuery": f'sum(soak_waiting{{workload="{name}"}})',
-                    "demandThreshold": "100",
-                },
+                "demand": demand,
                 "direct": {"source": "direct"},
                 "influxdb": {"source": "influxdb"},
             }[self.kind]
@@ -129,7 +135,7 @@ class Trigger:
                 return self.workload.percent(at)
             case "power":
                 return self.workload.watts(at) * count
-            case "demand":
+            case "demand" | "alone":
                 return self.workload.waiting(at)
             case _:
                 return self.workload.percent(at) * count
@@ -145,10 +151,11 @@ class Trigger:
         While some pods cannot be seen, the sum of the others is a lower bound of the truth: it may
         be answered if it lowers nothing. A lone replica has no others, and a demand no pods.
         """
-        replicas, threshold = len(self.workload.pods), float(self.metadata["threshold"])
+        replicas = len(self.workload.pods)
+        if replicas == 1 or self.kind in _OF_DEMAND:
+            return False
         total = number * replicas if self.kind == "average" else number
-        has_parts = replicas > 1 and self.kind != "demand"
-        return has_parts and total > (replicas - 1) * threshold
+        return total > (replicas - 1) * float(self.metadata["threshold"])
 
     def is_busy(self, at: float) -> bool:
         """Tell whether it was busy all the time that an answer may be about."""

@@ -68,7 +68,7 @@ async def test_what_is_asked_for_and_starts_is_not_given_back_and_not_asked_for_
 
 
 async def test_a_load_that_does_not_spread_asks_for_every_replica_by_max() -> None:
-    """Which is what docs/trigger.md says of it."""
+    """Which is what docs/specification.md says of it."""
     stuck = _first_gets(1e9)
     loop = Loop(
         lambda _: 100.0,
