@@ -4,7 +4,7 @@ In the place of the base image there is a Debian of the same release, with Debia
 the same line, made by mmdebstrap. buildah carries out the Dockerfile on it twice, in stores of
 their own. Then: do both results hold the same files? Does what the image starts run as the image's
 user, where nothing can be written? How large is it? What does an SBOM of it, made by syft, list?
-docs/release.md says what none of this shows.
+docs/testing.md says what none of this shows.
 """
 
 import argparse

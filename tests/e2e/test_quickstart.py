@@ -10,12 +10,9 @@ from tests.support import guides, printed
 from tests.support.processes import until
 
 pytestmark = pytest.mark.xdist_group("live")
-FORWARDED = {
-    "127.0.0.1:9400": "simulator.quickstart.svc:9400",
-    "127.0.0.1:6000": "keda-gpu-scaler.keda.svc:6000",
-}
+FORWARDED = {"127.0.0.1:9400": "simulator.quickstart.svc:9400"}
 """What the page forwards to the reader's machine: here the Services' names lead there."""
-LOOKS = re.compile(r"(kubectl (get|logs)|grpcurl) ")
+LOOKS = re.compile(r"kubectl (get|logs) ")
 """What a command that changes nothing begins with."""
 PATIENCE_SECONDS = 60.0
 """How long a person looks again: a reader's window is seconds, and the machine may be busy."""

@@ -7,7 +7,7 @@ from tests.stories.promises.test_own_promql import BERT, load
 from tests.support.prometheus import PrometheusServer
 from tests.support.series import Series
 
-PAGE = ROOT / "docs" / "migrate" / "managed-cloud-adapter.md"
+PAGE = ROOT / "docs" / "migrate" / "adapters.md"
 RATIO = "DCGM_CUSTOM_PROCESS_GPU_MEM_USED_RATIO"
 
 
