@@ -1,6 +1,6 @@
 """What follows from the committed figures: the tables of docs/benchmarks.md, and quotes.
 
-`python -m benchmarks.page` writes all of it again. A test compares it with the files.
+`python -m benchmarks.page` writes all of it again.
 """
 
 import re

@@ -11,6 +11,7 @@ stated() {
         -e 's/\(app\.kubernetes\.io\/version: "\{0,1\}\)[^"]*/\1'"$version"'/' \
         -e 's/\(helm\.sh\/chart: keda-gpu-scaler-\)[^"]*/\1'"$version"'/' \
         -e 's/\(image: "\{0,1\}keda-gpu-scaler:\)[^"]*/\1'"$version"'/' \
+        -e 's/^\(Version \)[0-9]*\.[0-9]*\.[0-9]*/\1'"$version"'/' \
         -e 's/\([ /]keda-gpu-scaler:\)[0-9]*\.[0-9]*\.[0-9]*/\1'"$version"'/g' "$1"
 }
 if [ "${1:-}" = --notes ]; then
@@ -22,7 +23,7 @@ if [ "${1:-}" = --notes ]; then
 fi
 for file in deploy/helm/keda-gpu-scaler/Chart.yaml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml \
     examples/quickstart/simulator.yaml deploy/helm/keda-gpu-scaler/README.md docs/chart.md \
-    docs/observe.md docs/quickstart.md docs/quickstart.*.md; do
+    README.md docs/observe.md docs/quickstart.md docs/quickstart.*.md; do
     [ -e "$file" ] || continue
     if [ "${1:-}" = --check ]; then
         stated "$file" | diff "$file" - \

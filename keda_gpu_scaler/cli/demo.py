@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,14 +22,17 @@ from keda_gpu_scaler.telemetry import logs
 _HOST = "127.0.0.1"
 _HTTP_SECONDS = 5
 _NO_PROXY = [("grpc.enable_http_proxy", 0)]
+_NEXT = """\
+Next, in a cluster without a GPU: docs/quickstart.md.
+There, `keda-gpu-scaler explain NAMESPACE/NAME` shows every pod behind a decision."""
 
 
 def demo() -> None:
     """Scale a simulated GPU workload from 0 to 7 replicas and back to 0, in about a minute.
 
     No cluster and no GPU: the GPUs are simulated, KEDA and the HPA are played by their own rules,
-    and the gRPC server between them is the real one. Beside it the usual recipe, avg() with
-    AverageValue, scales the same workload on the same load.
+    and the gRPC server between them is the real one. Beside it two queries of KEDA's prometheus
+    trigger scale the same workload on the same load: sum() and avg(), both with AverageValue.
     """
     # All connections are to this machine, which no proxy can reach.
     os.environ["no_proxy"] = "*"
@@ -38,7 +42,10 @@ def demo() -> None:
         with screen.open_screen(Console()) as show:
             status, story = asyncio.run(_until_a_signal(show))
         log.finish(seconds=1)
-    typer.echo(story, err=status != 0)
+    typer.echo(
+        story if status else "\n".join([*textwrap.wrap(story, screen.WIDTH), _NEXT]),
+        err=status != 0,
+    )
     raise typer.Exit(status)
 
 

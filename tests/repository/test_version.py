@@ -28,6 +28,9 @@ apiVersion: apps/v1
 docker tag keda-gpu-scaler:{version} images.example.com/keda-gpu-scaler:{version}
 docker push images.example.com/keda-gpu-scaler:{version}
 """,
+    "README.md": """\
+Version {version}, not published yet. Version 1.2.3 of something else.
+""",
     "docs/quickstart.md": """\
 kind load docker-image keda-gpu-scaler:{version}
 Since 0.1.0 it is at keda-gpu-scaler:6000, or `keda-gpu-scaler.keda.svc:6000`.

@@ -59,6 +59,7 @@ def test_a_goal_that_is_not_met_in_time_fails_in_words() -> None:
 
 
 OURS = driver.Side(430, 61.4286, 7, "HPA: 427.125 over a target of 70 per replica asks for 7")
+CORRECTED = driver.Side(430, 61.4286, 7, "HPA: 427 over a target of 70 per replica asks for 7")
 USUAL = driver.Side(430, 100, 2, "HPA: 100 over a target of 70 per replica asks for 2")
 MEASURED = driver.Answer(
     (rules.Metric(value=427.125, target=70),),
@@ -77,6 +78,7 @@ def frame(**fields: object) -> driver.Frame:
         "progress": scenario.Progress(index=1),
         "answer": MEASURED,
         "ours": [driver.Side()] * 4 + [OURS] * 4,
+        "corrected": [CORRECTED] * 8,
         "usual": [USUAL] * 8,
     }
     return driver.Frame(**(known | fields))  # type: ignore[arg-type]  # a table of any fields
@@ -85,29 +87,42 @@ def frame(**fields: object) -> driver.Frame:
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
-        (driver.Answer(reason="UNAVAILABLE: down"), "value     - - -    scaler: UNAVAILABLE: down"),
-        (driver.Answer(), "value     - - -    scaler: -"),
-        (HELD, "value  hold active starting    scaler: young"),
+        (driver.Answer(reason="UNAVAILABLE: down"), ("-, target 70, -, -", "UNAVAILABLE: down")),
+        (driver.Answer(), ("-, target 70, -, -", "reason       -")),
+        (HELD, ("hold, target 70, active, starting", "young")),
+        (MEASURED, ("427.1, target 70, active, measured", "61 % over 7 replicas")),
     ],
-    ids=["an error", "nothing", "an empty answer"],
+    ids=["an error", "nothing", "an empty answer", "a value"],
 )
-def test_what_is_not_known_is_a_dash_or_a_hold(answer: driver.Answer, shown: str) -> None:
+def test_what_is_not_known_is_a_dash_or_a_hold(
+    answer: driver.Answer, shown: tuple[str, str]
+) -> None:
+    console = Console(file=io.StringIO(), width=100, force_terminal=False)
+    console.print(screen.screen(frame(answer=answer)))
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert all(words in printed for words in shown), printed
+
+
+def test_a_line_has_the_replicas_of_all_three_and_at_most_120_characters() -> None:
     assert screen.line(frame()) == (
-        " 12.3 s  load arrives  load 430 %  replicas 7, usual recipe 2  "
-        "value 427.1 active measured  HPA: 427.1 over a target of 70 per replica asks for 7  "
-        "scaler: mean utilization 61 % over 7 replicas"
+        " 12.3 s  load 430 %  this 7, sum() 7, avg() 2  "
+        "HPA: 427.1 over a target of 70 per replica asks for 7"
     )
-    assert screen.line(frame(answer=answer, ours=[driver.Side()])).endswith(shown)
+    long = screen.line(frame(ours=[driver.Side(430, 61, 7, "HPA: " + "long " * 30)]))
+    assert len(long) == 120
+    assert long.endswith(" …")
 
 
 def test_outside_a_terminal_only_news_are_printed() -> None:
-    console = Console(file=io.StringIO(), width=100, force_terminal=False)
+    console = Console(file=io.StringIO(), width=40, force_terminal=False)
     with screen.open_screen(console) as show:
         for replicas, seconds in itertools.product((1, 2), (1.0, 2.0, 3.0)):
             show(frame(usual=[driver.Side(replicas=replicas)], seconds=seconds))
     assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    assert [line.partition("recipe ")[2][0] for line in lines] == ["1", "2"]
+    head, *lines = console.file.getvalue().splitlines()
+    assert head == screen.HEAD
+    assert [line.partition("avg() ")[2][0] for line in lines] == ["1", "2"]
 
 
 def test_a_terminal_gets_a_live_screen() -> None:
@@ -185,12 +200,14 @@ def test_end_to_end_the_demo_reaches_the_expected_replicas_and_zero_again() -> N
         COMMAND, capture_output=True, check=False, env=elsewhere, text=True, timeout=DEMO_SECONDS
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    *lines, story = ended.stdout.splitlines()
-    assert re.match(r"From 0 to 7 replicas and back to 0 in \d+ s", story)
-    assert story.endswith("the usual recipe, avg() with AverageValue, never asked for more than 2.")
-    assert "inactive ended" in lines[0]
-    assert any("measured" in line and "replicas 7, usual recipe 2" in line for line in lines)
-    assert not any("UNAVAILABLE" in line for line in lines)
+    lines = ended.stdout.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert lines[1].endswith("load   0 %  this 0, sum() 0, avg() 0  KEDA: inactive: nothing to do")
+    assert any("this 7, sum() 7, avg() 2" in line for line in lines)
+    told = " ".join(lines)
+    assert re.search(r"From 0 to 7 replicas and back to 0 in \d+ s", told)
+    assert "avg() with AverageValue, never asked for more than 2, and the corrected one" in told
+    assert "keda-gpu-scaler explain" in lines[-1]
     assert ended.stderr == ""
 
 
@@ -216,7 +233,8 @@ def test_a_signal_or_a_part_that_ends_early_ends_the_demo_in_words(
     ) as demo:
         try:
             assert demo.stdout is not None
-            assert "idle at zero" in demo.stdout.readline()
+            assert "replicas of this scaler" in demo.stdout.readline()
+            assert "load   0 %" in demo.stdout.readline()
             demo.send_signal(number)
             _, errors = demo.communicate(timeout=DEMO_SECONDS)
         finally:

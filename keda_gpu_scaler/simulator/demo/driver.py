@@ -1,8 +1,8 @@
 """KEDA's poll loop and the HPA's sync, played in turn against the real scaler.
 
-One tick is one sync of the HPA; KEDA polls at every second tick. A second workload gets the same
-load, and is scaled by the usual recipe. The rules are in `autoscaling`, the phases in `scenario`;
-this module decides only the order of the calls.
+One tick is one sync of the HPA; KEDA polls at every second tick. Two more workloads get the same
+load, and are scaled by queries that people write. The rules are in `autoscaling`, the phases in
+`scenario`; this module decides only the order of the calls.
 """
 
 import asyncio
@@ -143,11 +143,12 @@ class Frame:
     answer: Answer
     ours: Sequence[Side]
     """The workload at each tick, the newest last."""
+    corrected: Sequence[Side]
     usual: Sequence[Side]
 
 
 class Driver:
-    """The controllers of both workloads, and their current state."""
+    """The controllers of all workloads, and their current state."""
 
     def __init__(
         self,
@@ -159,7 +160,8 @@ class Driver:
         """Take how long the scaler may take to know what runs, before the first phase."""
         self._simulated, self._ask, self._show = simulated, ask, show
         self._patience_seconds = patience_seconds
-        self._ours, self._usual = Scaled(scenario.OURS), Scaled(scenario.USUAL)
+        self._ours = Scaled(scenario.OURS)
+        self._corrected, self._usual = Scaled(scenario.CORRECTED), Scaled(scenario.USUAL)
         self._progress, self._answer = scenario.Progress(), Answer()
 
     async def prepare(self) -> None:
@@ -185,37 +187,49 @@ class Driver:
         clock = asyncio.get_running_loop().time
         begin, tick, finished = clock(), 0, False
         while not finished:
-            for scaled in (self._ours, self._usual):
+            for scaled in (self._ours, self._corrected, self._usual):
                 self._apply(scaled.key, self._progress.phase.load, scaled.replicas)
             await asyncio.sleep(max(0, begin + tick * scenario.SYNC_SECONDS - clock()))
             await self._tick(clock() - begin, polls=tick % scenario.POLL_TICKS == 0)
             finished = self._progress.advance(clock() - begin, self._ours.replicas)
             tick += 1
-        return scenario.summary(self._ours.peak, self._usual.peak, clock() - begin)
+        return scenario.summary(
+            self._ours.peak, self._corrected.peak, self._usual.peak, clock() - begin
+        )
 
     async def _tick(self, now: float, *, polls: bool) -> None:
         load = self._progress.phase.load
-        ours, usual = (self._utilization(scaled.key) for scaled in (self._ours, self._usual))
-        # The usual recipe is KEDA's prometheus trigger with `avg()`: an empty answer is 0, its
-        # default (`ignoreNullValues`), and anything above 0 is active.
-        average = rules.Metric(value=usual or 0.0, target=scenario.THRESHOLD)
+        # A recipe is KEDA's prometheus trigger with a query: an empty answer is 0, its default
+        # (`ignoreNullValues`), and anything above 0 is active.
+        shown = {
+            scaled.key: self._percents(scaled.key)
+            for scaled in (self._ours, self._corrected, self._usual)
+        }
+        recipes = (
+            (self._corrected, sum(shown[scenario.CORRECTED])),
+            (self._usual, _mean(shown[scenario.USUAL]) or 0.0),
+        )
         if polls:
             self._answer = await self._ask()
             self._ours.poll(now, load, self._answer.active)
-            self._usual.poll(now, load, bool(usual))
+            for scaled, value in recipes:
+                scaled.poll(now, load, value > 0)
         if self._ours.replicas:
             self._answer = await self._ask()
             self._ours.sync(now, load, self._answer.metrics)
-        if self._usual.replicas:
-            self._usual.sync(now, load, [average])
-        self._ours.add(load, ours)
-        self._usual.add(load, usual)
+        for scaled, value in recipes:
+            if scaled.replicas:
+                metric = rules.Metric(value=value, target=scenario.THRESHOLD)
+                scaled.sync(now, load, [metric])
+        for scaled in (self._ours, self._corrected, self._usual):
+            scaled.add(load, _mean(shown[scaled.key]))
         self._show(
             Frame(
                 seconds=now,
                 progress=self._progress,
                 answer=self._answer,
                 ours=self._ours.past,
+                corrected=self._corrected.past,
                 usual=self._usual.past,
             )
         )
@@ -226,8 +240,11 @@ class Driver:
         )
         self._simulated.put(key, wanted, asyncio.get_running_loop().time())
 
-    def _utilization(self, key: cluster.Key) -> float | None:
-        """Return the mean of the whole numbers that the exporter shows; None: there is no pod."""
+    def _percents(self, key: cluster.Key) -> list[int]:
+        """Return the whole numbers that the exporter shows of a workload's pods."""
         gpus = self._simulated.gpus(asyncio.get_running_loop().time())
-        percents = [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]
-        return mean(percents) if percents else None
+        return [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]
+
+
+def _mean(percents: Sequence[int]) -> float | None:
+    return mean(percents) if percents else None

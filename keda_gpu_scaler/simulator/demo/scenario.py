@@ -23,8 +23,10 @@ ROUTER_TARGET = 1000
 
 SCALED_OBJECT = ScaledObject("demo", "bert")
 OURS = Key(*SCALED_OBJECT)
+CORRECTED = Key("corrected", "bert")
+"""The same workload once more, scaled by `sum()` with AverageValue: the recipe that is right."""
 USUAL = Key("usual", "bert")
-"""The same workload once more, scaled by the usual recipe."""
+"""And once more, scaled by the usual recipe: `avg()` with AverageValue."""
 TRIGGER: Mapping[str, str] = {
     "workload": f"deployment/{SCALED_OBJECT.name}",
     "threshold": str(THRESHOLD),
@@ -99,10 +101,11 @@ class Progress:
         return False
 
 
-def summary(peak: int, usual_peak: int, seconds: float) -> str:
+def summary(peak: int, corrected_peak: int, usual_peak: int, seconds: float) -> str:
     return (
         f"From 0 to {peak} replicas and back to 0 in {seconds:.0f} s, which stand for "
         f"{seconds * SPEED / 60:.0f} minutes in a cluster. Expected at the peak: "
         f"{HIGHEST.load:g} % / {THRESHOLD} % = {HIGHEST.goal} replicas. On the same load the usual "
-        f"recipe, avg() with AverageValue, never asked for more than {usual_peak}."
+        f"recipe, avg() with AverageValue, never asked for more than {usual_peak}, and the "
+        f"corrected one, sum() with AverageValue, for {corrected_peak}."
     )

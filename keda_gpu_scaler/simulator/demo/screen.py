@@ -17,14 +17,18 @@ from keda_gpu_scaler.simulator.demo import scenario
 from keda_gpu_scaler.simulator.demo.driver import Answer, Frame, Side
 
 WIDTH = 80
-_NAMES, _COLUMNS, _SENTENCE = 11, 30, 62
+_LINE = 120
+"""The most characters of a line in a pipe."""
+_NAMES, _COLUMNS, _SENTENCE = 11, 19, 62
 """The columns of the names, of one curve and of a sentence, which fit into the width."""
-_TICKS = 4
+_TICKS = 6
 """How many ticks one column of a curve is: the whole demo fits on the screen."""
 _BARS = " ▁▂▃▄▅▆▇█"
 _UNKNOWN = "-"
 _LONG_NUMBER = re.compile(r"(?<![\d.])\d+\.\d{2,}(?!\.?\d)")
-_OURS, _USUAL, _LOAD = "green", "yellow", "cyan"
+_OURS, _CORRECTED, _USUAL, _LOAD = "green", "cyan", "yellow", "default"
+HEAD = "replicas of this scaler, of sum() with AverageValue, and of avg() with AverageValue:"
+"""The first line in a pipe."""
 
 
 def rounded(sentence: str) -> str:
@@ -50,14 +54,12 @@ def _active(answer: Answer) -> str:
 
 
 def line(frame: Frame) -> str:
-    answer, ours, usual = frame.answer, frame.ours[-1], frame.usual[-1]
-    return (
-        f"{frame.seconds:5.1f} s  {frame.progress.phase.title:<12}  "
-        f"load {_percent(ours.offered):>5}  replicas {ours.replicas}, "
-        f"usual recipe {usual.replicas}  value {_value(answer):>5} {_active(answer)} "
-        f"{answer.state or _UNKNOWN}  {rounded(ours.sentence)}  "
-        f"scaler: {rounded(answer.reason) or _UNKNOWN}"
+    ours, corrected, usual = (side[-1] for side in (frame.ours, frame.corrected, frame.usual))
+    whole = (
+        f"{frame.seconds:5.1f} s  load {_percent(ours.offered):>5}  this {ours.replicas}, "
+        f"sum() {corrected.replicas}, avg() {usual.replicas}  {rounded(ours.sentence)}"
     )
+    return whole if len(whole) <= _LINE else f"{whole[: _LINE - 2]} …"
 
 
 def screen(frame: Frame) -> RenderableType:
@@ -67,24 +69,26 @@ def screen(frame: Frame) -> RenderableType:
         f"{phase.load:g} % needs {phase.goal} replicas"
     )
     rows = Table.grid()
-    rows.add_row(_curves(frame.ours, frame.usual))
+    rows.add_row(_curves(frame.ours, frame.corrected, frame.usual))
     rows.add_row(_sentences(frame))
     return Panel(rows, title=Text(title), title_align="left", width=WIDTH)
 
 
-def _curves(ours: Sequence[Side], usual: Sequence[Side]) -> Table:
-    most_replicas = max(scenario.HIGHEST.goal, *(side.replicas for side in (*ours, *usual)))
+def _curves(*pasts: Sequence[Side]) -> Table:
+    most_replicas = max(scenario.HIGHEST.goal, *(side.replicas for past in pasts for side in past))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True, width=_NAMES)
-    table.add_column(no_wrap=True, width=_COLUMNS)
-    table.add_column(no_wrap=True, width=_COLUMNS)
-    table.add_row("", Text("this scaler", _OURS), Text("avg() with AverageValue", _USUAL))
+    for _ in pasts:
+        table.add_column(no_wrap=True, width=_COLUMNS)
+    names = ("this scaler", "sum, AverageValue", "avg, AverageValue")
+    sides = (_OURS, _CORRECTED, _USUAL)
+    table.add_row("", *map(Text, names, sides))
     for name, quantity, shown, top, lines, colors in (
-        ("load", attrgetter("offered"), _percent, scenario.HIGHEST.load, 2, (_LOAD, _LOAD)),
-        ("replicas", attrgetter("replicas"), _number, most_replicas, 4, (_OURS, _USUAL)),
-        ("utilization", attrgetter("utilization"), _percent, 100, 3, (_OURS, _USUAL)),
+        ("load", attrgetter("offered"), _percent, scenario.HIGHEST.load, 2, (_LOAD,) * 3),
+        ("replicas", attrgetter("replicas"), _number, most_replicas, 4, sides),
+        ("utilization", attrgetter("utilization"), _percent, 100, 3, sides),
     ):
-        values = [[quantity(side) for side in past] for past in (ours, usual)]
+        values = [[quantity(side) for side in past] for past in pasts]
         table.add_row(name, *(Text(shown(past[-1]), "bold") for past in values))
         curves: list[Text] = []
         for past, color in zip(values, colors, strict=True):
@@ -117,7 +121,8 @@ def _sentences(frame: Frame) -> Table:
     table.add_row("answer", Text(shown))
     table.add_row("reason", _wrapped(rounded(answer.reason) or _UNKNOWN, 3))
     table.add_row("replicas", _wrapped(rounded(frame.ours[-1].sentence), 1))
-    table.add_row("", _wrapped(f"avg(): {rounded(frame.usual[-1].sentence)}", 1))
+    for recipe, past in (("sum()", frame.corrected), ("avg()", frame.usual)):
+        table.add_row("", _wrapped(f"{recipe}: {rounded(past[-1].sentence)}", 1))
     return table
 
 
@@ -137,14 +142,18 @@ def open_screen(console: Console) -> Iterator[Callable[[Frame], None]]:
         with Live(console=console, auto_refresh=False) as live:
             yield lambda frame: live.update(screen(frame), refresh=True)
         return
-    shown: tuple[str | int, ...] = ()
+    shown: tuple[int, ...] = ()
+
+    def print_line(text: str) -> None:
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
 
     def print_news(frame: Frame) -> None:
         nonlocal shown
-        replicas = frame.ours[-1].replicas, frame.usual[-1].replicas
-        news = (frame.progress.index, *replicas, frame.answer.state, _active(frame.answer))
+        sides = (frame.ours, frame.corrected, frame.usual)
+        news = (frame.progress.index, *(side[-1].replicas for side in sides))
         if news != shown:
             shown = news
-            console.print(line(frame), soft_wrap=True, markup=False, highlight=False)
+            print_line(line(frame))
 
+    print_line(HEAD)
     yield print_news
