@@ -224,6 +224,8 @@ def _is_usable(metric: Metric) -> bool:
 def _is_whole(record: Record, replicas: int) -> bool:
     """Tell whether a lower value would be an answer, and not only a lower bound."""
     is_known = all(_is_usable(metric) for metric in record.metrics)
+    if record.metric_name == METRIC_NAME:  # what is not measured yet takes nothing from it
+        return is_known and record.state not in {State.UNKNOWN, State.PARTIAL}
     return is_known and record.state == State.MEASURED and record.measured >= replicas
 
 

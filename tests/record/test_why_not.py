@@ -110,6 +110,19 @@ def test_each_change_gives_what_is_wanted_and_a_smaller_one_does_not(
             ["gpu-utilization at most 35 % (is 75 %)"],
             id="an average, at a threshold that the trigger would refuse",
         ),
+        pytest.param(
+            record(
+                demanding("sum(x)", threshold="", demandThreshold="5"),
+                snapshot(bert("b", 90, status=said()), bert("c", 90, status=said(ready=NOW - 30))),
+                demand=Demand(12.0),
+            ),
+            2,
+            [
+                "gpu-demand at most 11 (is 12): 5.5 for each replica",
+                "demandThreshold at least 5.455 (is 5), if the value stays",
+            ],
+            id="a demand alone, while a pod is not measured yet",
+        ),
     ],
 )
 def test_the_nearest_ways_are_told(shown: Record, wanted: int, ways: list[str]) -> None:
