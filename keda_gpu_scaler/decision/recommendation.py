@@ -22,9 +22,10 @@ def metrics(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> dict
     metrics_by_name = {
         spec.metric_name: rules.Metric(value=value, target=spec.threshold, metric_type=kind),
     }
-    if spec.demand is not None and spec.demand.threshold is not None:
+    second = None if spec.demand is None or spec.demand.is_alone else spec.demand.threshold
+    if second is not None:
         demanded = None if demand is None else demand.value
-        metrics_by_name[METRIC_NAME] = rules.Metric(value=demanded, target=spec.demand.threshold)
+        metrics_by_name[METRIC_NAME] = rules.Metric(value=demanded, target=second)
     return metrics_by_name
 
 

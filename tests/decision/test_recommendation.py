@@ -17,6 +17,8 @@ from tests.support.triggers import demanding, spec
 BUSY = Decision(state=State.MEASURED, reason="", value=210.0, active=True, expected=2, measured=2)
 IDLE = replace(BUSY, value=0.0, active=False)
 GONE = Decision(state=State.ENDED, reason="", value=None, active=False)
+UNSEEN = replace(BUSY, state=State.UNKNOWN, value=None)
+ALONE = demanding("sum(x)", threshold="", demandThreshold="5")
 WAKES = demanding("sum(x)")
 SCALES = demanding("sum(x)", demandThreshold="5")
 
@@ -47,6 +49,12 @@ SCALES = demanding("sum(x)", demandThreshold="5")
         (SCALES, BUSY, Demand(4.0), 3),
         (SCALES, replace(BUSY, value=70.0), None, None),  # an unknown metric lets none go
         (SCALES, BUSY, None, 3),
+        (ALONE, replace(BUSY, value=4.0), Demand(4.0), 1),
+        # Its GPUs are not seen: the demand raises, or holds.
+        (ALONE, replace(UNSEEN, value=40.0), Demand(40.0), 8),
+        (ALONE, UNSEEN, Demand(4.0), None),
+        (ALONE, replace(BUSY, value=None), Demand(4.0), None),  # just after a gap
+        (spec(), replace(UNSEEN, value=210.0), None, None),
     ],
 )
 def test_the_replicas_asked_for(

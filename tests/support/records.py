@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record
@@ -29,6 +30,8 @@ def record(
     if decision is None:
         assert view is not None
         decision = decided(given, view, now)
+        if given.is_by_demand:
+            decision = activation.scaled_by_demand(given, decision, more["demand"])
     answered = build.Answered(
         scaled_object=BERT, spec=given, decision=decision, now=now, view=view, **more
     )
