@@ -4,16 +4,13 @@ Pure. They are checked in this order after the workload's own GPUs. The first th
 decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
 the load, except that an unknown or empty load is held while one of them says active. An unknown
 signal neither stops a workload that has pods nor wakes one that has none.
-
-Without a threshold for the load, the demand is also the number.
 """
 
 from dataclasses import replace
 
-from keda_gpu_scaler.decision import reasons, recommendation
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
-from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 
 _IN_DOUBT = {
     State.MEASURED: "samples do not cover activationWindow yet, or a pod is not Ready yet",
@@ -38,7 +35,7 @@ def before_demand(
             decided = _active(decided, f"GPUs of {name} are busy", is_held=is_held)
         elif neighbour.active is False:
             state = "has no pods" if neighbour.has_no_pods else "is idle"
-            decided = _with_reason(decided, f"{name} {state}")
+            decided = with_reason(decided, f"{name} {state}")
         else:
             doubt = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
             decided = _unseen(decided, doubt, OnEmpty.INACTIVE)
@@ -56,7 +53,7 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
     """Return a decision after the demand was queried; nothing said active before."""
     name = f"demand of {wanted.preset}" if wanted.preset else "demand"
     if not wanted.activates:
-        return _with_reason(decided, f"the {name} does not say whether the workload is in use")
+        return with_reason(decided, f"the {name} does not say whether the workload is in use")
     if demand.value is None:
         reason = f"the {name} is not known ({demand.trouble})"
         if not wanted.wakes and decided.has_no_pods:
@@ -67,32 +64,7 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
     if demand.value > wanted.activation_threshold:
         reason = f"{name} {demand.value:.6g} is above {level}"
         return _active(decided, reason, is_held=not wanted.is_alone)
-    return _with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
-
-
-def scaled_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
-    """Return a decision with the demand as its number.
-
-    While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
-    lower bound then, which may raise and never lower.
-    """
-    number, replicas = demand.value, recommendation.replicas(decided)
-    if number is None:
-        is_refused = spec.on_unknown is OnUnknown.ERROR and not decided.activated
-        trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
-        answer = "an error by onUnknown error" if is_refused else "hold"
-        reason = f"without the demand{trouble} no number of replicas is known: {answer}"
-        return _with_reason(replace(decided, value=None, refused=is_refused), reason)
-    average = number / replicas if replicas else None
-    asks = reasons.wanted(spec, replicas, number)
-    reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
-    are_seen = decided.state not in {State.UNKNOWN, State.PARTIAL}
-    is_bound = demand.is_least or not are_seen
-    if is_bound and not 0 < replicas * spec.threshold < number:
-        why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
-        reason = f"{reason} at least: hold, as {why}"
-        return _with_reason(replace(decided, value=None, refused=False), reason)
-    return _with_reason(replace(decided, value=number, refused=False, average=average), reason)
+    return with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
 
 
 def _active(decided: Decision, reason: str, *, is_held: bool) -> Decision:
@@ -104,7 +76,7 @@ def _active(decided: Decision, reason: str, *, is_held: bool) -> Decision:
     if decided.state in {State.UNKNOWN, State.EMPTY}:
         answer = replace(answer, value=None, refused=False)
         reason = f"but {reason}: {'hold, and active' if is_held else 'active'}"
-    return _with_reason(answer, reason)
+    return with_reason(answer, reason)
 
 
 def _unseen(decided: Decision, reason: str, on_empty: OnEmpty, policy: str = "") -> Decision:
@@ -113,14 +85,14 @@ def _unseen(decided: Decision, reason: str, on_empty: OnEmpty, policy: str = "")
     If the load is unknown as well, the answer to that stays.
     """
     if decided.active is not False or decided.is_zero_by_choice:
-        return _with_reason(decided, reason)
+        return with_reason(decided, reason)
     if not decided.has_no_pods:
-        return _with_reason(replace(decided, active=True), f"{reason}: not idle")
+        return with_reason(replace(decided, active=True), f"{reason}: not idle")
     if on_empty is OnEmpty.ERROR:
-        return _with_reason(replace(decided, active=None), f"{reason}: an error{policy}")
+        return with_reason(replace(decided, active=None), f"{reason}: an error{policy}")
     active = on_empty is OnEmpty.ACTIVE
-    return _with_reason(replace(decided, active=active), f"{reason}: {on_empty}{policy}")
+    return with_reason(replace(decided, active=active), f"{reason}: {on_empty}{policy}")
 
 
-def _with_reason(decided: Decision, reason: str) -> Decision:
+def with_reason(decided: Decision, reason: str) -> Decision:
     return replace(decided, reason=f"{decided.reason}; {reason}")

@@ -41,10 +41,8 @@ def recommended(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> 
     there. Where the HPA would hold the replicas there is no recommendation. `decided` is with all
     signals. A demand of None is unknown.
     """
-    is_known = decided.state is not State.UNKNOWN
-    if not is_known and spec.is_by_demand:
-        is_known = decided.value is not None  # it raises
-    if not is_known or decided.active is None:
+    raises = spec.is_by_demand and decided.value is not None
+    if (decided.state is State.UNKNOWN and not raises) or decided.active is None:
         return None
     if not decided.active:
         is_demand_known = spec.demand is None or (demand is not None and demand.value is not None)

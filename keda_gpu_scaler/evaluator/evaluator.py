@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation, memory, recommendation
+from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.gpu_decisions import decide_gpus
@@ -230,7 +230,7 @@ class Evaluator:
             if not decided.activated:
                 decided = activation.with_demand(decided, spec.demand, demand)
             if spec.is_by_demand:
-                decided = activation.scaled_by_demand(spec, decided, demand)
+                decided = by_demand.scaled(spec, decided, demand)
         if decided.active and not gpu.decision.active and isinstance(reading, Reading):
             # Another signal said just now that the workload is active.
             tracked.memory = memory.in_use(reading.present)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation
+from keda_gpu_scaler.decision import activation, by_demand
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
 from keda_gpu_scaler.service import responses, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
@@ -295,7 +295,7 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
         decided = activation.with_demand(load, alone.demand, demand)
         said = "the demand of llm-d-epp-saturation does not say whether the workload is in use"
         assert decided == replace(load, reason=f"{load.reason}; {said}")
-        scaled = activation.scaled_by_demand(alone, decided, demand)
+        scaled = by_demand.scaled(alone, decided, demand)
         assert scaled.value in {demand.value, None}
         assert scaled.active == load.active
         assert demand.trouble in scaled.reason
@@ -320,15 +320,15 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
     replicas = load.expected
     is_whole = load.state not in {State.UNKNOWN, State.PARTIAL}
     for number in (0.0, 16.0 * replicas, 16.0 * replicas + 1):
-        known = activation.scaled_by_demand(given, load, Demand(number))
+        known = by_demand.scaled(given, load, Demand(number))
         raises = 0 < 16 * replicas < number
         assert known.value == (number if is_whole or raises else None)
         assert (known.refused, known.active) == (False, load.active)
         if known.value is not None:
             assert known.average == (number / replicas if replicas else None)
     nothing = replace(load, expected=0, wanted=None)
-    assert (activation.scaled_by_demand(given, nothing, Demand(9)).value is None) != is_whole
-    unknown = activation.scaled_by_demand(given, load, NO_ANSWER)
+    assert (by_demand.scaled(given, nothing, Demand(9)).value is None) != is_whole
+    unknown = by_demand.scaled(given, load, NO_ANSWER)
     is_refused = on_unknown is OnUnknown.ERROR and not load.activated
     assert (unknown.value, unknown.refused, unknown.active) == (None, is_refused, load.active)
     answer = "an error by onUnknown error" if is_refused else "hold"
@@ -426,5 +426,5 @@ def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus(
     decided = decide(ALONE, view, Context(NOW, 3600))
     if not decided.activated:
         decided = activation.with_demand(decided, ALONE.demand, demand)
-    decided = activation.scaled_by_demand(ALONE, decided, demand)
+    decided = by_demand.scaled(ALONE, decided, demand)
     assert decided.reason.split("; ")[-len(clauses) :] == clauses

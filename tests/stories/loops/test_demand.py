@@ -6,6 +6,7 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.loop import Loop, each, seeded, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import demanding
@@ -131,16 +132,19 @@ async def test_a_broken_demand_that_scales_holds_and_lets_the_load_climb(
 
 
 @each
+@pytest.mark.parametrize(
+    ("trigger", "demand", "seconds", "replicas"), [(WAKES, 3.0, 90, 1), (ALONE, 25.0, 300, 3)]
+)
 async def test_a_workload_at_zero_is_not_woken_by_an_outage_and_is_by_the_demand_after_it(
-    evidence: EvidenceSource,
+    trigger: TriggerSpec, demand: float, seconds: int, replicas: int, evidence: EvidenceSource
 ) -> None:
-    loop = Loop(lambda _: 30.0, evidence, replicas=0, trigger=WAKES, demand=lambda _: 0.0)
+    loop = Loop(lambda _: 30.0, evidence, replicas=0, trigger=trigger, demand=lambda _: 0.0)
     await loop.run(300, keda=True)
-    loop.monitoring.away_until, loop.demand = loop.clock + 1200, lambda _: 3.0
+    loop.monitoring.away_until, loop.demand = loop.clock + 1200, lambda _: demand
     await loop.run(1200, keda=True)
     assert set(loop.sizes) == {0}
-    await loop.run(90, keda=True)
-    assert loop.sizes[-1] == 1
+    await loop.run(seconds, keda=True)
+    assert loop.sizes[-1] == replicas
 
 
 @each
@@ -219,7 +223,7 @@ async def test_without_threshold_full_gpus_ask_for_nothing_and_keep_the_last_rep
 
 
 @each
-async def test_without_threshold_an_outage_takes_no_replica_and_wakes_none(
+async def test_without_threshold_an_outage_takes_no_replica(
     evidence: EvidenceSource,
 ) -> None:
     loop = Loop(lambda _: 50.0, evidence, replicas=4, trigger=ALONE, demand=lambda _: 37.0)
@@ -227,13 +231,6 @@ async def test_without_threshold_an_outage_takes_no_replica_and_wakes_none(
     loop.monitoring.away_until = loop.clock + 3600
     await loop.run(3600, keda=True)
     assert set(loop.sizes) == {4}
-    asleep = Loop(lambda _: 0.0, evidence, replicas=0, trigger=ALONE, demand=lambda _: 0.0)
-    await asleep.run(300, keda=True)
-    asleep.monitoring.away_until, asleep.demand = asleep.clock + 1200, lambda _: 25.0
-    await asleep.run(1200, keda=True)
-    assert set(asleep.sizes) == {0}
-    await asleep.run(300, keda=True)
-    assert asleep.sizes[-1] == 3
 
 
 @each

@@ -20,16 +20,26 @@ def _about(level: float, seed: int, part: float = 0.03) -> Callable[[float], flo
     return lambda t: drawn.setdefault(int(t // 30), level * chance.uniform(1 - part, 1 + part))
 
 
+async def _without_nine(
+    seed: int,
+    evidence: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS,
+    evicted_after: float = 0.0,
+) -> Loop:
+    """Return the loop of twelve replicas, of which nine have just lost their nodes."""
+    loop = Loop(_about(720.0, seed), evidence, replicas=12, seed=seed)
+    await loop.run(600)
+    loop.node_seconds = 360.0
+    loop.lose(*loop.pods[:9], evicted_after=evicted_after)
+    return loop
+
+
 @told
 @seeds
 async def test_lost_nodes_take_no_replica_that_is_still_to_come(
     seed: int, evidence: EvidenceSource
 ) -> None:
     """Nine of twelve are gone; what the other three do, 300 %, would be the work of five."""
-    loop = Loop(_about(720.0, seed), evidence, replicas=12, seed=seed)
-    await loop.run(600)
-    loop.node_seconds = 360.0
-    loop.lose(*loop.pods[:9])
+    loop = await _without_nine(seed, evidence)
     await loop.run(3600)
     assert min(loop.sizes) >= 11
     assert loop.overloaded_seconds <= 360 * 1.2 + 60 * 1.2 + 30
@@ -41,10 +51,7 @@ async def test_replicas_without_a_node_are_named_within_a_minute_and_until_they_
     seed: int, evidence: EvidenceSource
 ) -> None:
     """Half of the minute is that of kube-state-metrics, which is scraped every 30 s."""
-    loop = Loop(_about(720.0, seed), evidence, replicas=12, seed=seed)
-    await loop.run(600)
-    loop.node_seconds = 360.0
-    loop.lose(*loop.pods[:9])
+    loop = await _without_nine(seed, evidence)
     await loop.run(60)
     waiting = sum(loop.clock < pod.placed for pod in loop.pods)
     assert loop.decisions[-1].unschedulable == waiting > 1
@@ -58,10 +65,7 @@ async def test_replicas_without_a_node_are_named_within_a_minute_and_until_they_
 async def test_nodes_that_are_lost_for_long_are_waited_for_until_their_pods_are_evicted(
     seed: int,
 ) -> None:
-    loop = Loop(_about(720.0, seed), replicas=12, seed=seed)
-    await loop.run(600)
-    loop.node_seconds = 360.0
-    loop.lose(*loop.pods[:9], evicted_after=300.0)
+    loop = await _without_nine(seed, evicted_after=300.0)
     await loop.run(3600)
     assert min(loop.sizes) >= 11
     assert loop.overloaded_seconds <= 300 + 360 * 1.2 + 60 * 1.2 + 30

@@ -1,0 +1,34 @@
+"""The number of a trigger without threshold: the demand, in which servers may be missing. Pure."""
+
+from dataclasses import replace
+
+from keda_gpu_scaler.decision import reasons, recommendation
+from keda_gpu_scaler.decision.activation import with_reason
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+
+
+def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+    """Return a decision with the demand as its number.
+
+    While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
+    lower bound then, which may raise and never lower.
+    """
+    number, replicas = demand.value, recommendation.replicas(decided)
+    if number is None:
+        is_refused = spec.on_unknown is OnUnknown.ERROR and not decided.activated
+        trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
+        answer = "an error by onUnknown error" if is_refused else "hold"
+        reason = f"without the demand{trouble} no number of replicas is known: {answer}"
+        return with_reason(replace(decided, value=None, refused=is_refused), reason)
+    average = number / replicas if replicas else None
+    asks = reasons.wanted(spec, replicas, number)
+    reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
+    are_seen = decided.state not in {State.UNKNOWN, State.PARTIAL}
+    is_bound = demand.is_least or not are_seen
+    if is_bound and not 0 < replicas * spec.threshold < number:
+        why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
+        reason = f"{reason} at least: hold, as {why}"
+        return with_reason(replace(decided, value=None, refused=False), reason)
+    return with_reason(replace(decided, value=number, refused=False, average=average), reason)
