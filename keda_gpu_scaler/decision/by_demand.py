@@ -21,7 +21,8 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
         trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
         answer = "an error by onUnknown error" if is_refused else "hold"
         reason = f"without the demand{trouble} no number of replicas is known: {answer}"
-        return with_reason(replace(decided, value=None, refused=is_refused), reason)
+        answered = replace(decided, value=None, refused=is_refused, average=None)
+        return with_reason(answered, reason)
     average = number / replicas if replicas else None
     asks = reasons.wanted(spec, replicas, number)
     reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
@@ -30,5 +31,5 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     if is_bound and not 0 < replicas * spec.threshold < number:
         why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
         reason = f"{reason} at least: hold, as {why}"
-        return with_reason(replace(decided, value=None, refused=False), reason)
+        number = None
     return with_reason(replace(decided, value=number, refused=False, average=average), reason)

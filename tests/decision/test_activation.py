@@ -324,13 +324,13 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
         raises = 0 < 16 * replicas < number
         assert known.value == (number if is_whole or raises else None)
         assert (known.refused, known.active) == (False, load.active)
-        if known.value is not None:
-            assert known.average == (number / replicas if replicas else None)
+        assert known.average == (number / replicas if replicas else None)
     nothing = replace(load, expected=0, wanted=None)
     assert (by_demand.scaled(given, nothing, Demand(9)).value is None) != is_whole
     unknown = by_demand.scaled(given, load, NO_ANSWER)
     is_refused = on_unknown is OnUnknown.ERROR and not load.activated
     assert (unknown.value, unknown.refused, unknown.active) == (None, is_refused, load.active)
+    assert unknown.average is None
     answer = "an error by onUnknown error" if is_refused else "hold"
     assert unknown.reason.endswith(f"no number of replicas is known: {answer}")
 
