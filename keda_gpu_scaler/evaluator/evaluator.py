@@ -304,7 +304,8 @@ class Evaluator:
         return await self._record(await self._track(scaled_object, spec, allowed_seconds))
 
     async def _record(self, tracked: TrackedTrigger) -> Record:
-        deadline = self._clock() + self._slow_seconds
+        # A second more than a slow source may take: by then it is known that it is slow.
+        deadline = self._clock() + self._slow_seconds + 1
         spec = tracked.spec
         target_error = tracked.target_error
         reading = await self._read(
