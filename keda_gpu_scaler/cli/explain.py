@@ -64,12 +64,6 @@ class Options:
             "N", "Only say what would give so many replicas, or zero.", min=0, max=_MOST_REPLICAS
         ),
     ] = None
-    drain: Annotated[
-        bool,
-        typer.Option(
-            "--drain", help="Only print the annotations that let the least busy pods go first."
-        ),
-    ] = False
     output: Annotated[
         Literal["text", "json"], option("text|json", "How to write it.", "--output", "-o")
     ] = "text"
@@ -112,13 +106,6 @@ def explain(options: Options) -> None:
 
 
 def _refuse_combinations(options: Options) -> None:
-    if options.drain and options.why_not is not None:
-        raise arguments.wrong("--why-not, --drain", "expected only one of them")
-    if options.drain and options.at is not None:
-        raise arguments.wrong("--at", "--drain is about the pods that there are now")
-    if options.drain and options.output == "json":
-        what = "--drain prints commands; the loads of pods are in the record"
-        raise arguments.wrong("--output", what)
     is_file = options.file is not None
     unfitting = _OF_A_RUNNING_SCALER if is_file else _OF_A_FILE
     why = _FOR_A_RUNNING_SCALER if is_file else _FOR_A_FILE

@@ -21,7 +21,6 @@ from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.explain import Options
-from keda_gpu_scaler.record.drain import drain
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.record.why_not import WhyNot, why_not
 from keda_gpu_scaler.spec import durations
@@ -47,7 +46,7 @@ async def explain_running(options: Options, scaled_object: ScaledObject, server:
     except (errors.SourceError, OSError, UnicodeError) as error:
         is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
         failure = arguments.failure(f"{server}: {error}{_REACH_IT if is_closed else ''}")
-    if options.cluster and options.why_not is None and not options.drain:
+    if options.cluster and options.why_not is None:
         from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
 
         try:
@@ -99,11 +98,7 @@ def _show(records: Sequence[Record], options: Options, behind: gates.Gates | Non
     answers = None
     if options.why_not is not None:
         answers = [why_not(record, options.why_not) for record in records]
-    if options.drain:  # one pod has one cost: that of the first trigger
-        first = {record.scaled_object: record for record in reversed(records)}
-        for record in reversed(first.values()):
-            typer.echo("\n".join(drain(record)))
-    elif options.output == "json":
+    if options.output == "json":
         values = {"triggers": records, "gates": behind} if answers is None else answers
         typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
     elif answers is None:

@@ -142,18 +142,6 @@ async def test_what_would_give_another_number_is_said() -> None:
     assert [way["key"] for way in found[0]["ways"]] == [None, "threshold"]
 
 
-async def test_the_costs_of_pods_are_printed_once_for_a_scaledobject_and_ready_to_run() -> None:
-    result = await explained("--drain")
-    assert result.exit_code == 0
-    name = "bert-7b6667bd9-bbbbb"
-    cost = "controller.kubernetes.io/pod-deletion-cost=-1"
-    assert result.stdout.splitlines() == [
-        "# ml/bert: deployment/bert by gpu-utilization",
-        "# load 90 %, busiest moment 90 %",
-        f"kubectl annotate pod --namespace ml {name} --overwrite {cost}",
-    ]
-
-
 async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
@@ -171,9 +159,6 @@ async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
         ("ml/bert", "--server", "localhost:8080"),
         ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
         ("ml/bert", "--at", "2h"),
-        ("ml/bert", "--drain", "--why-not", "1"),
-        ("ml/bert", "--drain", "--output", "json"),
-        ("-f", "-", "--drain", "--at", "2h"),
         ("-f", "-", "--server", "http://localhost:8080"),
     ],
 )
