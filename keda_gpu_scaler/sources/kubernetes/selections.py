@@ -5,9 +5,8 @@ a selector that could not be read for a while is not trusted, and neither is its
 one that is made for the HPA alone: it selects one pod of each replica, to count them. Of targets
 whose groups of pods are known (`groups`), only the part that selects all of them is used.
 
-The text is that of `status.selector` in a scale subresource: `app=bert,tier in (a,b),!canary`. The
-grammar is that of k8s.io/apimachinery, `pkg/labels/selector.go`, without `<` and `>`, which no
-selector of pods has.
+The text is that of `status.selector` in a scale subresource, with labels and their values alone:
+`app=bert,tier=gpu`. What other conditions select, the trigger's podPattern can say.
 """
 
 import asyncio
@@ -28,89 +27,40 @@ from keda_gpu_scaler.telemetry import facts
 Labels = Mapping[str, str]
 
 _PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_KEY = f"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_PART}"
-_SPACE = " \t\r\n"
-_VALUE = f"[{_SPACE}]*+(?:{_PART})?+[{_SPACE}]*+"
-_REQUIREMENT = re.compile(
-    rf"""
-    [ \t\r\n]*+
-    (?: ![ \t\r\n]*+(?P<absent>{_KEY})
-      | (?P<key>{_KEY})
-        (?: [ \t\r\n]*(?P<sign>==?|!=)[ \t\r\n]*(?P<value>(?:{_PART})?)
-          | [ \t\r\n]+(?P<word>in|notin)[ \t\r\n]*
-            [(](?![ \t\r\n]*+[)])(?P<values>{_VALUE}(?:,{_VALUE})*+)[)]
-        )?
-    )
-    [ \t\r\n]*
-    (?P<end>,|\Z)
-    """,
-    re.VERBOSE,
-)
+_LABEL = re.compile(rf"((?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_PART})==?((?:{_PART})?)")
 _LONGEST = 2000
 """Every pod is compared with a selector; usual ones have tens of characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One condition on the label of one key: its value is among `values`, or it is not."""
-
-    key: str
-    is_in: bool
-    """False: a label with one of the values is not allowed, and it may be absent."""
-    values: frozenset[str] | None
-    """None: every value."""
-
-    def allows(self, labels: Labels) -> bool:
-        value = labels.get(self.key)
-        return self.is_in is (value is not None and (self.values is None or value in self.values))
-
-
-Selector = tuple[Requirement, ...]
-"""At least one condition; all of them have to be met."""
-
-
-def selects(selector: Selector, labels: Labels) -> bool:
-    return all(requirement.allows(labels) for requirement in selector)
-
-
-def parse_selector(text: str) -> Selector:
-    """Return the selector in a text.
+def parse_selector(text: str) -> Labels:
+    """Return the labels in the text of a selector, which a pod has if it is selected.
 
     Raises:
-        ValueError: the text is no selector, or it is empty. An empty selector selects every pod in
-            Kubernetes, but a scale target without a selector yet shows the same.
+        ValueError: the text is none of labels, or it is empty. An empty selector selects every pod
+            in Kubernetes, but a scale target without a selector yet shows the same.
     """
-    if not text.strip(_SPACE):
+    if not text.strip():
         raise ValueError("it is empty, which would be every pod of the namespace")
     if len(text) > _LONGEST:
         raise ValueError(f"it is longer than {_LONGEST} characters")
-    requirements, position, more = list[Requirement](), 0, True
-    while more:
-        match = _REQUIREMENT.match(text, position)
-        if match is None:
-            raise ValueError(f"it is no label selector from {text[position : position + 100]!r} on")
-        key, is_in, values = match["absent"] or match["key"], not match["absent"], None
-        if match["sign"]:
-            is_in, values = match["sign"] != "!=", frozenset({match["value"]})
-        elif match["word"]:
-            is_in = match["word"] == "in"
-            values = frozenset(value.strip(_SPACE) for value in match["values"].split(","))
-        requirements.append(Requirement(key, is_in=is_in, values=values))
-        position, more = match.end(), match["end"] == ","
-    return tuple(requirements)
+    labels: dict[str, str] = {}
+    for condition in text.split(","):
+        match = _LABEL.fullmatch(condition.strip())
+        if match is None or labels.setdefault(*match.groups()) != match[2]:
+            raise ValueError(f"{condition[:100]!r} is no label with one value, such as app=bert")
+    return labels
 
 
-def every_pod(selector: Selector, grouped: Grouped) -> Selector:
-    """Return the requirements that select all pods of a target, and not one of each group.
+def every_pod(selector: Labels, grouped: Grouped) -> Labels:
+    """Return the labels that all pods of a target have, and not one of each group alone.
 
     Raises:
-        ValueError: without a requirement it would be the pods of other targets as well.
+        ValueError: without one of them it would be the pods of other targets as well.
     """
-    named = {each.key for each in selector if each.is_in and each.values}
     for key in grouped.whose:
-        if key not in named:
+        if key not in selector:
             raise ValueError(f"it gives no value for {key}, the label that says whose a pod is")
-    return tuple(each for each in selector if each.key in grouped.whose)
+    return {key: selector[key] for key in grouped.whose}
 
 
 READ_SECONDS = 15.0
@@ -128,7 +78,7 @@ class _Known:
     """The selector of one scale target, and how reading it went."""
 
     used_at: float = float("-inf")
-    selector: Selector | None = None
+    selector: Labels | None = None
     """The last selector that could be read."""
     trusted_at: float = float("-inf")
     """When the last successful read began; -inf: its selector is none that can be trusted."""
@@ -187,7 +137,8 @@ class Selections:
         """
         owners = set[Owner]()
         for scale, known in self._known.items():
-            if scale.namespace == namespace and known.selector and selects(known.selector, labels):
+            selector = known.selector if scale.namespace == namespace else None
+            if selector is not None and selector.items() <= labels.items():
                 owners.add(scale.pods.selected_by)
                 grouped = GROUPED.get(str(scale.resource))
                 replica = None if grouped is None else group(grouped, pod, labels)

@@ -210,17 +210,16 @@ async def test_all_pods_of_a_target_are_known_and_each_group_is_a_replica(
 def test_a_requirement_that_leaves_out_pods_of_a_group_is_not_used(target: Target) -> None:
     grouped = GROUPED[target.resource]
     selector = every_pod(parse_selector(target.selector), grouped)
-    assert tuple(requirement.key for requirement in selector) == grouped.whose
-    narrower = parse_selector(f"{target.selector},entry=true,role in (a,b),!worker")
+    assert tuple(selector) == grouped.whose
+    narrower = parse_selector(f"{target.selector},entry=true,worker=0")
     assert every_pod(narrower, grouped) == selector
 
 
 @pytest.mark.parametrize(
     "selector",
-    [f"{DGD}=llm,nvidia.com/dynamo-component-group=pair", f"{DGD}=llm,{COMPONENT}",
-     f"{DGD}=llm,{COMPONENT}!=frontend"],
-    ids=["another label", "any value", "another value"],
-)  # fmt: skip
+    [f"{DGD}=llm,nvidia.com/dynamo-component-group=pair", f"{DGD}=llm"],
+    ids=["another label", "no label"],
+)
 async def test_a_selector_that_does_not_say_whose_pods_it_selects_is_a_reason(
     bench: Bench, selector: str
 ) -> None:

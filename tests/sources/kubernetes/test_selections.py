@@ -49,7 +49,7 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     api = ApiServer()
     api.objects[api_server.PODS] = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
     api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]
-    api.selectors[SCALE] = "app=bert,role notin (head)"
+    api.selectors[SCALE] = "app=bert"
     async with api_server.serving(api):
         monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
         yield Bench(api)
@@ -90,7 +90,7 @@ async def test_the_pods_of_a_target_without_rules_are_those_it_selects(bench: Be
         assert not (await fetch_evidence(following, {"web"})).selected
         bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
         await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b", "c"})
-        bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="bert", role="head"))
+        bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="gemma"))
         await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b"})
         bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
         evidence = await until_evidence(following, lambda evidence: evidence.pods["ml", "b"].ended)
@@ -114,9 +114,10 @@ async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
         for _ in range(3):
             await following.target(BERT, PATIENCE_SECONDS)
         assert _reads(bench) == 1
-        bench.api.selectors[SCALE] = "!app"
+        bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="gemma"))
+        bench.api.selectors[SCALE] = "app=gemma"
         await _read_again(bench, following)
-        await until_evidence(following, lambda evidence: _ours(evidence) == {"bert"})
+        await until_evidence(following, lambda evidence: _ours(evidence) == {"c"})
         bench.clock.seconds += selections.READ_SECONDS
         await fetch_evidence(following, {"web"})
         await fetch_evidence(following)
@@ -127,7 +128,10 @@ async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
     ("answer", "message"),
     [
         ("", "the selector of models.example.com/bert in ml: it is empty, which would be every"),
-        (",", "the selector of models.example.com/bert in ml: it is no label selector from ',' on"),
+        (
+            "!app",
+            "the selector of models.example.com/bert in ml: '!app' is no label with one value",
+        ),
         (
             FORBIDDEN,
             r"cannot get models.example.com/scale \(models.example.com/bert in ml\): HTTP 403",
