@@ -1,7 +1,7 @@
 """The demands that triggers ask for: one expression is queried once for all of them.
 
-An expression is queried when a trigger asks for it, at most once per interval. The expressions of a
-source take turns within its budget: a few wake their workloads within seconds, a thousand do no
+An expression is queried when a trigger asks for it, at most once per interval. The more expressions
+a source has, the longer their interval: a few wake their workloads within seconds, a thousand do no
 harm.
 
 As with snapshots, a failure keeps the last answer: it is used until it is older than the trigger's
@@ -9,7 +9,6 @@ As with snapshots, a failure keeps the last answer: it is used until it is older
 otherwise. An empty result is an answer too and replaces the one before it.
 """
 
-import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -59,7 +58,7 @@ class DemandQuery:
         self._value: float | None = None
         self._answered_at = self._wanted_at = self._settled_at = float("-inf")
         self._sent_at = float("-inf")
-        """When the newest query was sent; in the future while it waits for its turn."""
+        """When the newest query was sent."""
         self._trouble: str | None = f"source {self._source_name}: no answer yet"
         """Why the newest query gave no number; None: it did."""
         self._is_prompt = True
@@ -68,35 +67,25 @@ class DemandQuery:
         self._flight = SingleFlight()
 
     def due_seconds(self, interval_seconds: float) -> float:
-        """Return the time until it may be queried again, once per interval.
-
-        While it waits for its turn, this is the time until its turn.
-        """
-        turn_seconds = self._sent_at - self._clock()
-        if turn_seconds > 0:
-            return turn_seconds
-        is_overdue = turn_seconds <= -interval_seconds and self._flight.is_under_way
-        return interval_seconds if is_overdue else turn_seconds + interval_seconds
+        """Return the time until it may be queried again, once per interval and at a time."""
+        due_seconds = self._sent_at - self._clock() + interval_seconds
+        return interval_seconds if due_seconds <= 0 and self._flight.is_under_way else due_seconds
 
     def is_idle(self, seconds: float) -> bool:
         """Tell whether no trigger has asked for it for this long, and no query is running."""
-        is_running = self._flight.is_under_way and self._sent_at <= self._clock()
-        return not is_running and self._wanted_at < self._clock() - seconds
+        return not self._flight.is_under_way and self._wanted_at < self._clock() - seconds
 
-    def launch(self, turn_seconds: float) -> None:
-        """Start a query that is sent when its turn comes; do not wait for the answer."""
+    def launch(self) -> None:
+        """Send a query; do not wait for the answer."""
         self._flight.land()
-        self._sent_at = self._clock() + turn_seconds
+        self._sent_at = self._clock()
         name = f"{demand.name_of(self._text)} {self._source_name}"
-        self._flight.launch(self._ask(turn_seconds), name=name)
+        self._flight.launch(self._ask(), name=name)
 
     async def wait(self, deadline: float, *, is_urgent: bool = False) -> None:
-        """Wait for the running query, if it is sent before the deadline.
-
-        If the last answer was late or an error, wait only where it is urgent.
-        """
+        """Wait for the running query; if the last answer was late or an error, only if urgent."""
         self._wanted_at = self._clock()
-        if (self._is_prompt or is_urgent) and self._sent_at <= deadline:
+        if self._is_prompt or is_urgent:
             until = min(deadline, self._sent_at + self._slow_seconds)
             await self._flight.wait(max(0.0, until - self._clock()))
         self._flight.land()
@@ -108,16 +97,10 @@ class DemandQuery:
             return Demand(self._value, is_least=self._clock() < self._settled_at)
         return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
 
-    def cancel(self) -> None:
-        """Cancel the running query, if there is one."""
-        self._flight.cancel()
-
     async def close(self) -> None:
-        """Cancel the running query, if there is one, and wait for its end."""
         await self._flight.close()
 
-    async def _ask(self, turn_seconds: float) -> None:
-        await asyncio.sleep(turn_seconds)
+    async def _ask(self) -> None:
         try:
             value = await self._numbers.number(self._text)
         except errors.SourceError as error:
@@ -141,7 +124,7 @@ class DemandQuery:
 
 LOOK_SECONDS = 60.0
 QUERIES_PER_SOURCE = 2000
-"""With the default budget each has its turn every 200 s; more would starve the existing ones."""
+"""With the default budget each is queried every 200 s; more would starve the existing ones."""
 QUERIES_PER_NAMESPACE = 1000
 """One tenant does not take them all."""
 TOO_MANY = "too many different demandQueries"
@@ -170,8 +153,6 @@ class DemandCache:
         self._demand_queries: dict[str, dict[_Key, DemandQuery]] = {name: {} for name in sources}
         """By the source; its expressions share its budget."""
         self._looked_at = float("-inf")
-        self._next_turn = dict.fromkeys(sources, float("-inf"))
-        """When each source's budget has room for one more query."""
 
     async def ask(
         self,
@@ -193,7 +174,7 @@ class DemandCache:
             demand = Demand(None, f"source {spec.source}: {error}")
         else:
             if demand_query.due_seconds(self._interval_seconds(spec.source)) <= 0:
-                demand_query.launch(self._reserve_turn(spec.source))
+                demand_query.launch()
             await demand_query.wait(deadline, is_urgent=is_urgent)
             demand = self._demand(demand_query, spec)
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
@@ -228,7 +209,7 @@ class DemandCache:
                 await demand_query.close()
 
     def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
-        """Return what is known now; where turns are rare, a number is valid for two of them."""
+        """Return what is known now; where intervals are long, a number is valid for two of them."""
         interval_seconds = self._interval_seconds(spec.source)
         return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
@@ -267,17 +248,9 @@ class DemandCache:
         for demand_queries in self._demand_queries.values():
             for key, demand_query in list(demand_queries.items()):
                 if demand_query.is_idle(FORGET_SECONDS):
-                    demand_query.cancel()
                     del demand_queries[key]
 
     def _interval_seconds(self, source: str) -> float:
         """Return the interval of one expression, given how many share the source's budget."""
         share_seconds = len(self._demand_queries[source]) / self._pace.queries_per_second
         return max(self._pace.interval_seconds, share_seconds)
-
-    def _reserve_turn(self, source: str) -> float:
-        """Return in how many seconds the source has room for one more query, and reserve it."""
-        now = self._clock()
-        begins = max(now, self._next_turn[source])
-        self._next_turn[source] = begins + 1 / self._pace.queries_per_second
-        return begins - now

@@ -41,11 +41,8 @@ class SingleFlight:
         await asyncio.wait({task}, timeout=timeout_seconds)
         return task.done()
 
-    def cancel(self) -> None:
+    async def close(self) -> None:
+        """Cancel the task that is there now, and wait for its end."""
         if self._task is not None:
             self._task.cancel()
-
-    async def close(self) -> None:
-        self.cancel()
-        if self._task is not None:
             await asyncio.wait({self._task})

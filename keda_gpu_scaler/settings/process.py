@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     demand_interval_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 5.0
     """How often one demandQuery is asked at most; open streams look as often."""
     demand_queries_per_second: values.Count = 10
-    """How many demandQueries a source is asked per second; more of them take turns."""
+    """How many demandQueries a source is asked per second; of more, each is asked less often."""
     other_namespaces: values.Namespaces = NO_NAMESPACE
     """Whose pods ScaledObjects of other namespaces may measure: namespaces separated by commas, or
     * for all; by default none."""

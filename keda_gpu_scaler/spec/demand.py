@@ -70,7 +70,7 @@ class Pace(NamedTuple):
     interval_seconds: float = 5.0
     """The shortest time between two queries of one expression."""
     queries_per_second: float = 10.0
-    """How many queries a source gets, for all its expressions together."""
+    """How many queries a source gets on average, for all its expressions together."""
 
 
 USUAL_PACE = Pace()

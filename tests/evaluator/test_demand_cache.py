@@ -12,7 +12,7 @@ from keda_gpu_scaler.evaluator import demand_cache
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from tests.support.clocks import at_once
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
@@ -56,7 +56,7 @@ class Bench:
 
     @property
     def flights(self) -> set["asyncio.Task[Any]"]:
-        """Return what is asked, or waits for its turn."""
+        """Return what is asked."""
         return {task for task in asyncio.all_tasks() if task.get_name().startswith("demand-")}
 
     async def landed(self) -> None:
@@ -158,18 +158,6 @@ async def test_a_question_is_asked_once_at_a_time(bench: Bench) -> None:
     assert bench.source.numbers_asked == [WAITING]
 
 
-async def test_expressions_take_turns_within_the_budget_of_their_source() -> None:
-    """Each expression knows when its turn comes, and no caller waits in vain."""
-    bench = Bench(Pace(queries_per_second=0.01))
-    texts = _texts(30)
-    for text in texts:
-        await bench.ask(demanding(text), patience=0)
-    assert bench.due(*texts[1:]) == [100.0 * number for number in range(1, 30)]
-    await asyncio.sleep(0)
-    assert bench.source.numbers_asked == [texts[0]]
-    await bench.demands.close()
-
-
 async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() -> None:
     bench = Bench(Pace(interval_seconds=0.05, queries_per_second=100))
     first, *others = _texts(20)
@@ -235,19 +223,6 @@ async def test_nothing_is_an_answer_and_counts_at_once(bench: Bench) -> None:
     bench.source.numbers[WAITING] = REFUSED
     await bench.later(5)
     assert await bench.later(5) == Demand(None, f"source default: {REFUSED}")
-
-
-async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked() -> None:
-    bench = Bench(Pace(queries_per_second=0.001))
-    for text in ("first", "second"):
-        await bench.ask(demanding(text))
-    (waiting,) = bench.flights
-    bench.clock.seconds += FORGET_SECONDS + 1
-    await bench.ask(patience=0)
-    await at_once(asyncio.wait({waiting}))
-    assert waiting.cancelled()
-    assert bench.source.numbers_asked == ["first"]
-    await bench.demands.close()
 
 
 async def test_after_a_gap_a_number_is_the_least_until_all_servers_are_scraped_again() -> None:
