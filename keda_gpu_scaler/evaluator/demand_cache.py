@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from cachetools import TTLCache
+
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
@@ -40,54 +42,40 @@ class _Key(NamedTuple):
 class DemandQuery:
     """One expression at one source, with its last answer."""
 
-    def __init__(  # noqa: PLR0913 - the query, and how long it waits
+    def __init__(
         self,
         key: _Key,
         owner: str,
         numbers: Numbers,
         observe: facts.Observer,
-        clock: Callable[[], float],
-        *,
-        slow_seconds: float = SLOW_SECONDS,
+        flight: SingleFlight,
     ) -> None:
         self._source_name, self._text = key
         self.owner = owner
         """The namespace of the ScaledObject that asked first."""
-        self._numbers, self._observe, self._clock = numbers, observe, clock
-        self._slow_seconds = slow_seconds
+        self._numbers, self._observe = numbers, observe
+        self._flight, self._clock = flight, flight.clock
         self._value: float | None = None
-        self._answered_at = self._wanted_at = self._settled_at = float("-inf")
-        self._sent_at = float("-inf")
-        """When the newest query was sent."""
+        self._answered_at = self._settled_at = float("-inf")
         self._trouble: str | None = f"source {self._source_name}: no answer yet"
         """Why the newest query gave no number; None: it did."""
         self._is_prompt = True
         """The last finished query was answered in time, so callers wait for the next one."""
         self._works = True
-        self._flight = SingleFlight()
 
     def due_seconds(self, interval_seconds: float) -> float:
         """Return the time until it may be queried again, once per interval and at a time."""
-        due_seconds = self._sent_at - self._clock() + interval_seconds
+        due_seconds = self._flight.launched_at - self._clock() + interval_seconds
         return interval_seconds if due_seconds <= 0 and self._flight.is_under_way else due_seconds
-
-    def is_idle(self, seconds: float) -> bool:
-        """Tell whether no trigger has asked for it for this long, and no query is running."""
-        return not self._flight.is_under_way and self._wanted_at < self._clock() - seconds
 
     def launch(self) -> None:
         """Send a query; do not wait for the answer."""
-        self._flight.land()
-        self._sent_at = self._clock()
-        name = f"{demand.name_of(self._text)} {self._source_name}"
-        self._flight.launch(self._ask(), name=name)
+        self._flight.launch(self._ask(), f"{demand.name_of(self._text)} {self._source_name}")
 
     async def wait(self, deadline: float, *, is_urgent: bool = False) -> None:
         """Wait for the running query; if the last answer was late or an error, only if urgent."""
-        self._wanted_at = self._clock()
         if self._is_prompt or is_urgent:
-            until = min(deadline, self._sent_at + self._slow_seconds)
-            await self._flight.wait(max(0.0, until - self._clock()))
+            await self._flight.wait(deadline)
         self._flight.land()
 
     def demand(self, max_age_seconds: float) -> Demand:
@@ -111,7 +99,7 @@ class DemandQuery:
             if self._value is None or now - self._answered_at > GAP_SECONDS:
                 self._settled_at = now + SETTLED_SECONDS
             self._answered_at = now
-            self._is_prompt = self._answered_at - self._sent_at <= self._slow_seconds
+            self._is_prompt = now <= self._flight.slow_at
             self._value = value
             self._trouble = NOTHING if value is None else None
         works = self._trouble is None
@@ -122,7 +110,6 @@ class DemandQuery:
             self._observe(facts.QueryChanged(self._source_name, name, works, reason))
 
 
-LOOK_SECONDS = 60.0
 QUERIES_PER_SOURCE = 2000
 """With the default budget each is queried every 200 s; more would starve the existing ones."""
 QUERIES_PER_NAMESPACE = 1000
@@ -150,9 +137,10 @@ class DemandCache:
         """
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace, self._slow_seconds = pace, slow_seconds
-        self._demand_queries: dict[str, dict[_Key, DemandQuery]] = {name: {} for name in sources}
-        """By the source; its expressions share its budget."""
-        self._looked_at = float("-inf")
+        self._demand_queries: dict[str, TTLCache[_Key, DemandQuery]] = {
+            name: TTLCache(QUERIES_PER_SOURCE, FORGET_SECONDS, clock) for name in sources
+        }
+        """By the source, whose budget they share; one that is not asked for any more is dropped."""
 
     async def ask(
         self,
@@ -167,7 +155,6 @@ class DemandCache:
 
         Only if it is urgent, wait also for a source that is known to fail or to be slow.
         """
-        self._drop_idle()
         try:
             demand_query = self._find_or_add(scaled_object.namespace, spec.source, wanted.text)
         except errors.SourceRefusedError as error:
@@ -205,7 +192,7 @@ class DemandCache:
     async def close(self) -> None:
         """Cancel all running queries."""
         for demand_queries in self._demand_queries.values():
-            for demand_query in demand_queries.values():
+            for demand_query in list(demand_queries.values()):
                 await demand_query.close()
 
     def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
@@ -221,9 +208,12 @@ class DemandCache:
 
     def _find_or_add(self, namespace: str, source: str, text: str) -> DemandQuery:
         """Return the query of an expression, new if needed; raise if there are too many already."""
-        demand_query = self._find(namespace, source, text)
-        if demand_query is not None:
-            return demand_query
+        key, demand_queries = self._key(namespace, source, text), self._demand_queries[source]
+        demand_query = demand_queries.get(key) or self._new(key, namespace, source)
+        demand_queries[key] = demand_query  # it is asked for now
+        return demand_query
+
+    def _new(self, key: _Key, namespace: str, source: str) -> DemandQuery:
         demand_queries = self._demand_queries[source]
         if len(demand_queries) >= QUERIES_PER_SOURCE:
             raise errors.SourceRefusedError(f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}")
@@ -234,21 +224,8 @@ class DemandCache:
         numbers = self._sources[source].within(namespace).numbers
         if numbers is None:
             raise errors.SourceRefusedError("it understands no demandQuery")
-        key = self._key(namespace, source, text)
-        demand_queries[key] = DemandQuery(
-            key, namespace, numbers, self._observe, self._clock, slow_seconds=self._slow_seconds
-        )
-        return demand_queries[key]
-
-    def _drop_idle(self) -> None:
-        """Forget unused expressions from time to time, to query the others more often."""
-        if self._clock() < self._looked_at + LOOK_SECONDS:
-            return
-        self._looked_at = self._clock()
-        for demand_queries in self._demand_queries.values():
-            for key, demand_query in list(demand_queries.items()):
-                if demand_query.is_idle(FORGET_SECONDS):
-                    del demand_queries[key]
+        flight = SingleFlight(self._clock, self._slow_seconds)
+        return DemandQuery(key, namespace, numbers, self._observe, flight)
 
     def _interval_seconds(self, source: str) -> float:
         """Return the interval of one expression, given how many share the source's budget."""

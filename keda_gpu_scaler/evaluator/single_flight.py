@@ -1,14 +1,19 @@
-"""One task at a time, which any number of callers wait for."""
+"""One task at a time, which any number of callers wait for, until it is slow."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 
 
 class SingleFlight:
     """At most one task under way. A caller that stops waiting leaves it running for the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float], slow_seconds: float = SLOW_SECONDS) -> None:
+        """Begin without a task; nobody waits for one longer than `slow_seconds`."""
+        self.clock, self._slow_seconds = clock, slow_seconds
         self._task: asyncio.Task[None] | None = None
+        self.launched_at = float("-inf")
 
     @property
     def is_free(self) -> bool:
@@ -19,8 +24,22 @@ class SingleFlight:
     def is_under_way(self) -> bool:
         return self._task is not None and not self._task.done()
 
+    @property
+    def slow_at(self) -> float:
+        """When the newest task is slow."""
+        return self.launched_at + self._slow_seconds
+
+    @property
+    def trouble(self) -> str | None:
+        """What callers are told about a task that is slow; None: there is none."""
+        if self.is_under_way and self.clock() >= self.slow_at:
+            return f"no answer within {self._slow_seconds:g} s"
+        return None
+
     def launch(self, work: Coroutine[None, None, None], name: str) -> None:
         """Begin a task, in place of one that has ended."""
+        self.land()
+        self.launched_at = self.clock()
         self._task = asyncio.create_task(work, name=name)
 
     def land(self) -> None:
@@ -33,12 +52,13 @@ class SingleFlight:
             task, self._task = self._task, None
             task.result()
 
-    async def wait(self, timeout_seconds: float) -> bool:
-        """Wait for the task that is there now, if there is one; tell whether that has ended."""
+    async def wait(self, deadline: float) -> bool:
+        """Wait for the task that is there now, until it is slow; tell whether it has ended."""
         task = self._task
         if task is None:
             return True
-        await asyncio.wait({task}, timeout=timeout_seconds)
+        seconds = min(deadline, self.slow_at) - self.clock()
+        await asyncio.wait({task}, timeout=max(0.0, seconds))
         return task.done()
 
     async def close(self) -> None:

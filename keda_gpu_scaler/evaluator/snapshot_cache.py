@@ -75,15 +75,13 @@ class Reading(NamedTuple):
 class SharedSnapshot:
     """The snapshots of one (source, signal, profile)."""
 
-    def __init__(  # noqa: PLR0913 - what a fetch needs
+    def __init__(
         self,
         key: SnapshotKey,
         samples: Samples,
         state: SourceState,
         snapshot_fetcher: SnapshotFetcher,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        slow_seconds: float = SLOW_SECONDS,
+        flight: SingleFlight,
     ) -> None:
         self.snapshot: Snapshot | None = None
         self._failure: str | None = None
@@ -91,13 +89,13 @@ class SharedSnapshot:
         self._failing_since = float("-inf")
         """The first instant that could not be fetched then, on the source's clock."""
         self._key, self._samples, self._state = key, samples, state
-        self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
-        self._slow_seconds = slow_seconds
+        self._snapshot_fetcher = snapshot_fetcher
+        self._flight, self._clock = flight, flight.clock
         self._asked_at: dict[SnapshotQuery, float] = {}
         """When a trigger last asked for each query."""
         self._span_seconds = 0.0
-        self._flight = SingleFlight()
-        self._launched_at = self._tried = float("-inf")
+        self._tried = float("-inf")
+        """The newest instant of which a fetch was tried."""
 
     async def refresh(
         self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool = False
@@ -112,9 +110,7 @@ class SharedSnapshot:
             instant = self._samples.instant()
             is_current = self._is_current(snapshot_query, instant)
             if self._flight.is_free and self._is_due(instant, is_current=is_current):
-                self._launched_at = self._clock()
-                name = f"fetch {self._key.source} {self._key.signal}"
-                self._flight.launch(self._fetch(), name=name)
+                self._flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
             is_awaited = wait_for_fresh and not self._flight.is_free
             if self.trouble is not None or (is_current and not is_awaited):
                 return
@@ -126,8 +122,7 @@ class SharedSnapshot:
 
         A fetch that is slow is not waited for either.
         """
-        until = min(deadline, self._launched_at + self._slow_seconds)
-        await self._flight.wait(max(0.0, until - self._clock()))
+        await self._flight.wait(deadline)
         self._flight.land()
 
     def read(self, snapshot_query: SnapshotQuery) -> Reading:
@@ -147,12 +142,9 @@ class SharedSnapshot:
     @property
     def trouble(self) -> str | None:
         """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
-        if self._failure is not None:
+        if self._failure is not None or self._flight.trouble is None:
             return self._failure
-        is_slow = self._clock() - self._launched_at >= self._slow_seconds
-        if is_slow and self._flight.is_under_way:
-            return f"source {self._key.source}: no answer within {self._slow_seconds:g} s"
-        return None
+        return f"source {self._key.source}: {self._flight.trouble}"
 
     @property
     def is_idle(self) -> bool:
@@ -188,18 +180,16 @@ class SharedSnapshot:
         return self.snapshot.at - instant > USABLE_STEPS * self._samples.step_seconds
 
     def _until_wider(self) -> float:
-        return self._launched_at + WIDEN_SECONDS - self._clock()
+        return self._flight.launched_at + WIDEN_SECONDS - self._clock()
 
     async def _wait(self, deadline: float) -> bool:
         """Wait for the running fetch or the next start; tell whether there was time for it."""
+        if not self._flight.is_free:
+            return await self._flight.wait(deadline) or deadline > self._flight.slow_at
         left_seconds = max(0.0, deadline - self._clock())
-        if self._flight.is_free:
-            pause_seconds = max(0.0, self._until_wider())
-            await asyncio.sleep(min(left_seconds, pause_seconds))
-            return left_seconds > pause_seconds
-        patience_seconds = max(0.0, self._launched_at + self._slow_seconds - self._clock())
-        has_ended = await self._flight.wait(min(left_seconds, patience_seconds))
-        return has_ended or left_seconds > patience_seconds
+        pause_seconds = max(0.0, self._until_wider())
+        await asyncio.sleep(min(left_seconds, pause_seconds))
+        return left_seconds > pause_seconds
 
     async def _fetch(self) -> None:
         self._tried = self._samples.instant()
@@ -323,9 +313,8 @@ class SnapshotCache:
             )
         samples = shared.source.samples
         fetcher = SnapshotFetcher(samples, shared.evidence_fetcher, self._give_up_seconds)
-        return SharedSnapshot(
-            key, samples, shared.state, fetcher, self._clock, slow_seconds=self._slow_seconds
-        )
+        flight = SingleFlight(self._clock, self._slow_seconds)
+        return SharedSnapshot(key, samples, shared.state, fetcher, flight)
 
     def _drop_idle(self) -> None:
         """Drop snapshots that are not asked for any more: namespaces and queries come and go.

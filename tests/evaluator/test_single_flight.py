@@ -1,28 +1,29 @@
 """A claim about one task that many callers wait for; the rest is shown by what uses it."""
 
 import asyncio
+import math
 
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
+from tests.support.scripted import Clock
 
 
 async def test_who_waits_is_told_of_the_task_it_waited_for_and_not_of_the_next() -> None:
-    flight, gate, next_gate = SingleFlight(), asyncio.Event(), asyncio.Event()
+    flight, gate, next_gate = SingleFlight(Clock(), 30), asyncio.Event(), asyncio.Event()
     flight.launch(_until(gate), "first")
 
     async def waits_and_launches() -> None:
-        await flight.wait(30)
-        flight.land()
+        await flight.wait(math.inf)
         flight.launch(_until(next_gate), "second")
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(waits_and_launches())
-        second = tasks.create_task(flight.wait(30))
+        second = tasks.create_task(flight.wait(math.inf))
         await asyncio.sleep(0)
         gate.set()
     assert second.result()
     assert flight.is_under_way
     next_gate.set()
-    await flight.wait(30)
+    await flight.wait(math.inf)
 
 
 async def _until(gate: asyncio.Event) -> None:
