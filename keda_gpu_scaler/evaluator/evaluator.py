@@ -18,7 +18,6 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
-from keda_gpu_scaler.evaluator.gpu_decisions import decide_gpus
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
@@ -27,6 +26,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
     GpuDecision,
     TrackedTrigger,
     TrackedTriggers,
+    decide_gpus,
 )
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record, Summary
