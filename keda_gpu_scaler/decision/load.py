@@ -6,15 +6,14 @@ the window (`decision.over_time`) or the newest samples are more (`decision.newe
 """
 
 import math
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import NamedTuple
 
 from keda_gpu_scaler.decision import over_time
-from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD, newest
+from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
+from keda_gpu_scaler.decision.over_time import Sums
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     FULL,
@@ -38,7 +37,7 @@ from keda_gpu_scaler.decision.pod_state import (
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
 
@@ -92,18 +91,7 @@ class MeasuredWorkload:
     """Ready pods that ask for no GPU, and show none while others of the workload do."""
     measured: Sequence[float]
     """The known loads."""
-    summed: float = 0.0
-    """The sum over the replicas that report, as a mean over time."""
-    before: float = 0.0
-    """The same with those that have ended since, if that was recently."""
-    is_brief: bool = False
-    """Those that report have been shown together for less than half a window."""
-    newest: float = 0.0
-    """The sum over the newest samples; 0: no recent instant shows all that report."""
-    are_full: bool = False
-    """Those that report have each been full for a minute, or since its samples count."""
-    is_untold: bool = False
-    """One has ended recently, and it is not known until when it worked."""
+    sums: Sums
     wanted: int | None = None
     """The replicas that the owner asks for; None: not known."""
     pending: int = 0
@@ -184,7 +172,7 @@ class MeasuredWorkload:
     @property
     def total(self) -> float:
         """The sum over the replicas that were there, or over their newest samples if it is more."""
-        return round(max(self.summed, self.before, self.newest), DECIMALS)
+        return round(max(self.sums.summed, self.sums.before, self.sums.newest), DECIMALS)
 
     @property
     def counted(self) -> int:
@@ -287,11 +275,13 @@ def workload(
     groups: dict[str, list[Reported]] = defaultdict(list)
     for pod_state in reported:
         groups[replica_of(spec, pod_state.pod)].append(pod_state)
-    every = [_replica(name, group) for name, group in sorted(groups.items())]
+    by_name = sorted(groups.items())
+    every = [_replica(name, group) for name, group in by_name]
     replicas = [replica for replica in every if replica.reporting not in NOT_READY]
     not_ready = [replica for replica in every if replica.reporting in NOT_READY]
     measured = [replica for replica in replicas if replica.reporting is PodState.MEASURED]
-    sums = _sums(spec, pods, reported, replicas, view.at)
+    known_loads = [replica.load for replica in measured]
+    sums = over_time.sums(spec, pods, [group for _, group in by_name], known_loads, view.at)
     owner = spec.pods.owner
     wanted = None if view.evidence is None or owner is None else view.evidence.wanted.get(owner)
     pending = 0
@@ -322,78 +312,11 @@ def workload(
         replicas,
         not_ready,
         ignored,
-        measured=[replica.load for replica in measured],
-        summed=sums.summed,
-        before=round(before, DECIMALS),
-        is_brief=sums.is_brief,
-        newest=newest_sum,
-        are_full=are_full,
-        is_untold=sums.is_untold,
-        wanted=wanted,
-        pending=pending,
+        known_loads,
+        replace(sums, before=round(before, DECIMALS), newest=newest_sum, are_full=are_full),
+        wanted,
+        pending,
     )
-
-
-class _Sums(NamedTuple):
-    """The sums over the replicas that report, as `MeasuredWorkload` has them."""
-
-    summed: float = 0.0
-    before: float = 0.0
-    is_brief: bool = False
-    newest: float = 0.0
-    are_full: bool = False
-    is_untold: bool = False
-
-
-def _sums(
-    spec: TriggerSpec,
-    pods: Sequence[Pod],
-    reported: Sequence[Reported],
-    replicas: Sequence[Replica],
-    at: float,
-) -> _Sums:
-    reporting = [
-        replica.pods
-        for replica in replicas
-        if all(pod_state.reporting in REPORTING for pod_state in replica.pods)
-    ]
-    if not reporting:
-        return _Sums()
-    measured = [replica.load for replica in replicas if replica.reporting is PodState.MEASURED]
-    newest_sum, are_full = newest(spec, reporting, at, is_lone=len(replicas) == 1)
-    ended = _ended(spec, pods, reported)
-    waiting = [state.pod.status for state in reported if state.reporting in NOT_READY]
-    are_steady = all(_is_steady(pod) for group in reporting for pod in group)
-    if are_steady and not ended and not waiting:
-        return _Sums(sum(measured), newest=newest_sum, are_full=are_full)
-    listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
-    over = over_time.over_time(spec, reporting, ended, listed_at)
-    return _Sums(
-        summed=max(over.total, sum(measured)) if are_steady else over.total,
-        before=over.before,
-        is_brief=over.is_brief and not are_steady,
-        newest=newest_sum,
-        are_full=are_full,
-        is_untold=bool(measured) and over_time.is_untold(reporting, ended),
-    )
-
-
-def _is_steady(pod_state: Reported) -> bool:
-    """Tell whether a pod is measured by all samples of its window, as most are."""
-    began = pod_state.pod.last_seen - pod_state.window_seconds
-    if pod_state.reporting is not PodState.MEASURED or pod_state.since > began:
-        return False
-    half = began + (1 - COVERED) * pod_state.window_seconds
-    return all(_first_after(gpu, began) <= half for gpu in pod_state.pod.gpus)
-
-
-def _first_after(gpu: GpuSamples, began: float) -> float:
-    """Return when a GPU was first there since then, with a number or without; not at all: then.
-
-    A pod that takes turns on a GPU is there without a number in between.
-    """
-    shown = [times for times in (gpu.times, gpu.refused) if times and times[-1] > began]
-    return min([times[bisect_right(times, began)] for times in shown], default=began)
 
 
 def peak(spec: TriggerSpec, measured: Sequence[Replica]) -> float:
@@ -481,19 +404,6 @@ def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float)
         siblings = [sibling for sibling in siblings if replica_of(spec, sibling) == replica]
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
     return lasting and are_shown_for_long(siblings, at)
-
-
-def _ended(
-    spec: TriggerSpec, pods: Sequence[Pod], reported: Sequence[Reported]
-) -> Collection[Sequence[Pod]]:
-    """Return the pods of each replica that has ended as a whole."""
-    groups: dict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        if pod.ended and (pod.gpus or (pod.status is not None and pod.status.may_work_unseen)):
-            groups[replica_of(spec, pod)].append(pod)
-    for pod_state in reported if groups else ():
-        groups.pop(replica_of(spec, pod_state.pod), None)
-    return groups.values()
 
 
 _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)

@@ -6,15 +6,22 @@ the others do less already. Nor is one between the time when a replica was last 
 the time when the others must show its work as well: while it drains, both may.
 """
 
+import math
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from keda_gpu_scaler.decision.newest import newest
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     NEVER,
+    NOT_READY,
+    REPORTING,
     UNKNOWN_SCRAPE_SECONDS,
     Loads,
+    PodState,
     Reported,
     delay_seconds,
     loads,
@@ -23,7 +30,7 @@ from keda_gpu_scaler.decision.pod_state import (
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 UNTOLD_SECONDS = 60.0
@@ -31,14 +38,21 @@ UNTOLD_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class OverTime:
-    """The sum over the replicas, as a mean over one window of complete instants."""
+class Sums:
+    """The sums over a workload's replicas."""
 
-    total: float
+    summed: float = 0.0
+    """The sum over the replicas that report, as a mean over time."""
     before: float = 0.0
-    """The same with those that have left; 0 if none has recently."""
+    """The same with those that have ended since, if that was recently."""
     is_brief: bool = False
-    """All replicas together have been shown for less than half a window."""
+    """Those that report have been shown together for less than half a window."""
+    newest: float = 0.0
+    """The sum over the newest samples; 0: no recent instant shows all that report."""
+    are_full: bool = False
+    """Those that report have each been full for a minute, or since its samples count."""
+    is_untold: bool = False
+    """One has ended recently, and it is not known until when it worked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +76,80 @@ class _Part:
         return sum(pod.get(time, 0.0) for pod in self.loads) / len(self.loads)
 
 
-def over_time(
+def sums(
+    spec: TriggerSpec,
+    pods: Sequence[Pod],
+    groups: Sequence[Sequence[Reported]],
+    measured: Sequence[float],
+    at: float,
+) -> Sums:
+    """Return the sums over the replicas that report.
+
+    `pods` are all of the workload, `groups` those of each replica that should report, now or once
+    it is Ready, and `measured` the known loads.
+    """
+    ready = [group for group in groups if all(state.reporting not in NOT_READY for state in group)]
+    reporting = [group for group in ready if all(state.reporting in REPORTING for state in group)]
+    if not reporting:
+        return Sums()
+    newest_sum, are_full = newest(spec, reporting, at, is_lone=len(ready) == 1)
+    ended = _ended(spec, pods, groups)
+    waiting = [
+        state.pod.status for group in groups for state in group if state.reporting in NOT_READY
+    ]
+    are_steady = all(_is_steady(pod) for group in reporting for pod in group)
+    if are_steady and not ended and not waiting:
+        return Sums(sum(measured), newest=newest_sum, are_full=are_full)
+    listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
+    over = _over_time(spec, reporting, ended, listed_at)
+    return replace(
+        over,
+        summed=max(over.summed, sum(measured)) if are_steady else over.summed,
+        is_brief=over.is_brief and not are_steady,
+        newest=newest_sum,
+        are_full=are_full,
+        is_untold=bool(measured) and _is_untold(reporting, ended),
+    )
+
+
+def _ended(
+    spec: TriggerSpec, pods: Sequence[Pod], groups: Sequence[Sequence[Reported]]
+) -> Collection[Sequence[Pod]]:
+    """Return the pods of each replica that has ended as a whole."""
+    ended: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if pod.ended and (pod.gpus or (pod.status is not None and pod.status.may_work_unseen)):
+            ended[spec.pods.replica_of(pod.name, pod.owners)].append(pod)
+    for group in groups if ended else ():
+        pod = group[0].pod
+        ended.pop(spec.pods.replica_of(pod.name, pod.owners), None)
+    return ended.values()
+
+
+def _is_steady(pod_state: Reported) -> bool:
+    """Tell whether a pod is measured by all samples of its window, as most are."""
+    began = pod_state.pod.last_seen - pod_state.window_seconds
+    if pod_state.reporting is not PodState.MEASURED or pod_state.since > began:
+        return False
+    half = began + (1 - COVERED) * pod_state.window_seconds
+    return all(_first_after(gpu, began) <= half for gpu in pod_state.pod.gpus)
+
+
+def _first_after(gpu: GpuSamples, began: float) -> float:
+    """Return when a GPU was first there since then, with a number or without; not at all: then.
+
+    A pod that takes turns on a GPU is there without a number in between.
+    """
+    shown = [times for times in (gpu.times, gpu.refused) if times and times[-1] > began]
+    return min([times[bisect_right(times, began)] for times in shown], default=began)
+
+
+def _over_time(
     spec: TriggerSpec,
     replicas: Collection[Sequence[Reported]],
     ended: Collection[Sequence[Pod]],
     listed_at: float,
-) -> OverTime:
+) -> Sums:
     """Return the sum as a mean over the complete instants of one window.
 
     It ends with the newest of them, which may be from before a replica came or went. The pods are
@@ -76,38 +158,38 @@ def over_time(
     """
     pods = [reported for group in replicas for reported in group]
     window = max(reported.window_seconds for reported in pods)
-    newest = max(reported.pod.last_seen for reported in pods)
+    last = max(reported.pod.last_seen for reported in pods)
     left = [_part_of_ended(spec, group) for group in ended]
-    has_left = any(part.loads and part.taken_over_at > newest - window for part in left)
-    here = [_part_of_replica(spec, group, newest - spec.reach_seconds) for group in replicas]
+    has_left = any(part.loads and part.taken_over_at > last - window for part in left)
+    here = [_part_of_replica(spec, group, last - spec.reach_seconds) for group in replicas]
     times = {time for part in here for pod in part.loads for time in pod}
     complete = {
         time for time in times if time <= listed_at and all(part.is_known(time) for part in here)
     }
     began = max(part.ready_at for part in here)
-    shared = {time for time in complete if began <= time > newest - window}
+    shared = {time for time in complete if began <= time > last - window}
     interval = max(reported.pod.scrape_interval_seconds for reported in pods)
     interval = interval or UNKNOWN_SCRAPE_SECONDS
     # A source may look at samples less often than they are scraped.
     interval = max(
         interval, min((after - time for time, after in pairwise(sorted(times))), default=0)
     )
-    is_brief = newest - min(shared, default=newest) + interval < COVERED * window or not shared
+    is_brief = last - min(shared, default=last) + interval < COVERED * window or not shared
     # Each of these is a part of the work: before a replica came, the others may have been full.
-    spans = [complete, {time for time in times if time > newest - window}]
+    spans = [complete, {time for time in times if time > last - window}]
     if not is_brief:
         spans.append(shared)
     whole = {time for time in complete if all(part.is_known(time) for part in left)}
     shown = [*here, *(part for part in left if part.loads)]
     with_left = [whole, {time for time in whole if time >= began}] if has_left else []
-    return OverTime(
+    return Sums(
         max(_mean_sum(here, span, window) for span in spans),
         max((_mean_sum(shown, span, window) for span in with_left), default=0.0),
         is_brief,
     )
 
 
-def is_untold(replicas: Collection[Sequence[Reported]], ended: Collection[Sequence[Pod]]) -> bool:
+def _is_untold(replicas: Collection[Sequence[Reported]], ended: Collection[Sequence[Pod]]) -> bool:
     """Tell whether a replica left within the window of which it is not known until when it worked.
 
     The cluster says so of all that exporters have shown. It is asked about the present alone: a

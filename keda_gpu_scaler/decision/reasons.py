@@ -41,7 +41,7 @@ def measured(
     waiting = f"; {_names(workload.starting)} not Ready yet" if workload.starting else ""
     if spec.is_by_demand:
         return f"mean {spec.signal} {mean} over {over}; {_activity(spec, busy)}{waiting}"
-    left = " and those that left just now" if workload.total == workload.before > 0 else ""
+    left = " and those that left just now" if workload.total == workload.sums.before > 0 else ""
     asks = _asks(spec, workload, total, alone=total)
     held = "" if value is not None else _why_held(workload)
     measurement = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
@@ -207,8 +207,8 @@ def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone:
         added = f"{each} for each of {those}{others}"
         return f"{added}, in all {shown} at threshold {threshold} {asks}"
     of = ""
-    if math.isclose(total, workload.newest) and workload.newest > workload.summed:
-        of = FULL if workload.are_full else NEWEST
+    if math.isclose(total, workload.sums.newest) and workload.sums.newest > workload.sums.summed:
+        of = FULL if workload.sums.are_full else NEWEST
     return f"sum {shown}{of} at threshold {threshold} {asks}"
 
 
@@ -222,8 +222,8 @@ def wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
 
 def _why_held(workload: MeasuredWorkload) -> str:
     """Say why the sum of the replicas that work is no reason to do with fewer."""
-    if workload.is_untold or workload.is_brief:
-        return UNTOLD if workload.is_untold else BRIEF
+    if workload.sums.is_untold or workload.sums.is_brief:
+        return UNTOLD if workload.sums.is_untold else BRIEF
     awaited = f"{workload.pending} more that its owner asks for"
     return f" at least, and {awaited} {'is' if workload.pending == 1 else 'are'} not Ready: hold"
 

@@ -24,7 +24,7 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     if not measured and not workload.total:
         return None
     awaited = workload.pending
-    shown = max(workload.summed, workload.newest)
+    shown = max(workload.sums.summed, workload.sums.newest)
     if awaited and shown <= expected * spec.threshold:
         awaited *= load.peak(spec, workload.of(PodState.MEASURED)) > spec.threshold
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
@@ -32,12 +32,12 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     is_known = unseen <= measured == expected - unseen
     added = 0.0 if measured == expected else _unseen(spec, workload, is_known=is_known)
     total = workload.total + added
-    is_bound = awaited or workload.is_untold or not is_known
-    if total <= enough and (is_bound or workload.is_brief or not measured):
+    is_bound = awaited or workload.sums.is_untold or not is_known
+    if total <= enough and (is_bound or workload.sums.is_brief or not measured):
         # During a hold the HPA forgets for which load it started the replicas that are warming.
         warming = len(workload.of(PodState.WARMING))
         are_kept = measured and warming == expected - measured > 0 and not workload.lacks_past
-        needed = max(workload.summed, workload.before) if are_kept else 0.0
+        needed = max(workload.sums.summed, workload.sums.before) if are_kept else 0.0
         if needed <= (expected + awaited - 1) * spec.threshold:
             return None
         total = min(needed, (expected + awaited) * spec.threshold)

@@ -57,14 +57,14 @@ def test_siblings_do_not_count() -> None:
 
 def test_samples_outside_the_window_do_not_count() -> None:
     values = [0.0] * 10 + [60.0] * 4
-    assert _workload(spec(window="1m"), bert("b", values)).summed == 60
-    assert _workload(spec(window="2m"), bert("b", values)).summed == 30
+    assert _workload(spec(window="1m"), bert("b", values)).sums.summed == 60
+    assert _workload(spec(window="2m"), bert("b", values)).sums.summed == 30
 
 
 def test_the_window_is_shorter_where_the_exporter_averages_itself() -> None:
     values = [0.0] * 10 + [60.0] * 4
-    assert _workload(spec(), bert("b", values)).summed == 30
-    assert _workload(spec(), bert("b", values, averaged=True)).summed == 60
+    assert _workload(spec(), bert("b", values)).sums.summed == 30
+    assert _workload(spec(), bert("b", values, averaged=True)).sums.summed == 60
 
 
 def test_samples_from_before_the_warm_up_do_not_count() -> None:
@@ -175,8 +175,8 @@ def test_the_sum_is_the_mean_load_times_the_replicas(values: list[float], count:
     pods = [pod(f"bert-{n}", values) for n in range(count)]
     found = _workload(spec(workload="sts/bert"), *pods)
     mean = sum(values) / len(values)
-    assert found.summed == pytest.approx(mean * count, abs=1e-5)
-    assert 0 <= found.summed <= 100 * count
+    assert found.sums.summed == pytest.approx(mean * count, abs=1e-5)
+    assert 0 <= found.sums.summed <= 100 * count
 
 
 # When it is known since when a pod is Ready

@@ -111,7 +111,7 @@ def test_groups_leave_as_groups() -> None:
     ]
     assert _workload(*stay, *gone, workload="lws/bert").total == 60
     alone = replace(gone[1], name="bert-0-2")
-    assert _workload(*stay, alone, workload="lws/bert").summed == 50
+    assert _workload(*stay, alone, workload="lws/bert").sums.summed == 50
 
 
 @given(
@@ -169,16 +169,16 @@ def test_a_replica_that_left_and_was_never_listed_alive_is_untold(
 ) -> None:
     """A process that has just started knows of no list before its first one."""
     gone = bert("x", 40, last_seen=LEFT, history=150, ended=True, status=status)
-    assert _workload(*_stays(4, OLD + NEW), gone).is_untold is is_untold
+    assert _workload(*_stays(4, OLD + NEW), gone).sums.is_untold is is_untold
 
 
 def test_by_exporters_alone_and_a_window_later_none_is_untold() -> None:
     gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
     alone = [replace(pod, status=None) for pod in _stays(4, OLD + NEW)]
-    assert not _workload(*alone, gone).is_untold
+    assert not _workload(*alone, gone).sums.is_untold
     old = bert("x", 40, last_seen=NOW - 300, ended=True)
-    assert not _workload(*_stays(4, OLD + NEW), old).is_untold
-    assert not _workload(gone).is_untold
+    assert not _workload(*_stays(4, OLD + NEW), old).sums.is_untold
+    assert not _workload(gone).sums.is_untold
 
 
 def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
@@ -195,21 +195,21 @@ def test_a_sum_is_that_of_the_pods_that_were_there() -> None:
     """130 % of work: one pod carried 100 of it, until a second one shared it."""
     old = bert("b", [100.0] * 4 + [65.0] * 5, status=said())
     new = bert("c", [65.0] * 5, status=said(ready=READY))
-    assert _workload(old, new).summed == 130
+    assert _workload(old, new).sums.summed == 130
 
 
 def test_full_replicas_of_before_are_no_reason_to_lower() -> None:
     """They showed less than the work, and those that came since show all of it."""
     old = bert("b", [100.0] * 12 + [90.0] * 5, status=said())
     new = bert("c", [90.0] * 5, status=said(ready=READY))
-    assert _workload(old, new).summed == 180
+    assert _workload(old, new).sums.summed == 180
 
 
 def test_work_of_before_counts_for_a_window_also_where_a_replica_came() -> None:
     """The work ended when the second one came: of eight instants, three show what one did."""
     old = bert("b", [80.0] * 12 + [0.0] * 5, status=said())
     new = bert("c", [0.0] * 5, status=said(ready=READY))
-    assert _workload(old, new).summed == 30
+    assert _workload(old, new).sums.summed == 30
 
 
 @given(
@@ -229,8 +229,8 @@ def test_a_sum_is_no_less_than_that_of_the_shared_time_and_no_more_than_the_larg
         if age < 120 and NOW - age >= ready + 45
     ]
     mean = sum(shared) / len(shared)
-    assert found.summed >= mean - 1e-5
-    assert found.summed <= max(*old, *shared) + 1e-5
+    assert found.sums.summed >= mean - 1e-5
+    assert found.sums.summed <= max(*old, *shared) + 1e-5
 
 
 def test_replicas_that_are_shown_together_for_less_than_half_a_window_lower_nothing() -> None:
@@ -293,4 +293,4 @@ def test_a_window_of_one_instant_is_whole_however_often_exporters_are_scraped() 
     """Two Prometheus that scrape an exporter by turns do so every 7 s; samples are 15 s apart."""
     often = replace(bert("b", 0), scrape_interval_seconds=7.0)
     found = _workload(often, window=f"{STEP:.0f}s")
-    assert (found.is_brief, found.measured) == (False, [0])
+    assert (found.sums.is_brief, found.measured) == (False, [0])
