@@ -245,12 +245,8 @@ class Subscriber:
     """An observer of some kinds of facts only."""
 
     def __init__(self, handlers: Mapping[type[Fact], Callable[[Any], None]]) -> None:
-        self._handlers = handlers
-
-    def handler(self, kind: type[Fact]) -> Observer:
-        """Return what takes the facts of a kind; `ignore` if it is about none of them."""
-        return self._handlers.get(kind, ignore)
+        self.handlers = handlers
+        """What takes the facts, by their kind; `Observers` looks a kind up once."""
 
     def __call__(self, fact: Fact) -> None:
-        """Take a fact; `Observers` finds the handler once for all facts of a kind."""
-        self.handler(type(fact))(fact)
+        self.handlers.get(type(fact), ignore)(fact)

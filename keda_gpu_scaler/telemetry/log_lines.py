@@ -77,11 +77,13 @@ class Observers:
                     logger.exception("observer.failed", observer=name, fact=kind, exc_info=error)
 
     def _handlers_of(self, kind: type[facts.Fact]) -> list[tuple[str, facts.Observer]]:
-        handlers = [
-            (name, observer.handler(kind) if isinstance(observer, facts.Subscriber) else observer)
-            for name, observer in self._observers.items()
-        ]
-        return [(name, handle) for name, handle in handlers if handle is not facts.ignore]
+        handlers = list[tuple[str, facts.Observer]]()
+        for name, observer in self._observers.items():
+            if not isinstance(observer, facts.Subscriber):
+                handlers.append((name, observer))
+            elif kind in observer.handlers:
+                handlers.append((name, observer.handlers[kind]))
+        return handlers
 
 
 class LogObserver(facts.Subscriber):
