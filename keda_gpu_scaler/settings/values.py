@@ -286,13 +286,6 @@ Region = Annotated[
     Field(pattern=r"^[a-z]+(-[a-z]+)+-[0-9]{1,2}$"),
     _needs_module("botocore.auth", "nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'"),
 ]
-Traces = Annotated[
-    bool,
-    _needs_module(
-        "opentelemetry.exporter.otlp.proto.grpc",
-        "false, or the extra otel: pip install '.[otel]' in a checkout",
-    ),
-]
 Matchers = Annotated[
     tuple[Matcher, ...],
     BeforeValidator(lambda value: parsed_matchers(value) if isinstance(value, str) else value),
