@@ -13,7 +13,6 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 
 SERVER = "http://localhost:8080"
 """Where kubectl makes the HTTP port reachable; `explaining` says how."""
-_MOST_REPLICAS = 10_000
 _OF_A_RUNNING_SCALER = ("server", "token_file", "ca_file", "kubeconfig", "context")
 _FOR_A_RUNNING_SCALER = (
     "it is for a running scaler; with --file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to "
@@ -58,12 +57,6 @@ class Options:
         None
     )
     ca_file: Annotated[Path | None, file_option("With https: the server's CA, in PEM.")] = None
-    why_not: Annotated[
-        int | None,
-        option(
-            "N", "Only say what would give so many replicas, or zero.", min=0, max=_MOST_REPLICAS
-        ),
-    ] = None
     output: Annotated[
         Literal["text", "json"], option("text|json", "How to write it.", "--output", "-o")
     ] = "text"

@@ -123,25 +123,6 @@ def test_a_wrong_ca_is_named_and_not_in_the_words_of_openssl(tmp_path: Path) -> 
     assert result.stderr.endswith(f": {ca_file} holds no certificate in PEM\n")
 
 
-async def test_what_would_give_another_number_is_said() -> None:
-    result = await explained("--why-not", "2")
-    assert result.exit_code == 0
-    first, what, *_ = result.stdout.splitlines()
-    assert first == "ml/bert at 1 replica: does gpu-utilization ask for 2? yes"
-    assert what == "- the trigger asks for 2"
-    assert (await explained("--why-not", "3")).stdout.splitlines()[:4] == [
-        "ml/bert at 1 replica: does gpu-utilization ask for 3? no",
-        "What would do:",
-        "- gpu-utilization at least 140.001 % (is 90 %): 140.001 % for each replica",
-        "- threshold at most 44.999 % (is 70 %), if the value stays",
-    ]
-    question, why, *_ = (await explained("--why-not", "0")).stdout.splitlines()
-    assert "inactive" in question
-    assert why.startswith("- gpus is active: the busiest GPU is above activationThreshold")
-    found = json.loads((await explained("--why-not", "3", "--output", "json")).stdout)
-    assert [way["key"] for way in found[0]["ways"]] == [None, "threshold"]
-
-
 async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")

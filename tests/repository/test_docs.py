@@ -13,7 +13,7 @@ from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
-from keda_gpu_scaler.record import record, why_not
+from keda_gpu_scaler.record import record
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import BETWEEN, KINDS_BY_ALIAS, Kind, Workload
@@ -194,8 +194,6 @@ SHOWN = (
     history.Change,
     gates.Gates,
     gates.Gate,
-    why_not.WhyNot,
-    why_not.Way,
 )
 """What `explain` prints as JSON."""
 
