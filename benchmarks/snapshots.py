@@ -38,7 +38,7 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.sources.series import LARGEST_GPUS
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, Signal
+from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import LIMIT_BYTES, Client
 
@@ -234,7 +234,7 @@ async def fetcher(
     """Yield what fetches a snapshot at an instant."""
     asked = source(prometheus, time.monotonic)
     evidence_fetcher = EvidenceFetcher("default", asked.ports())
-    snapshot_fetcher = SnapshotFetcher(asked, evidence_fetcher, FORGET_SECONDS)
+    snapshot_fetcher = SnapshotFetcher(asked, evidence_fetcher)
 
     async def fetched(at: float) -> Snapshot:
         snapshot = await snapshot_fetcher.fetch(_QUERY, at)

@@ -219,7 +219,6 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         targets=cluster,
         alerts=alerts,
         pace=settings.demand_pace,
-        give_up_seconds=settings.give_up_seconds,
         slow_seconds=slow_seconds,
         is_observing=is_observing,
     )

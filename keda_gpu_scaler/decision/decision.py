@@ -110,8 +110,6 @@ class Context:
 
     now: float
     """The time of the answer, on the source's clock."""
-    give_up_seconds: float
-    """How long a pod that disappeared with its exporter counts as missing while others report."""
     remembered: State | None = None
     """The last known state before the load became unknown; None: nothing is remembered."""
     trouble: str | None = None
@@ -160,7 +158,7 @@ def _with_unschedulable(
 def _decide(
     spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
 ) -> Decision:
-    workload = load.workload(spec, pods, view, context.now, context.give_up_seconds)
+    workload = load.workload(spec, pods, view, context.now)
     state = _state(spec, view, workload, context.now)
     unseen_since = _unseen_since(view, pods, context) if state.is_gone else None
     if unseen_since is not None:

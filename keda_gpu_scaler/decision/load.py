@@ -37,7 +37,7 @@ from keda_gpu_scaler.decision.pod_state import (
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
 
@@ -263,15 +263,14 @@ def workload(
     pods: Sequence[Pod],
     view: NamespaceSnapshot,
     now: float,
-    give_up_seconds: float,
 ) -> MeasuredWorkload:
     """Return the workload's replicas with their loads, and what is known of those to come.
 
     Silence is measured up to the snapshot's instant: a failed fetch adds none. A pod that
-    disappeared with its exporter counts as missing for `give_up_seconds` while others report,
+    disappeared with its exporter counts as missing for `GIVE_UP_SECONDS` while others report,
     unless the cluster says that it exists; it does not come back when the others end.
     """
-    reported, ignored = expected_pods(spec, pods, view.at, now, give_up_seconds)
+    reported, ignored = expected_pods(spec, pods, view.at, now)
     groups: dict[str, list[Reported]] = defaultdict(list)
     for pod_state in reported:
         groups[replica_of(spec, pod_state.pod)].append(pod_state)
@@ -351,7 +350,7 @@ def _half_loads(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
 
 
 def expected_pods(
-    spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float, give_up_seconds: float
+    spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float
 ) -> tuple[list[Reported], tuple[str, ...]]:
     """Return the pods that should report, and the names of those that are Ready and have no GPU.
 
@@ -361,7 +360,7 @@ def expected_pods(
     ignored = {pod.name for pod in should if _has_no_gpu(spec, pod, should, at)}
     reported = pod_states(spec, [pod for pod in should if pod.name not in ignored], at, now)
     # Nothing has shown the others for so long, and nothing says that they exist.
-    given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - give_up_seconds
+    given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - GIVE_UP_SECONDS
     kept = [
         pod_state
         for pod_state in reported

@@ -6,7 +6,6 @@ raises because of a source: the source's error is the reason of the decision.
 
 import asyncio
 import contextlib
-import functools
 import math
 import operator
 import time
@@ -59,31 +58,22 @@ class Evaluator:
         targets: ScaleTargets | None = None,
         alerts: Alerting | None = None,
         pace: Pace = USUAL_PACE,
-        give_up_seconds: float = 3600.0,
         slow_seconds: float = SLOW_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         is_observing: bool = False,
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
 
-        `sources` are by the name that triggers use. `give_up_seconds` is how long a pod that
-        disappeared with its exporter counts as missing, `slow_seconds` how long a record waits for
-        a source. `is_observing`: neither KEDA nor the HPA asks, so a workload that was never seen
-        is unknown.
+        `sources` are by the name that triggers use. `slow_seconds` is how long a record waits for a
+        source. `is_observing`: neither KEDA nor the HPA asks, so a workload that was never seen is
+        unknown.
         """
         self._sources, self._targets = sources, targets
         self._observe, self._clock = observe, clock
         self._alerts = alerts
-        self._slow_seconds, self._give_up_seconds = slow_seconds, give_up_seconds
-        self._decide_gpus = functools.partial(
-            decide_gpus, give_up_seconds=give_up_seconds, is_observing=is_observing
-        )
+        self._slow_seconds, self._is_observing = slow_seconds, is_observing
         self._snapshot_cache = SnapshotCache(
-            sources,
-            observe,
-            give_up_seconds=give_up_seconds,
-            clock=clock,
-            slow_seconds=slow_seconds,
+            sources, observe, clock=clock, slow_seconds=slow_seconds
         )
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
@@ -156,7 +146,7 @@ class Evaluator:
                 wait_for_recovery=not is_hpa,  # few HPA workers can wait
             )
             # The target's error is that of this call: another one may look it up meanwhile.
-            gpu = self._decide_gpus(tracked, reading, target_error)
+            gpu = decide_gpus(tracked, reading, target_error, is_observing=self._is_observing)
             is_poll = not is_hpa and target_error is None
             answer = await self._answer(tracked, gpu, reading, deadline, is_poll=is_poll)
             decision = answer.decision
@@ -310,7 +300,7 @@ class Evaluator:
         reading = await self._read(
             tracked, target_error, deadline, wait_for_fresh=False, wait_for_recovery=True
         )
-        gpu = self._decide_gpus(tracked, reading, target_error)
+        gpu = decide_gpus(tracked, reading, target_error, is_observing=self._is_observing)
         known = reading if isinstance(reading, Reading) else None
         covered = None if known is None else known.covered
         # As for a poll: one that comes just after it takes the same answer.
@@ -330,7 +320,6 @@ class Evaluator:
                 decision=answer.decision,
                 now=0.0 if known is None else known.now_for(spec),
                 view=None if covered is None else covered.of(spec.pods.namespace),
-                give_up_seconds=self._give_up_seconds,
                 trouble=gpu.decision.reason if known is None else known.trouble,
                 lag_seconds=0.0 if known is None else known.lag_seconds,
                 source=tracked.key.source,

@@ -243,18 +243,15 @@ class SnapshotCache:
         sources: Mapping[str, Source],
         observe: facts.Observer = facts.ignore,
         *,
-        give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         """Take the sources to fetch from, by the name that triggers use.
 
-        `give_up_seconds` is how long a pod that disappeared with its exporter counts as missing,
-        `slow_seconds` how long callers wait for a fetch.
+        `slow_seconds` is how long callers wait for a fetch.
         """
         self._sources, self._observe = sources, observe
-        self._give_up_seconds, self._clock = give_up_seconds, clock
-        self._slow_seconds = slow_seconds
+        self._clock, self._slow_seconds = clock, slow_seconds
         self._shared_snapshots: dict[SnapshotKey, SharedSnapshot] = {}
         self._payers: dict[SnapshotKey, tuple[str, str]] = {}
         """For each own query its source, and the namespace of the ScaledObject that asked first."""
@@ -312,7 +309,7 @@ class SnapshotCache:
                 EvidenceFetcher(key.source, source, self._observe),
             )
         samples = shared.source.samples
-        fetcher = SnapshotFetcher(samples, shared.evidence_fetcher, self._give_up_seconds)
+        fetcher = SnapshotFetcher(samples, shared.evidence_fetcher)
         flight = SingleFlight(self._clock, self._slow_seconds)
         return SharedSnapshot(key, samples, shared.state, fetcher, flight)
 

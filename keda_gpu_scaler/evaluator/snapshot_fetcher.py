@@ -128,15 +128,9 @@ small queries, and only for pods that are not shown any more."""
 class SnapshotFetcher:
     """Fetches the snapshots of one shared snapshot, one at a time."""
 
-    def __init__(
-        self, samples: Samples, evidence_fetcher: EvidenceFetcher, forget_seconds: float
-    ) -> None:
-        """Take the samples of a source, and the fetcher of evidence that its signals share.
-
-        `forget_seconds` is how long pods that ended are remembered.
-        """
+    def __init__(self, samples: Samples, evidence_fetcher: EvidenceFetcher) -> None:
+        """Take the samples of a source, and the fetcher of evidence that its signals share."""
         self._samples, self._evidence_fetcher = samples, evidence_fetcher
-        self._forget_seconds = forget_seconds
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
@@ -242,6 +236,4 @@ class SnapshotFetcher:
         if not observation.is_selective:
             lost = await asyncio.to_thread(absent_gpus, reported_pods, observation)
         reports = await self._samples.locate(lost, observation.at) if lost else GpuReports()
-        return await asyncio.to_thread(
-            advance_reported_pods, reported_pods, observation, reports, self._forget_seconds
-        )
+        return await asyncio.to_thread(advance_reported_pods, reported_pods, observation, reports)

@@ -219,7 +219,6 @@ def decide_gpus(
     reading: Reading | str,
     target_error: str | None,
     *,
-    give_up_seconds: float,
     is_observing: bool,
 ) -> GpuDecision:
     """Return what the GPUs say, and remember it in case the load becomes unknown.
@@ -233,14 +232,13 @@ def decide_gpus(
         return GpuDecision(unknown(spec, reading, None))
     if target_error is not None:
         decided = unknown(spec, target_error, None)
-        return GpuDecision(decided, _decide_neighbour(spec, decided, reading, give_up_seconds))
+        return GpuDecision(decided, _decide_neighbour(spec, decided, reading))
     if tracked.gpu is not None and _still_holds(tracked.gpu, spec, reading):
         return tracked.gpu
     snapshot, calls = reading.snapshot, tracked.hpa_calls
     asking = calls.asking(reading.clock_seconds, reading.present - reading.clock_seconds)
     context = Context(
         reading.now_for(spec),
-        give_up_seconds,
         trouble=reading.trouble,
         asking=asking,
         hpa_has_stopped=calls.has_stopped(reading.clock_seconds),
@@ -259,7 +257,7 @@ def decide_gpus(
             tracked.memory = memory.remember(tracked.memory, decided, snapshot.at)
     tracked.gpu = GpuDecision(
         decided,
-        neighbour=_decide_neighbour(spec, decided, reading, give_up_seconds),
+        neighbour=_decide_neighbour(spec, decided, reading),
         snapshot_age_seconds=None if snapshot is None else reading.now - snapshot.at,
         snapshot=None if snapshot is None else weakref.ref(snapshot),
         at=context.now,
@@ -327,9 +325,7 @@ def _recalled(
     return decide(spec, view, replace(context, remembered=recalled))
 
 
-def _decide_neighbour(
-    spec: TriggerSpec, decided: Decision, reading: Reading, give_up_seconds: float
-) -> Decision | None:
+def _decide_neighbour(spec: TriggerSpec, decided: Decision, reading: Reading) -> Decision | None:
     """Decide about the other workload, unless this workload's own GPUs already say active."""
     if spec.neighbour is None or decided.activated:
         return None
@@ -344,5 +340,5 @@ def _decide_neighbour(
     snapshot = reading.covered
     if snapshot is None:
         return unknown(other, decided.reason, None)
-    context = Context(reading.now_for(spec), give_up_seconds, trouble=reading.trouble)
+    context = Context(reading.now_for(spec), trouble=reading.trouble)
     return decide(other, snapshot.of(other.pods.namespace), context)

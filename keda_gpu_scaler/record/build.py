@@ -84,7 +84,6 @@ class Answered:
     """The time of the answer, on the source's clock."""
     view: NamespaceSnapshot | None = None
     """The trigger's namespace in the snapshot; None: there is no snapshot."""
-    give_up_seconds: float = 3600.0
     source: str = ""
     trouble: str | None = None
     lag_seconds: float = 0.0
@@ -190,9 +189,7 @@ class _JudgedPod(NamedTuple):
 def _judged_pods(
     answered: Answered, view: NamespaceSnapshot, pods: Sequence[snapshot.Pod]
 ) -> Iterator[_JudgedPod]:
-    all_reported, ignored = load.expected_pods(
-        answered.spec, pods, view.at, answered.now, answered.give_up_seconds
-    )
+    all_reported, ignored = load.expected_pods(answered.spec, pods, view.at, answered.now)
     reported_by_name = {reported.pod.name: reported for reported in all_reported}
     ignored_names = frozenset(ignored)
     for pod in pods:

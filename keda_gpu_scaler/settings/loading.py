@@ -31,6 +31,7 @@ REMOVED: Mapping[str, str] = {
     "observe": (
         "observing is a command of its own: run `keda-gpu-scaler observe FOLDER` beside the scaler"
     ),
+    "give_up": "a pod that vanished together with its exporter counts as missing for an hour",
     "traces": "the log and the metrics have the time and the outcome of each call and query",
 }
 """What to use instead of a setting that earlier versions had, by its key in the file."""

@@ -71,8 +71,6 @@ class Settings(BaseSettings):
     """ResourceClaims that are for no GPU, by their name, their template's or their name in the pod,
     and DeviceClasses of extended resources, separated by commas; every other one counts as one for
     a GPU."""
-    give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
-    """How long a pod that vanished together with its exporter still counts as missing."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0
     """How long the process waits for open calls when it stops. It must be below
     terminationGracePeriodSeconds."""

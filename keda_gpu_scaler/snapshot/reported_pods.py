@@ -19,7 +19,7 @@ from keda_gpu_scaler.snapshot.observation import (
     is_ascending,
     uuid_of,
 )
-from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, GpuSamples, Pod
 from keda_gpu_scaler.snapshot.targets import (
     LEAST_GRACE_SECONDS,
     TargetHealth,
@@ -128,12 +128,11 @@ def advance_reported_pods(
     reported_pods: ReportedPods,
     observation: Observation,
     gpus: GpuReports,
-    forget_seconds: float,
 ) -> ReportedPods:
     """Return the reported pods after an observation.
 
     `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
-    `forget_seconds`.
+    `GIVE_UP_SECONDS`.
     """
     up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
     at = observation.at
@@ -148,9 +147,9 @@ def advance_reported_pods(
     for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
         # Its exporter may not know its pods.
         if not pod.ended or pod.is_unnamed:
-            pods[key] = _update_absent(scene, pod, gpus, forget_seconds)
-    kept = _kept(pods, at, forget_seconds)
-    return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
+            pods[key] = _update_absent(scene, pod, gpus)
+    kept = _kept(pods, at)
+    return ReportedPods(at, kept, _watched(targets, kept, at - GIVE_UP_SECONDS))
 
 
 def _watched(
@@ -165,11 +164,11 @@ def _watched(
     }
 
 
-def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:
+def _kept(pods: Mapping[PodKey, Pod], at: float) -> dict[PodKey, Pod]:
     kept = {
         key: pod
         for key, pod in pods.items()
-        if not (pod.ended and at - pod.last_seen > forget_seconds)
+        if not (pod.ended and at - pod.last_seen > GIVE_UP_SECONDS)
     }
     missing = [key for key, pod in kept.items() if pod.last_seen < at and not pod.ended]
     missing.sort(key=lambda key: kept[key].last_seen)
@@ -392,16 +391,16 @@ def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
     return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
 
 
-def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:
+def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     """Return a pod that does not report now, after looking for it and for its GPUs.
 
-    A GPU that is busy without a pod speaks against its end, until `forget_seconds` after the pod
+    A GPU that is busy without a pod speaks against its end, until `GIVE_UP_SECONDS` after the pod
     was named: a process outside Kubernetes may use the GPU.
     """
     at, uuids = scene.observation.at, _uuids(pod)
     are_reported = bool(uuids) and uuids <= gpus.reported
     is_unnamed = (are_reported or pod.is_unnamed) and pod.targets.isdisjoint(scene.naming)
-    if at - pod.last_seen < forget_seconds and not uuids.isdisjoint(gpus.busy_without_pod):
+    if at - pod.last_seen < GIVE_UP_SECONDS and not uuids.isdisjoint(gpus.busy_without_pod):
         return replace(
             pod,
             released_since=None,
@@ -414,7 +413,7 @@ def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: flo
     if are_reported:
         released_since = at if pod.released_since is None else pod.released_since
     ended_at = None
-    if pod.ended or _has_ended(scene, pod, released_since, gpus, forget_seconds):
+    if pod.ended or _has_ended(scene, pod, released_since, gpus):
         ended_at = at if pod.ended_at is None else pod.ended_at
     return replace(
         pod,
@@ -425,9 +424,7 @@ def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: flo
     )
 
 
-def _has_ended(
-    scene: Scene, pod: Pod, released_since: float | None, gpus: GpuReports, forget_seconds: float
-) -> bool:
+def _has_ended(scene: Scene, pod: Pod, released_since: float | None, gpus: GpuReports) -> bool:
     """Tell whether a pod of which no GPU is busy has ended.
 
     It has at once if both agree: a good scrape of its target lacks it, and its GPUs are reported
@@ -442,7 +439,7 @@ def _has_ended(
         return False
     are_shown = not gpus.reported.isdisjoint(_uuids(pod))
     shows_gpus = are_shown or not pod.targets.isdisjoint(scene.naming)
-    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else forget_seconds
+    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else GIVE_UP_SECONDS
     return released_since is not None or at - pod.last_seen >= waited_seconds
 
 

@@ -50,11 +50,11 @@ def test_wrong_settings_end_a_check_with_2_and_are_named_one_a_line(flag: str) -
 
 @pytest.mark.parametrize(("flags", "read"), [((), yaml.safe_load), (("-o", "json"), json.loads)])
 def test_the_settings_in_effect_are_printed_without_secrets(flags: tuple[str, ...], read) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - two libraries' functions
-    result = served("--print-config", *flags, **ONLY_PROMETHEUS, **SECRETS, GIVE_UP="90m")
+    result = served("--print-config", *flags, **ONLY_PROMETHEUS, **SECRETS, WEBHOOK_LIFETIME="90m")
     assert result.exit_code == 0
     assert "hunter2" not in result.output
     found = read(result.stdout)
-    assert (found["give_up"], found["webhook_lifetime"]) == ("1h30m", "5h")
+    assert (found["webhook_lifetime"], found["connection_max_age"]) == ("1h30m", "10m")
     assert {found[f"{name}_token"] for name in ("http", "webhook")} == {"**********"}
     source = found["sources"]["default"]
     assert (source["type"], source["step"], source["max_response_bytes"]) == (
@@ -68,7 +68,7 @@ SECONDS = st.integers(100, 10_000).map(lambda number: f"{number}s")
 GIVEN = st.fixed_dictionaries(
     {},
     optional={
-        "GIVE_UP": SECONDS,
+        "WEBHOOK_LIFETIME": SECONDS,
         "LOG_LEVEL": st.sampled_from(["debug", "warning"]),
         "MAX_CONCURRENT_RPCS": st.integers(1, 99_999).map(str),
         "OTHER_NAMESPACES": st.sampled_from(["*", "team-a", "team-a,team-b"]),

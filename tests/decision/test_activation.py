@@ -26,7 +26,7 @@ EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 def _own(
     seen: NamespaceSnapshot, remembered: State | None = None, policy: str = "hold"
 ) -> Decision:
-    context = Context(NOW, 3600, remembered=remembered, trouble="HTTP 503")
+    context = Context(NOW, remembered=remembered, trouble="HTTP 503")
     return decide(spec(onUnknown=policy), seen, context)
 
 
@@ -423,7 +423,7 @@ def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus(
     view: NamespaceSnapshot, demand: Demand, clauses: list[str]
 ) -> None:
     assert ALONE.demand is not None
-    decided = decide(ALONE, view, Context(NOW, 3600))
+    decided = decide(ALONE, view, Context(NOW))
     if not decided.activated:
         decided = activation.with_demand(decided, ALONE.demand, demand)
     decided = by_demand.scaled(ALONE, decided, demand)

@@ -27,7 +27,7 @@ MAX, P95 = spec(aggregation="max"), spec(aggregation="p95")
 def _decide(trigger: TriggerSpec, *pods: Pod, wanted: int | None = None) -> Decision:
     asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
     listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
-    return decide(trigger, snapshot(*pods, evidence=listed), Context(NOW, 3600.0))
+    return decide(trigger, snapshot(*pods, evidence=listed), Context(NOW))
 
 
 def _ready(*loads: float) -> list[Pod]:

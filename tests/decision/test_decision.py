@@ -33,7 +33,7 @@ def _decide(
         name: known.pop(name, None) for name in ("absence_known", "evidence", "unmatched_elements")
     }
     absence_known = shown["absence_known"] is not False
-    context = replace(Context(NOW, HOUR), **known)
+    context = replace(Context(NOW), **known)
     seen = snapshot(
         *pods, absence_known=absence_known, complete=complete, evidence=shown["evidence"]
     )

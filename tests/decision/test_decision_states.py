@@ -181,7 +181,7 @@ def _decided(world: World, evidence_source: str, policy: str) -> Decision:
         else None
     )
     seen = snapshot(*pods, complete=world.complete, evidence=listed)
-    context = Context(NOW, 3600, remembered=world.remembered, asking=world.asking)
+    context = Context(NOW, remembered=world.remembered, asking=world.asking)
     asked = spec(onUnknown=policy)
     if world.selected:
         asked = replace(asked, pods=Selected("ml", "models.example.com", "bert"))
@@ -244,7 +244,7 @@ def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(
         listed.listed_at, absence_known=True, evidence_source=evidence_source
     )
     seen = snapshot(unseen("b", listed), evidence=scraped)
-    decided = decide(spec(), seen, Context(NOW, 3600, remembered=State.MEASURED))
+    decided = decide(spec(), seen, Context(NOW, remembered=State.MEASURED))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
 
 
@@ -254,7 +254,7 @@ def test_a_list_without_the_pods_that_a_query_alone_would_show_says_nothing_of_t
     )
     asked = spec(workload="", query="load", activationThreshold="5")
     seen = snapshot(unseen("b", said()), evidence=listed, absence_known=False)
-    decided = decide(asked, seen, Context(NOW, 3600, remembered=State.MEASURED))
+    decided = decide(asked, seen, Context(NOW, remembered=State.MEASURED))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
 
 
@@ -272,6 +272,6 @@ def test_a_workload_of_which_nothing_shows_that_it_exists_was_never_seen(
     pods: tuple[Pod, ...], listed: NamespaceEvidence | None, state: State, *, is_never: bool
 ) -> None:
     seen = snapshot(*pods, evidence=listed)
-    decided = decide(spec(), seen, Context(NOW, 3600))
+    decided = decide(spec(), seen, Context(NOW))
     assert decided.state is state
     assert is_never_seen(spec(), seen, decided) is is_never

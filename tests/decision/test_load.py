@@ -21,7 +21,7 @@ HOUR = 3600.0
 
 def _workload(trigger: TriggerSpec, *pods: Pod, now: float = NOW) -> MeasuredWorkload:
     view = snapshot(*pods)
-    return load.workload(trigger, load.pods_of(trigger, view), view, now, HOUR)
+    return load.workload(trigger, load.pods_of(trigger, view), view, now)
 
 
 def _conditions(found: MeasuredWorkload) -> list[PodState]:

@@ -27,7 +27,7 @@ def _decided(*pods: Pod, trigger: TriggerSpec | None = None, wanted: int | None 
             evidence_source=EvidenceSource.KUBE_STATE_METRICS,
             wanted={BERT_DEPLOYMENT: wanted},
         )
-    return decide(trigger or spec(), snapshot(*pods, evidence=listed), Context(NOW, 3600.0))
+    return decide(trigger or spec(), snapshot(*pods, evidence=listed), Context(NOW))
 
 
 def _told(suffix: str, values: Sequence[float] | float, ready: float | None = None) -> Pod:

@@ -26,7 +26,7 @@ OLD, NEW = [40.0] * 15, [60.0] * 2
 def _workload(*pods: Pod, **trigger: str) -> MeasuredWorkload:
     asked = spec(**trigger)
     view = snapshot(*pods)
-    return load.workload(asked, load.pods_of(asked, view), view, NOW, 3600.0)
+    return load.workload(asked, load.pods_of(asked, view), view, NOW)
 
 
 def _left(
@@ -152,7 +152,7 @@ def test_what_was_done_before_is_no_reason_to_raise(wanted: int | None, value: f
     asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
     listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
     seen = snapshot(*fallen, gone, evidence=listed)
-    assert decide(spec(), seen, Context(NOW, 3600.0)).value == value
+    assert decide(spec(), seen, Context(NOW)).value == value
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
     listed = NamespaceEvidence(NOW - 10, absence_known=True)
     for load_, answer in ((50.0, None), (77.0, None), (80.0, 320.0)):
         stay = [bert(letter, load_, status=said()) for letter in "bcdf"]
-        decided = decide(spec(), snapshot(*stay, gone, evidence=listed), Context(NOW, 3600.0))
+        decided = decide(spec(), snapshot(*stay, gone, evidence=listed), Context(NOW))
         assert decided.value == answer
         assert ("it is not known until when" in decided.reason) is (answer is None)
 
@@ -237,7 +237,7 @@ def test_replicas_that_are_shown_together_for_less_than_half_a_window_lower_noth
     """By exporters alone a pod is measured with its first sample after `warmup`."""
     for age, value in ((165, None), (209, None), (210, 135)):
         pods = [*(bert(letter, 45) for letter in "bc"), bert("d", 45, first_seen=NOW - age)]
-        decided = decide(spec(), snapshot(*pods), Context(NOW, 3600.0))
+        decided = decide(spec(), snapshot(*pods), Context(NOW))
         assert (decided.state, decided.value) == (State.MEASURED, value)
 
 
@@ -245,11 +245,11 @@ def test_the_first_samples_after_a_gap_lower_nothing() -> None:
     """A load in bursts: 2 % in all of them may be half of it, or none."""
     for count, value in ((3, None), (4, 4)):
         after = [bert(letter, [2.0] * count, status=said()) for letter in "bc"]
-        decided = decide(spec(), snapshot(*after), Context(NOW, 3600.0))
+        decided = decide(spec(), snapshot(*after), Context(NOW))
         assert decided.value == value
         assert ("less than half a window: hold" in decided.reason) is (value is None)
     risen = [bert(letter, [90.0] * 2, status=said()) for letter in "bc"]
-    assert decide(spec(), snapshot(*risen), Context(NOW, 3600.0)).value == 180
+    assert decide(spec(), snapshot(*risen), Context(NOW)).value == 180
 
 
 def test_while_a_replica_is_too_young_the_others_are_kept_by_what_they_did_before() -> None:
@@ -257,7 +257,7 @@ def test_while_a_replica_is_too_young_the_others_are_kept_by_what_they_did_befor
     young = bert("z", [20.0] * 2, status=said(ready=NOW - 30))
     for load_, value in ((72.0, 72.0), (70.0, None), (160.0, 160.0)):
         old = bert("b", [load_] * 15 + [20.0] * 2, status=said())
-        decided = decide(spec(gpuAggregation="sum"), snapshot(old, young), Context(NOW, 3600.0))
+        decided = decide(spec(gpuAggregation="sum"), snapshot(old, young), Context(NOW))
         assert (decided.state, decided.value) == (State.STARTING, value)
 
 
@@ -285,7 +285,7 @@ def test_a_gap_within_the_time_that_samples_reach_back_is_a_gap_too() -> None:
             for whole in [bert(letter, [80.0] * 13 + [5.0] * 4, status=said())]
             for gpu in whole.gpus
         ]
-        decided = decide(spec(), snapshot(*pods), Context(NOW, 3600.0))
+        decided = decide(spec(), snapshot(*pods), Context(NOW))
         assert decided.value == value
 
 

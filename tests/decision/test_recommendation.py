@@ -102,7 +102,7 @@ def test_a_decision_knows_the_replicas_that_the_owner_asks_for() -> None:
         wanted={BERT_DEPLOYMENT: 3},
     )
     pods = [bert(letter, 94, status=said()) for letter in "bcd"]
-    context = Context(NOW, 3600.0)
+    context = Context(NOW)
     decided = decide(spec(), snapshot(*pods, evidence=wanted), context)
     assert decided.wanted == 3
     assert recommended(spec(), decided, None) == 5

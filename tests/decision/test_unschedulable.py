@@ -37,7 +37,7 @@ def _decide(
     evidence: NamespaceEvidence | None = ASKED_FOR,
     now: float = NOW,
 ) -> Decision:
-    return decide(trigger or spec(), snapshot(*pods, evidence=evidence), Context(now, HOUR))
+    return decide(trigger or spec(), snapshot(*pods, evidence=evidence), Context(now))
 
 
 BUSY = [bert(letter, 90, status=said()) for letter in "bcdfg"]

@@ -21,7 +21,7 @@ LETTERS = "bcdfghjklmnp"
 def _decide(*pods: Pod, wanted: int | None, trigger: TriggerSpec | None = None) -> Decision:
     asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
     listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
-    return decide(trigger or spec(), snapshot(*pods, evidence=listed), Context(NOW, 3600.0))
+    return decide(trigger or spec(), snapshot(*pods, evidence=listed), Context(NOW))
 
 
 def _ready(count: int, *values: float | list[float]) -> list[Pod]:
@@ -97,7 +97,7 @@ def test_groups_are_waited_for_as_groups() -> None:
         NOW - 10, absence_known=True, wanted={Owner("StatefulSet", "bert"): 3}
     )
     seen, trigger = snapshot(*pods, evidence=listed), spec(workload="lws/bert")
-    decided = decide(trigger, seen, Context(NOW, 3600.0))
+    decided = decide(trigger, seen, Context(NOW))
     assert (decided.value, decided.expected) == (None, 2)
 
 

@@ -79,7 +79,7 @@ def test_of_too_many_the_oldest_go(tracked: TrackedTriggers, clock: Clock) -> No
     assert "other-0" not in names
 
 
-BUSY = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
+BUSY = decide(spec(), snapshot(bert("b", 90)), Context(NOW))
 IDLE = replace(BUSY, active=False, activated=False)
 DOUBTED = replace(BUSY, activated=False)
 """Active, because nothing shows that it is idle."""

@@ -69,7 +69,6 @@ def test_the_defaults_are_what_the_documentation_promises() -> None:
     assert (loaded.log_level, loaded.log_format) == (LogLevel.INFO, LogFormat.AUTO)
     assert loaded.own_promql is Policy.NAMESPACED
     assert loaded.claims_without_gpus == frozenset()
-    assert loaded.give_up_seconds == 3600
     assert loaded.shutdown_grace_seconds == 20
     assert loaded.connection_max_age_seconds == 600
     assert loaded.max_concurrent_rpcs == 5000
@@ -188,14 +187,14 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
             ['INFLUXDB_FIELD: "{metric}"; expected {metric} in measurement or field, not in both'],
         ),
         (
-            PROMETHEUS | {"PROMETHEUS_PASWORD": WORD, "giveup": "1h", "XYZ": "1"},
+            PROMETHEUS | {"PROMETHEUS_PASWORD": WORD, "webhooklifetime": "1h", "XYZ": "1"},
             [
                 (
                     "PROMETHEUS_PASWORD: unknown setting; "
                     "did you mean KEDA_GPU_SCALER_PROMETHEUS_PASSWORD?"
                 ),
                 "XYZ: unknown setting",
-                "giveup: unknown setting; did you mean KEDA_GPU_SCALER_GIVE_UP?",
+                "webhooklifetime: unknown setting; did you mean KEDA_GPU_SCALER_WEBHOOK_LIFETIME?",
             ],
         ),
         *(
@@ -229,7 +228,10 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
             {"PROMETHEUS_URL": f"http://a?token={WORD}\n{WORD}"},
             ['PROMETHEUS_URL: "http://a?***"; expected a URL such as http://prometheus:9090'],
         ),
-        (PROMETHEUS | {"GIVE_UP": "x" * 1000}, [f'GIVE_UP: "{"x" * 100}..."; {A_DURATION}']),
+        (
+            PROMETHEUS | {"WEBHOOK_LIFETIME": "x" * 1000},
+            [f'WEBHOOK_LIFETIME: "{"x" * 100}..."; {A_DURATION}'],
+        ),
     ],
 )
 def test_a_mistake_has_its_name_as_written_its_value_and_what_was_expected(
@@ -280,7 +282,7 @@ def test_a_removed_setting_is_refused_with_what_to_use_instead(yaml: Path) -> No
 def test_the_file_names_several_sources(yaml: Path) -> None:
     yaml.write_text(
         """
-        give_up: 2h
+        webhook_lifetime: 2h
         claims_without_gpus: [nic, rdma.example.com]
         sources:
           eu:
@@ -296,7 +298,7 @@ def test_the_file_names_several_sources(yaml: Path) -> None:
     )
     loaded = load(str(yaml))
     assert loaded.config == yaml
-    assert loaded.give_up_seconds == 7200
+    assert loaded.webhook_lifetime_seconds == 7200
     assert loaded.claims_without_gpus == {"nic", "rdma.example.com"}
     eu, edge = loaded.sources["eu"], loaded.sources["edge"]
     assert isinstance(eu, PrometheusSettings)
@@ -308,20 +310,20 @@ def test_the_file_names_several_sources(yaml: Path) -> None:
 
 def test_the_environment_wins_over_the_file_setting_by_setting(yaml: Path) -> None:
     edge = "sources: {edge: {type: scrape, targets: http://a, interval: }}"
-    yaml.write_text(f"prometheus_url: {URL}\nprometheus_step: 30s\ngive_up: 2h\n{edge}")
+    yaml.write_text(f"prometheus_url: {URL}\nprometheus_step: 30s\nwebhook_lifetime: 2h\n{edge}")
     loaded = load(str(yaml), PROMETHEUS_STEP="1m")
     assert loaded.sources == {
         "default": PrometheusSettings(url=URL, step_seconds=60),
         "edge": ScrapeSettings(targets=("http://a",)),
     }
-    assert loaded.give_up_seconds == 7200
+    assert loaded.webhook_lifetime_seconds == 7200
 
 
 def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(yaml: Path) -> None:
     yaml.write_text(
         f"""
-        giveup: 1h
-        give_up_seconds: 2h
+        webhooklifetime: 1h
+        page_seconds: 2h
         scrape: {{targets: http://a}}
         prometheus_url: http://a
         prometheus_step: 15
@@ -337,8 +339,8 @@ def test_mistakes_in_the_file_are_named_by_their_place_and_no_secret_is_shown(ya
     )
     shown = refusal(str(yaml), WEBHOOK_LIFETIME="1s")
     assert shown == [
-        f"- giveup in {yaml}: unknown setting; did you mean give_up?",
-        f"- give_up_seconds in {yaml}: unknown setting",
+        f"- webhooklifetime in {yaml}: unknown setting; did you mean webhook_lifetime?",
+        f"- page_seconds in {yaml}: unknown setting",
         f"- scrape in {yaml}: unknown setting",
         f"- log_level in {yaml}; expected 'debug', 'info', 'warning' or 'error'",
         f"- claims_without_gpus in {yaml}; expected a valid string",
@@ -380,12 +382,12 @@ def test_a_file_of_another_shape(yaml: Path, content: str | bytes, expected: str
 
 
 def test_a_file_that_cannot_be_read_is_refused_with_all_other_mistakes(yaml: Path) -> None:
-    file, setting = refusal(str(yaml), PROMETHEUS_URL=URL, GIVE_UP="x")
+    file, setting = refusal(str(yaml), PROMETHEUS_URL=URL, WEBHOOK_LIFETIME="x")
     assert file.endswith("a YAML file that this process can read (No such file or directory)")
-    assert setting.startswith("- KEDA_GPU_SCALER_GIVE_UP")
+    assert setting.startswith("- KEDA_GPU_SCALER_WEBHOOK_LIFETIME")
 
 
-@pytest.mark.parametrize("content", ["", "sources:", "give_up:\nsources: {default: }"])
+@pytest.mark.parametrize("content", ["", "sources:", "webhook_lifetime:\nsources: {default: }"])
 def test_an_empty_file_says_nothing(yaml: Path, content: str) -> None:
     yaml.write_text(content)
     assert load(str(yaml), PROMETHEUS_URL=URL).sources == {"default": PrometheusSettings(url=URL)}

@@ -15,19 +15,18 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     confined,
     join,
 )
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, Pod
 from tests.support.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, since, until
 
 NOWHERE = GpuReports()
 RELEASED = GpuReports(frozenset({"GPU-a", "GPU-b", "GPU-gone"}))
 """The exporters still show the GPUs, without the pods."""
-FORGET = 3600.0
 
 
 def _watched(world: World, *ats: float, gpus: GpuReports = NOWHERE) -> ReportedPods:
     reported_pods = ReportedPods()
     for at in ats:
-        reported_pods = advance_reported_pods(reported_pods, world.observed(at), gpus, FORGET)
+        reported_pods = advance_reported_pods(reported_pods, world.observed(at), gpus)
     return reported_pods
 
 
@@ -73,8 +72,8 @@ def test_an_exporter_that_shows_only_gpus_with_pods_ends_a_pod_after_a_minute() 
 def test_an_exporter_that_shows_no_gpu_at_all_ends_nothing_for_an_hour() -> None:
     """A restarted dcgm-exporter answers well and has no samples until it has begun."""
     world = World((WorldPod("a", there=until(900.0)),), shows_free_gpus=True)
-    assert not _pod(_watched(world, *_steps(885.0, 870.0 + FORGET))).ended
-    assert _pod(_watched(world, *_steps(885.0, 885.0 + FORGET))).ended
+    assert not _pod(_watched(world, *_steps(885.0, 870.0 + GIVE_UP_SECONDS))).ended
+    assert _pod(_watched(world, *_steps(885.0, 885.0 + GIVE_UP_SECONDS))).ended
 
 
 def test_an_exporter_that_names_another_pod_is_not_blank() -> None:
@@ -149,36 +148,36 @@ def _lingering(at: float, age: float | None = None) -> Observation:
 
 def test_an_ended_pod_that_a_second_prometheus_repeats_has_not_returned() -> None:
     ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
-    again = advance_reported_pods(ended, _lingering(915.0), NOWHERE, FORGET)
+    again = advance_reported_pods(ended, _lingering(915.0), NOWHERE)
     assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
     old = _lingering(1080.0, age=190.0)
-    again = advance_reported_pods(again, old, NOWHERE, FORGET)
+    again = advance_reported_pods(again, old, NOWHERE)
     assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
     beyond = _lingering(1260.0, age=370.0)
-    assert _pod(advance_reported_pods(again, beyond, NOWHERE, FORGET)).ended
+    assert _pod(advance_reported_pods(again, beyond, NOWHERE)).ended
 
 
 def test_a_pod_that_ended_by_mistake_returns_within_a_minute() -> None:
     """One of two Prometheus had not scraped it yet; the other shows it all the time."""
     ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
-    again = advance_reported_pods(ended, _lingering(960.0), NOWHERE, FORGET)
+    again = advance_reported_pods(ended, _lingering(960.0), NOWHERE)
     assert _pod(again).ended
-    again = advance_reported_pods(again, _lingering(975.0), NOWHERE, FORGET)
+    again = advance_reported_pods(again, _lingering(975.0), NOWHERE)
     assert (_pod(again).ended, _pod(again).last_seen) == (False, 975.0)
 
 
 def test_a_series_that_lingers_under_a_target_that_is_down_is_not_seen() -> None:
     observation = World((WorldPod("a"),)).observed(900.0)
     lingering = replace(observation, good_scrapes={NODE: {615.0: 615.0}})
-    pod = _pod(advance_reported_pods(ReportedPods(), lingering, NOWHERE, FORGET))
+    pod = _pod(advance_reported_pods(ReportedPods(), lingering, NOWHERE))
     assert pod.last_seen == 615.0
 
 
 def test_a_pod_only_ever_seen_lingering_is_silent_since_then() -> None:
-    before = advance_reported_pods(ReportedPods(), World(()).observed(600.0), NOWHERE, FORGET)
+    before = advance_reported_pods(ReportedPods(), World(()).observed(600.0), NOWHERE)
     down = World((WorldPod("a", there=since(900.0)),)).observed(930.0)
     lingering = replace(down, good_scrapes={NODE: {}})
-    pod = _pod(advance_reported_pods(before, lingering, NOWHERE, FORGET))
+    pod = _pod(advance_reported_pods(before, lingering, NOWHERE))
     assert (pod.last_seen, pod.first_seen, pod.ended) == (900.0, None, False)
 
 
@@ -187,7 +186,7 @@ def test_a_target_without_health_is_believed_while_it_reports_and_never_proves_a
     reported_pods = ReportedPods()
     for at in _steps(885.0, 1500.0):
         blind = replace(world.observed(at), good_scrapes={})
-        reported_pods = advance_reported_pods(reported_pods, blind, NOWHERE, FORGET)
+        reported_pods = advance_reported_pods(reported_pods, blind, NOWHERE)
     assert (_pod(reported_pods).last_seen, _pod(reported_pods).ended) == (885.0, False)
     assert _pod(reported_pods).scrape_interval_seconds == 0
 
@@ -198,7 +197,7 @@ def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_bus
     reported_pods = _watched(world, *_steps(885.0, 1500.0), gpus=lost)
     assert not _pod(reported_pods).ended
     idle = GpuReports(frozenset({"GPU-a"}))
-    assert _pod(advance_reported_pods(reported_pods, world.observed(1515.0), idle, FORGET)).ended
+    assert _pod(advance_reported_pods(reported_pods, world.observed(1515.0), idle)).ended
 
 
 def test_a_pod_that_its_exporter_may_have_lost_is_looked_for_and_found_again() -> None:
@@ -207,18 +206,18 @@ def test_a_pod_that_its_exporter_may_have_lost_is_looked_for_and_found_again() -
     reported_pods = _watched(world, 885.0, 900.0, gpus=idle)
     assert (_pod(reported_pods).ended, _pod(reported_pods).is_unnamed) == (True, True)
     assert absent_gpus(reported_pods, world.observed(915.0)) == {"GPU-a"}
-    reported_pods = advance_reported_pods(reported_pods, world.observed(915.0), busy, FORGET)
+    reported_pods = advance_reported_pods(reported_pods, world.observed(915.0), busy)
     assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (False, 915.0)
-    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle, FORGET)
+    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle)
     assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (True, 915.0)
 
 
 def test_a_process_outside_kubernetes_on_the_gpu_of_a_pod_keeps_it_for_an_hour_at_most() -> None:
     world = World((WorldPod("a", there=until(900.0)),))
     busy = GpuReports(*[frozenset({"GPU-a"})] * 2)
-    reported_pods = _watched(world, *_steps(885.0, 870.0 + FORGET), gpus=busy)
+    reported_pods = _watched(world, *_steps(885.0, 870.0 + GIVE_UP_SECONDS), gpus=busy)
     assert not _pod(reported_pods).ended
-    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET), gpus=busy)
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + GIVE_UP_SECONDS), gpus=busy)
     assert _pod(reported_pods).ended
 
 
@@ -234,11 +233,9 @@ def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a
     elsewhere = GpuReports(frozenset({"GPU-a"}))
     reported_pods = _watched(world, *_steps(885.0, 915.0))
     for at in _steps(930.0, 975.0):
-        reported_pods = advance_reported_pods(reported_pods, world.observed(at), elsewhere, FORGET)
+        reported_pods = advance_reported_pods(reported_pods, world.observed(at), elsewhere)
     assert not _pod(reported_pods).ended
-    assert _pod(
-        advance_reported_pods(reported_pods, world.observed(990.0), elsewhere, FORGET)
-    ).ended
+    assert _pod(advance_reported_pods(reported_pods, world.observed(990.0), elsewhere)).ended
 
 
 def test_a_pod_that_reports_is_not_released_whatever_else_is_shown_of_its_gpu() -> None:
@@ -252,9 +249,9 @@ def test_a_gpu_reported_idle_only_once_ends_nothing() -> None:
     idle = GpuReports(frozenset({"GPU-a"}))
     busy = GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
     reported_pods = _watched(world, *_steps(885.0, 915.0))
-    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle, FORGET)
+    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle)
     for at in _steps(945.0, 1500.0):
-        reported_pods = advance_reported_pods(reported_pods, world.observed(at), busy, FORGET)
+        reported_pods = advance_reported_pods(reported_pods, world.observed(at), busy)
     assert not _pod(reported_pods).ended
 
 
@@ -307,9 +304,9 @@ def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_
     pods = (WorldPod("a", target=OTHER_NODE),)
     idle = NODE._replace(instance="idle")
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0), idle: until(900.0)})
-    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET))
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + GIVE_UP_SECONDS))
     assert reported_pods.targets.keys() == {NODE, OTHER_NODE, idle}
-    later = advance_reported_pods(reported_pods, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    later = advance_reported_pods(reported_pods, world.observed(900.0 + GIVE_UP_SECONDS), NOWHERE)
     assert later.targets.keys() == {NODE, OTHER_NODE}
 
 
@@ -325,9 +322,9 @@ def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_onc
     idle = GpuReports(frozenset({"GPU-a"}))
     silent = _watched(world, *_steps(885.0, 1185.0))
     for at in (1200.0, 1215.0):
-        silent = advance_reported_pods(silent, world.observed(at), idle, FORGET)
+        silent = advance_reported_pods(silent, world.observed(at), idle)
     assert not _pod(silent).ended
-    again = advance_reported_pods(silent, world.observed(1230.0), NOWHERE, FORGET)
+    again = advance_reported_pods(silent, world.observed(1230.0), NOWHERE)
     assert (_pod(again).last_seen, _pod(again).first_seen) == (1230.0, None)
 
 
@@ -339,24 +336,21 @@ def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() ->
     assert absent_gpus(reported_pods, world.observed(900.0)) == {"GPU-1", "GPU-2"}
     assert absent_gpus(ReportedPods(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
     released = GpuReports(frozenset({"GPU-1", "GPU-2"}))
-    ended = advance_reported_pods(reported_pods, world.observed(900.0), released, FORGET)
+    ended = advance_reported_pods(reported_pods, world.observed(900.0), released)
     assert _pod(ended).ended
     assert absent_gpus(ended, world.observed(915.0)) == frozenset()
 
 
 def test_a_stale_sample_is_as_old_as_the_source_says() -> None:
     observation = replace(World((WorldPod("a"),)).observed(900.0), sample_ages={("ml", "a"): 200.0})
-    assert (
-        _pod(advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)).sampled_at
-        == 700.0
-    )
+    assert _pod(advance_reported_pods(ReportedPods(), observation, NOWHERE)).sampled_at == 700.0
 
 
 def test_a_refused_sample_is_a_sign_of_life() -> None:
     seen = World((WorldPod("a"),)).observed(900.0)
-    first = advance_reported_pods(ReportedPods(), seen, NOWHERE, FORGET)
+    first = advance_reported_pods(ReportedPods(), seen, NOWHERE)
     refused = tuple(replace(one, times=(), values=()) for one in seen.series)
-    pod = _pod(advance_reported_pods(first, replace(seen, series=refused), NOWHERE, FORGET))
+    pod = _pod(advance_reported_pods(first, replace(seen, series=refused), NOWHERE))
     assert (pod.last_seen, pod.ended) == (900.0, False)
     (gpu,) = pod.gpus
     assert (gpu.values, gpu.refused, gpu.last) == ((), seen.instants, 900.0)
@@ -375,9 +369,9 @@ def test_two_targets_that_report_one_gpu_are_one_gpu_with_the_larger_value() -> 
 def test_ended_pods_are_forgotten_in_the_end_and_missing_ones_are_not() -> None:
     pods = (WorldPod("a", there=until(900.0)), WorldPod("b", target=OTHER_NODE))
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0)})
-    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET))
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + GIVE_UP_SECONDS))
     assert [name for _, name in reported_pods.pods] == ["a", "b"]
-    later = advance_reported_pods(reported_pods, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    later = advance_reported_pods(reported_pods, world.observed(900.0 + GIVE_UP_SECONDS), NOWHERE)
     assert [name for _, name in later.pods] == ["b"]
 
 
@@ -386,7 +380,7 @@ def test_what_is_remembered_of_missing_pods_is_bounded() -> None:
     later = replace(first, present=(885.0,), times=(885.0,))
     crowd = [replace(later, pod=f"pod-{n}") for n in range(MISSING_PODS_KEPT)]
     observation = Observation((870.0, 885.0, 900.0), (first, *crowd), {})
-    reported_pods = advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)
+    reported_pods = advance_reported_pods(ReportedPods(), observation, NOWHERE)
     assert len(reported_pods.pods) == MISSING_PODS_KEPT
     assert ("ml", "the-first") not in reported_pods.pods
 
@@ -418,8 +412,8 @@ def test_a_history_and_the_present_are_one_story() -> None:
         )
     )
     hour = world.observed(3480.0, step=120.0, span=3600.0)
-    reported_pods = advance_reported_pods(ReportedPods(), hour, NOWHERE, FORGET)
-    reported_pods = advance_reported_pods(reported_pods, world.observed(3600.0), NOWHERE, FORGET)
+    reported_pods = advance_reported_pods(ReportedPods(), hour, NOWHERE)
+    reported_pods = advance_reported_pods(reported_pods, world.observed(3600.0), NOWHERE)
     assert _pod(reported_pods, "old").first_seen is None
     assert _pod(reported_pods, "gone").ended
     assert 3400 <= (_pod(reported_pods, "new").first_seen or 0) <= 3480
@@ -452,7 +446,7 @@ def test_a_pod_that_is_shown_elsewhere_at_the_same_instant_is_there_from_then_on
     known = ReportedPods()
     for shown in (here, there):
         observation = Observation(INSTANTS, (shown,), good)
-        known = advance_reported_pods(known, observation, NOWHERE, FORGET)
+        known = advance_reported_pods(known, observation, NOWHERE)
     pod = _pod(known)
     assert pod.targets == {OTHER_NODE}
     assert (pod.first_seen, pod.ended) == (INSTANTS[-1], False)
@@ -463,7 +457,7 @@ def test_a_pod_whose_new_node_is_not_scraped_any_more_is_missing_and_has_not_end
     here = Series("ml", "a", "GPU-1", NODE, INSTANTS, INSTANTS, (1.0,) * 6, averaged=False)
     good = dict.fromkeys(INSTANTS, 0.0)
     observation = Observation(INSTANTS, (here,), {NODE: good, OTHER_NODE: good})
-    known = advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)
+    known = advance_reported_pods(ReportedPods(), observation, NOWHERE)
     for steps in range(1, 9):
         later = tuple(steps * STEP + instant for instant in INSTANTS)
         shown = later[-2:]
@@ -472,7 +466,7 @@ def test_a_pod_whose_new_node_is_not_scraped_any_more_is_missing_and_has_not_end
         scrapes = {NODE: dict.fromkeys(later, 0.0)}
         scrapes[OTHER_NODE] = {at: 0.0 for at in later if at <= INSTANTS[-1]}
         observation = Observation(later, (there, other), scrapes)
-        known = advance_reported_pods(known, observation, NOWHERE, FORGET)
+        known = advance_reported_pods(known, observation, NOWHERE)
         assert not known.pods["ml", "a"].ended
 
 
@@ -515,4 +509,4 @@ def _after(
         for target, times in good.items()
     }
     instants = tuple(begin + time for time in INSTANTS)
-    return advance_reported_pods(known, Observation(instants, shown, scrapes), NOWHERE, FORGET)
+    return advance_reported_pods(known, Observation(instants, shown, scrapes), NOWHERE)

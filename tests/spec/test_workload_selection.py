@@ -40,7 +40,7 @@ def _pod(name: str, *gpus: float, ours: bool = True, group: str | None = None) -
 
 
 def _context(remembered: State | None = None) -> Context:
-    return Context(NOW, 3600, remembered=remembered)
+    return Context(NOW, remembered=remembered)
 
 
 def test_its_pods_are_those_it_selects_whatever_they_are_called() -> None:

@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 
 def decided(given: TriggerSpec, view: NamespaceSnapshot, now: float = NOW) -> Decision:
-    return decide(given, view, Context(now, HOUR))
+    return decide(given, view, Context(now))
 
 
 def record(

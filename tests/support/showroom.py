@@ -81,7 +81,7 @@ class Shown:
     def answered(self, now: float) -> tuple[build.Answered, str | None]:
         """Return what is answered at a time, and which signal says active."""
         view = self.view(now)
-        remembered = Context(now, GIVE_UP_SECONDS, remembered=State.MEASURED)
+        remembered = Context(now, remembered=State.MEASURED)
         decided, signal, demand = decide(self.spec, view, remembered), "gpus", None
         if not decided.activated:
             signal = "alert"

@@ -22,7 +22,7 @@ from tests.support.triggers import BERT, spec
 
 PATH = "/api/v1/triggers"
 TOKEN = "a word"  # noqa: S105 - of this test
-DECIDED = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
+DECIDED = decide(spec(), snapshot(bert("b", 90)), Context(NOW))
 NAMES = [("ml", "bert"), ("ml", "bert"), ("ml", "bert-2"), ("ml-2", "bert"), ("web", "a")]
 
 

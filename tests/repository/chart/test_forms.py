@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 USUAL: Mapping[Place, list[object]] = {
     Place("", "demand_interval"): ["1s", "90s", "2m", "1h30m", "1.5h", "1d", "1500ms", ""],
-    Place("", "give_up"): ["60s", "90s", "1m30s", "1h", "1h30m", "0.5h", "1d", "2h5s"],
+    Place("", "webhook_lifetime"): ["60s", "90s", "1m30s", "1h", "1h30m", "0.5h", "1d", "2h5s"],
     Place("", "max_concurrent_rpcs"): [1, 5000, "5000"],
     Place("", "other_namespaces"): ["*", "a", "team-a,team-b", "a, b", ["a", "b"], ["*"]],
     Place("", "claims_without_gpus"): ["nic,rdma.example.com", ["nic"]],
@@ -111,7 +111,7 @@ def test_a_number_is_written_so_that_the_scaler_reads_it(tmp_path: Path) -> None
         ("prometheus_step=15", "at '/settings/prometheus_step': got number, want string"),
         ("prometheus_url=5", "at '/settings/prometheus_url': got number, want string"),
         ("max_concurrent_rpcs=many", "at '/settings/max_concurrent_rpcs': 'many' does not match"),
-        ("give_up=1y", "at '/settings/give_up': '1y' does not match pattern"),
+        ("webhook_lifetime=1y", "at '/settings/webhook_lifetime': '1y' does not match pattern"),
         ("sources.Edge.type=scrape", "invalid propertyName 'Edge'"),
         ("prometheus_namespace_parameter=query", "at '/settings/prometheus_namespace_parameter'"),
     ],
