@@ -7,11 +7,10 @@ stop here.
 
 import asyncio
 import contextlib
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import lightkube
 import msgspec
@@ -21,10 +20,13 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import gates, objects
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.sources.kubernetes import api
+from keda_gpu_scaler.sources.kubernetes.following import SCALED_OBJECTS
+from keda_gpu_scaler.sources.kubernetes.objects import Resource
+from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport import client
 
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 _Kind = TypeVar("_Kind", objects.ScaledObject, objects.Hpa, objects.Scale)
 
 
@@ -72,55 +74,44 @@ async def fetch_gates(
     return gates.gates(facts)
 
 
-class _Place(NamedTuple):
-    group: str
-    version: str
-    namespace: str
-    resource: str
-    name: str
-    part: str = ""
-
-    def __str__(self) -> str:
-        group = f".{self.group}" if self.group else ""
-        return f"{self.resource}{group}{self.part} {self.namespace}/{self.name}"
-
-    @property
-    def path(self) -> str:
-        """Its URL path; SourceRefusedError for what cannot be part of one."""
-        for word in (self.group or "core", *self[1:5]):
-            if not _NAME.fullmatch(word):
-                raise errors.SourceRefusedError(f"{word!r} is no name in Kubernetes")
-        start = f"/apis/{self.group}" if self.group else "/api"
-        spaced = f"namespaces/{self.namespace}/{self.resource}/{self.name}"
-        return f"{start}/{self.version}/{spaced}{self.part}"
-
-
 async def _fetch_all(
     connection: api.Api, namespace: str, name: str
 ) -> tuple[objects.ScaledObject, objects.Hpa | None, objects.Scale | None]:
-    place = _Place("keda.sh", "v1alpha1", namespace, "scaledobjects", name)
-    scaled_object = await _fetch(connection, objects.ScaledObject, place)
+    scaled_object = await _fetch(connection, objects.ScaledObject, SCALED_OBJECTS, namespace, name)
     status, hpa, scale = scaled_object.status, None, None
     if status.hpa_name:
-        place = _Place("autoscaling", "v2", namespace, "horizontalpodautoscalers", status.hpa_name)
         with contextlib.suppress(api.AbsentError):
-            hpa = await _fetch(connection, objects.Hpa, place)
+            hpa = await _fetch(connection, objects.Hpa, _HPAS, namespace, status.hpa_name)
     if (target := status.target) is not None:
-        workload = scaled_object.spec.scale_target_ref.name
-        place = _Place(target.group, target.version, namespace, target.resource, workload, "/scale")
+        scaled = Resource(target.group, target.version, target.resource)
+        workload_name = scaled_object.spec.scale_target_ref.name
         # Without this right, the HPA shows the replicas of its last sync.
         with contextlib.suppress(errors.SourceRefusedError):
-            scale = await _fetch(connection, objects.Scale, place)
+            scale = await _fetch(
+                connection, objects.Scale, scaled, namespace, workload_name, part="/scale"
+            )
     return scaled_object, hpa, scale
 
 
-async def _fetch(connection: api.Api, kind: type[_Kind], place: _Place) -> _Kind:
-    """Return one object, without control characters in its texts."""
-    body = await connection.body(place.path, str(place))
+async def _fetch(  # noqa: PLR0913 - the names of one object
+    connection: api.Api,
+    kind: type[_Kind],
+    resource: Resource,
+    namespace: str,
+    name: str,
+    part: str = "",
+) -> _Kind:
+    """Return one object, or a part of it, without control characters in its texts."""
+    for word in (resource.group or "core", resource.version, resource.plural, namespace, name):
+        if not workload.is_name(word):  # it becomes part of a URL
+            raise errors.SourceRefusedError(f"{word!r} is no name in Kubernetes")
+    what = f"{resource}{part} {namespace}/{name}"
+    path = f"{resource.path(f'namespaces/{namespace}')}/{name}{part}"
+    body = await connection.body(path, what)
     try:
         return msgspec.convert(_clean(msgspec.json.decode(body)), kind)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        message = f"cannot read {place}: {client.error_text(error)}"
+        message = f"cannot read {what}: {client.error_text(error)}"
         raise errors.SourceMalformedError(message) from error
 
 

@@ -8,16 +8,15 @@ growing while a source is down and KEDA keeps asking: alert on that.
 """
 
 import functools
-import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 import prometheus_client
+from cachetools import TTLCache
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -192,34 +191,24 @@ class Recent(Generic[K, V]):
     """The newest value of each key that was put within `FORGET_SECONDS`; any thread may read."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        self._limit, self._clock = limit, clock
-        # Each with its time, and the one that was put longest ago first: cachetools' TTLCache needs
-        # two and a half times as long, which is some percent of a poll.
-        self._values: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        """Hold at most `limit` values; of more, the one that was put longest ago ends."""
+        self._values: TTLCache[K, V] = TTLCache(limit, FORGET_SECONDS, clock)
         self._lock = threading.Lock()
 
     def put(self, key: K, value: V) -> None:
-        """Hold a value from now on; at the limit, the one that was put longest ago ends."""
-        now = self._clock()
+        """Hold a value from now on."""
         with self._lock:
-            self._values[key] = now, value
-            self._values.move_to_end(key)
-            oldest, (put_at, _) = next(iter(self._values.items()))
-            if len(self._values) > self._limit or put_at <= now - FORGET_SECONDS:
-                del self._values[oldest]
+            self._values[key] = value
 
     def renewed(self, key: K, new: Callable[[], V]) -> V:
         """Return the value of a key, or a new one; it is held as if it was put now."""
-        put_at, value = self._values.get(key) or (-math.inf, None)
-        if value is None or put_at <= self._clock() - FORGET_SECONDS:
-            value = new()
-        self.put(key, value)
-        return value
+        with self._lock:
+            value = self._values[key] = self._values.get(key) or new()
+            return value
 
     def items(self) -> list[tuple[K, V]]:
-        since = self._clock() - FORGET_SECONDS
-        with self._lock:
-            return [(key, value) for key, (put_at, value) in self._values.items() if put_at > since]
+        with self._lock, self._values.timer:  # the time stands still, so none ends meanwhile
+            return list(self._values.items())
 
 
 def _gauge(
