@@ -9,10 +9,10 @@ from statistics import mean
 
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from tests.repository.test_docs import ROOT
 from tests.stories.loops.loop import Loop
-from tests.stories.loops.recipes import Recipe
 from tests.support import demo_run, screencast, virtual_time
 from tests.support.drawings import Curve, Panel, picture, times, words
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop
-from tests.stories.loops.recipes import Recipe
 from tests.support.triggers import demanding, spec
 
 SEEDS = range(1, 7)

@@ -10,6 +10,7 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Metric, MetricType
 from keda_gpu_scaler.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
+from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Samples
@@ -18,7 +19,6 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
 from tests.stories.loops.monitoring import Monitoring
 from tests.stories.loops.pods import SimPod
-from tests.stories.loops.recipes import Recipe
 from tests.support.triggers import BERT, spec
 
 BEGIN = 100_020.0
