@@ -4,7 +4,7 @@ Pure. The decisions are the scaler's own; KEDA and the HPA are their rules.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from keda_gpu_scaler.spec.workload import Kind, Workload
 QUERIED_SECONDS = 2.0
 """A snapshot is queried so much later than the instant that it is about."""
 GIVE_UP_SECONDS = 3600.0
-_FORGET_SECONDS = 600.0
+_FORGET_SECONDS = 120.0
 """How long a pod that is gone can matter, beyond the reach of the samples."""
 
 
@@ -56,15 +56,6 @@ class Limits:
         )
 
 
-class Pods(NamedTuple):
-    """How pods start, as far as samples do not show it."""
-
-    start_seconds: float = 120.0
-    node_seconds: float = 0.0
-    loading: float = 100.0
-    """What a GPU shows while a model loads, in percent."""
-
-
 class Outcome(NamedTuple):
     """What came of one way to scale."""
 
@@ -91,6 +82,7 @@ class Replay(ClosedLoop[Replica]):
     metric_type: MetricType = MetricType.AVERAGE_VALUE
     begin: float = field(default=0.0, kw_only=True)
     past: list[int | None] = field(default_factory=list, init=False)
+    """The replicas after each step; None: the work is not known then."""
     _workload: Workload = field(init=False)
     _asked_for: list[tuple[float, int]] = field(default_factory=list, init=False)
     """When its owner was asked for how many replicas."""
@@ -111,8 +103,8 @@ class Replay(ClosedLoop[Replica]):
             self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
         self._collect(self.begin - 3600, self.begin)
 
-    def run(self, tell: Callable[[int], None] = lambda _step: None) -> Outcome:
-        """Let all the time of the work pass; `tell` is called with the number of each step."""
+    def run(self) -> Outcome:
+        """Let all the time of the work pass; where it is unknown, everything stays as it is."""
         for number, load in enumerate(self.work.loads):
             until = self.clock + STEP_SECONDS
             if load is None:
@@ -122,16 +114,7 @@ class Replay(ClosedLoop[Replica]):
                 self._step(number)
                 self.past.append(self.replicas)
             self.clock = until
-            tell(number)
-        known = [size for size in self.past if size is not None]
-        return Outcome(
-            sum(known) * STEP_SECONDS / 3600,
-            self.overloaded_seconds,
-            sum(size != before for before, size in pairwise(known)),
-            sum(not before and bool(size) for before, size in pairwise(known)),
-            self._longest_wake,
-            tuple(self.past),
-        )
+        return outcome_of(self.past, self.overloaded_seconds, self._longest_wake)
 
     def _step(self, number: int) -> None:
         at, spec = self.clock, self.trigger
@@ -211,9 +194,8 @@ def _shown(pod: Replica, at: float) -> float | None:
 def clairvoyant(work: Work, start_seconds: float) -> Outcome:
     """Return the outcome of one who knows the work in advance: what is needed until a start."""
     ahead = math.ceil(start_seconds / STEP_SECONDS) + 1
-    needs = [0 if load is None else math.ceil(load / FULL) for load in work.loads]
-    sizes = [max(needs[at : at + ahead]) for at in range(len(needs))]
-    return _outcome(work, sizes)
+    needs = [math.ceil((load or 0.0) / FULL) for load in work.loads]
+    return _outcome(work, [max(needs[at : at + ahead]) for at in range(len(needs))])
 
 
 def fixed(work: Work, replicas: int) -> Outcome:
@@ -221,13 +203,31 @@ def fixed(work: Work, replicas: int) -> Outcome:
     return _outcome(work, [replicas] * len(work.loads))
 
 
+def past(work: Work) -> Outcome:
+    """Return what there was; overloaded are the steps at which all replicas were full."""
+    known = _outcome(work, [replicas or 0 for replicas in work.replicas])
+    return known._replace(overloaded_seconds=float(STEP_SECONDS * work.saturated))
+
+
 def _outcome(work: Work, sizes: Sequence[int]) -> Outcome:
+    """Return the outcome of a size for each step; replicas work at once."""
     known = [(size, load) for size, load in zip(sizes, work.loads, strict=True) if load is not None]
+    overloaded = sum(load > FULL * size for size, load in known)
+    past_sizes = [
+        None if load is None else size for size, load in zip(sizes, work.loads, strict=True)
+    ]
+    return outcome_of(past_sizes, STEP_SECONDS * overloaded)
+
+
+def outcome_of(
+    sizes: Sequence[int | None], overloaded_seconds: float, longest_wake_seconds: float = 0.0
+) -> Outcome:
+    known = [size for size in sizes if size is not None]
     return Outcome(
-        sum(size for size, _ in known) * STEP_SECONDS / 3600,
-        STEP_SECONDS * sum(load > FULL * size for size, load in known),
-        sum(size != before for (before, _), (size, _) in pairwise(known)),
-        sum(not before and size > 0 for (before, _), (size, _) in pairwise(known)),
-        0.0,
-        tuple(None if load is None else size for size, load in zip(sizes, work.loads, strict=True)),
+        sum(known) * STEP_SECONDS / 3600,
+        overloaded_seconds,
+        sum(size != before for before, size in pairwise(known)),
+        sum(not before and size > 0 for before, size in pairwise(known)),
+        longest_wake_seconds,
+        tuple(sizes),
     )

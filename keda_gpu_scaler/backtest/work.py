@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keda_gpu_scaler.backtest.loop import FULL, STEP_SECONDS
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,3 @@ class Work:
         """Return the work at a time since the begin; the unknown counts as none."""
         at = min(len(self.loads) - 1, max(0, int(seconds // STEP_SECONDS)))
         return self.loads[at] or 0.0
-
-    def needed(self, load: float) -> int:
-        """Return the fewest replicas that can do so much work."""
-        return -int(-load // FULL)
