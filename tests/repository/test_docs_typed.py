@@ -24,7 +24,6 @@ PAGES = (
     "install",
     "arithmetic",
     "states",
-    "zero",
     "platforms",
     "llm",
     "operations",
