@@ -1,6 +1,7 @@
-"""The table in docs/states.md, row by row: each decision is the documented one."""
+"""The cases in docs/states.md, one by one: each decision is the documented one."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -31,7 +32,7 @@ EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 EXPORTERS, KUBE_STATE_METRICS, KUBERNETES = "exporters", "kube-state-metrics", "kubernetes"
 BASES = {
     "": (KUBERNETES, KUBE_STATE_METRICS, EXPORTERS),
-    "the cluster's": (KUBERNETES, KUBE_STATE_METRICS),
+    "cluster": (KUBERNETES, KUBE_STATE_METRICS),
 }
 POLICIES = ("hold", "error", "zero")
 
@@ -52,7 +53,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the table."""
+    """One case of the page."""
 
     state: str
     evidence: str
@@ -62,7 +63,7 @@ class Row:
 
     @property
     def is_of_hold(self) -> bool:
-        """`onUnknown` changes the answer: the row has that of `hold`."""
+        """`onUnknown` changes the answer: the page has that of `hold`."""
         return self.state == "`unknown`" and self.case != BUSY_BEFORE
 
     def by(self, policy: str) -> tuple[str, str]:
@@ -71,13 +72,25 @@ class Row:
         return {"error": ("error", "error"), "zero": ("0", "inactive")}.get(policy, held)
 
 
+NAMES = {
+    "cluster": "cluster",
+    "exporters": EXPORTERS,
+    "kube-state-metrics": KUBE_STATE_METRICS,
+    "Kubernetes API": KUBERNETES,
+}
+"""What the page calls an evidence, after a case."""
+_ITEM = re.compile(r"^(`\w+`)|^- \*\*(.+?), (\w+)\*\*: ((?:.+\n)(?:  .+\n)*)", re.MULTILINE)
+
+
 def _rows() -> Iterator[Row]:
-    """Yield the rows; a cell without a state is about that of the row above."""
+    """Yield every case of the page: a state's answers come after it, and an answer's cases."""
     state = ""
-    for line in section(ROOT / "docs" / "states.md", "states")[2:]:
-        named, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+    text = "\n".join([*section(ROOT / "docs" / "states.md", "states"), ""])
+    for named, value, active, cases in _ITEM.findall(text):
         state = named or state
-        yield Row(state, *cells)
+        for case in filter(None, " ".join(cases.split()).rstrip(".").split("; ")):
+            words, _, evidence = case.removesuffix(")").partition(" (")
+            yield Row(state, NAMES[evidence] if evidence else "", words, value, active)
 
 
 def _young(value: float) -> Pod:
@@ -100,27 +113,23 @@ def _unseen(suffix: str = "z") -> Pod:
     return unseen(suffix, said(is_ready=True))
 
 
-BUSY_BEFORE = "no pod reports, and a GPU was busy"
+BUSY_BEFORE = "a GPU was busy within `activationWindow`"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
 SELECTED = World(_pods(5, 0), selected=True)
 CASES: dict[str, World] = {
     "a GPU was busy": World(_pods(2, 50)),
     "no GPU was busy": World(_pods(2, 0)),
-    "no GPU was busy, and samples do not cover `activationWindow` yet": World((HALF,)),
-    "no GPU was busy, and another pod was never Ready, within `startTimeout`": World(
-        (*_pods(2, 0), _unready(60))
-    ),
-    "no GPU was busy, and another pod was never Ready, beyond `startTimeout`": World(
-        (*_pods(2, 0), _unready(LATE))
-    ),
-    "fewer replicas are Ready than were asked for, and these are above `threshold`": World(
+    "samples do not cover `activationWindow` yet": World((HALF,)),
+    "another pod was never Ready, within `startTimeout`": World((*_pods(2, 0), _unready(60))),
+    "another pod was never Ready, beyond `startTimeout`": World((*_pods(2, 0), _unready(LATE))),
+    "fewer replicas are Ready than were asked for, and are above `threshold`": World(
         _pods(3, 90), replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
     ),
-    "fewer replicas are Ready than were asked for, and these alone ask for more still": World(
+    "fewer replicas are Ready than were asked for, and ask for more still": World(
         _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
     ),
-    "a replica left recently, and it is not known until when it worked": World(
+    "a replica left, and it is not known until when it worked": World(
         (*_pods(5, 50), bert("z", 50, ended=True, status=said(ended=True, ended_at=NOW)))
     ),
     "a pod is too young to be measured, and the others alone ask for more": World(
@@ -141,7 +150,7 @@ CASES: dict[str, World] = {
     "more than half of the pods are unseen": World((bert("b", 0), _unseen(), _unseen("x"))),
     "pods may be overlooked": World(_pods(5, 0), complete=False),
     "the owner has no replicas": World((), EMPTY),
-    "the API lists no pod of it": World(()),
+    "it lists no pod": World(()),
     "each pod ended, or none was seen for an hour": World((bert("b", 90, ended=True),)),
     "no pod is seen, and the HPA asks, within `startTimeout`": World(
         (), asking=Asking(NOW - 60, NOW)
@@ -154,24 +163,18 @@ CASES: dict[str, World] = {
     ),
     "no pod is listed, and the owner has no count": World(()),
     BUSY_BEFORE: World((bert("b", 90, last_seen=NOW - 90),)),
-    "no pod reports; before, it was `ended` or `empty`": World(
-        (_missing(),), remembered=State.EMPTY
-    ),
-    "no pod reports; before, it was another state": World((_missing(),)),
-    "no pod reports, and nothing is remembered": World((_missing(),), remembered=None),
-    "no pod reports, nothing is remembered, and the cluster lists one": World(
-        (_missing(),), remembered=None
-    ),
-    "no pod reports, nothing is remembered, and the HPA asks": World(
+    "the state before was `ended` or `empty`": World((_missing(),), remembered=State.EMPTY),
+    "the state before was another one": World((_missing(),)),
+    "nothing is remembered": World((_missing(),), remembered=None),
+    "nothing is remembered, and the cluster lists a pod": World((_missing(),), remembered=None),
+    "nothing is remembered, and the HPA asks": World(
         (_missing(),), remembered=None, asking=Asking(NOW - 60, NOW)
     ),
-    "the selected pods are not known, and nothing is remembered": replace(
-        SELECTED, remembered=None
-    ),
+    "nothing is remembered of selected pods": replace(SELECTED, remembered=None),
 }
 ALSO = {
-    "no pod reports; before, it was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
-    "no pod reports; before, it was another state": SELECTED,
+    "the state before was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
+    "the state before was another one": SELECTED,
 }
 """Pods that a label selector selects and that are not known, in the same case."""
 
@@ -218,7 +221,7 @@ def _value(decided: Decision) -> str:
 _ACTIVE = {True: "active", False: "inactive", None: "error"}
 
 
-def test_the_table_says_what_is_decided(subtests: pytest.Subtests) -> None:
+def test_the_page_says_what_is_decided(subtests: pytest.Subtests) -> None:
     for row, world, evidence_source, policy in _walked():
         with subtests.test(f"{row.state} {row.case} {evidence_source} {policy}"):
             decided = _decided(world, evidence_source, policy)
@@ -231,13 +234,13 @@ def test_the_table_says_what_is_decided(subtests: pytest.Subtests) -> None:
                 assert _value(decided) == value
 
 
-def test_every_case_has_a_row() -> None:
+def test_every_case_is_on_the_page() -> None:
     assert {row.case for row in _rows()} == CASES.keys()
     assert {row.state for row in _rows()} == {f"`{state}`" for state in State}
 
 
 @pytest.mark.parametrize("named", ["GetMetrics", "IsActive"])
-def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> None:
+def test_nothing_but_what_the_page_allows_is_zero_or_inactive(named: str) -> None:
     read: Callable[[Row], bool] = {
         "GetMetrics": lambda row: row.value == "0",
         "IsActive": lambda row: row.active == "inactive",
@@ -245,7 +248,7 @@ def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> No
     allowed = {"`empty`"} if named == "GetMetrics" else {"`measured`", "`empty`", "`ended`"}
     for row in filter(read, _rows()):
         late = "beyond `startTimeout`" in row.case
-        remembered = "before, it was `ended` or `empty`" in row.case
+        remembered = row.case == "the state before was `ended` or `empty`"
         assert row.state in allowed or late or remembered
 
 
