@@ -291,29 +291,25 @@ def test_each_row_says_what_is_answered(subtests: pytest.Subtests) -> None:
 
 
 def test_the_page_says_what_is_answered(subtests: pytest.Subtests) -> None:
-    """Its first row that matches does; an empty cell matches everything."""
+    """Where no input says active: by the first row that matches; an empty cell matches all."""
     lines = section(ROOT / "docs" / "states.md", "signals")[2:]
     page = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    names = {"busy", "idle, with pods", "no pods"}
     for number, (row, case) in enumerate(_walked()):
+        decided = case.decided()
         words = [
-            next((name for name in names if case.load in LOADS[name]), ""),
-            next(
-                name
-                for name in ("not looked at", "busy", "not busy", "not known")
-                if case.neighbour in NEIGHBOURS[name]
-            ),
-            row.alert,
+            next((name for name in ("idle, with pods", "no pods") if case.load in LOADS[name]), ""),
+            "not known" if case.neighbour in NEIGHBOURS["not known"] else "",
             row.demand,
         ]
         answer = next(
-            cells[-1]
-            for cells in page
-            if all(cell in {"", word} for cell, word in zip(cells, words, strict=False))
+            answer
+            for *cells, answer in page
+            if all(cell in {"", word} for cell, word in zip(cells, words, strict=True))
         )
-        named = {"its own": _answered(case.load), "`demandOnEmpty`": str(case.on_empty)}
+        named = {"as without inputs": _answered(case.load), "`demandOnEmpty`": str(case.on_empty)}
         with subtests.test(f"{number} {words}"):
-            assert _answered(case.decided()) == named.get(answer, answer)
+            is_active = decided.activated
+            assert _answered(decided) == ("active" if is_active else named.get(answer, answer))
 
 
 def test_the_rows_speak_once_of_every_case_in_which_the_demand_is_asked_for() -> None:

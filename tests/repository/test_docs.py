@@ -183,7 +183,6 @@ def test_every_command(names: tuple[str, ...]) -> None:
 SHOWN = (
     record.Summary,
     record.Record,
-    record.Setting,
     record.Source,
     record.Pod,
     record.Gpu,
@@ -191,11 +190,17 @@ SHOWN = (
     record.Metric,
     history.Change,
     gates.Gates,
-    gates.Gate,
     why_not.WhyNot,
-    why_not.Way,
 )
-"""What `explain` prints as JSON, except for two fields that are with those that hold them."""
+"""What `explain` prints as JSON, each with a list of its own."""
+WITHIN = (
+    (record.Setting, record.Record),
+    (record.PodCount, record.Record),
+    (record.Query, record.Record),
+    (gates.Gate, gates.Gates),
+    (why_not.Way, why_not.WhyNot),
+)
+"""What the list of another says."""
 
 
 def listed_words(name: str) -> list[str]:
@@ -210,6 +215,12 @@ def test_every_field_of_explain(shown: type) -> None:
     inherited = {name for base in shown.__bases__ for name in field_names(base)}
     expected = [name for name in field_names(shown) if name not in inherited]
     assert listed_words(shown.__name__) == expected
+
+
+@pytest.mark.parametrize(("shown", "holder"), WITHIN)
+def test_every_field_within_another(shown: type, holder: type) -> None:
+    lines = "\n".join(section(DOCS / "explain.md", holder.__name__))
+    assert set(field_names(shown)) <= set(re.findall(r"`([^`]+)`", lines))
 
 
 def field_names(shown: type) -> list[str]:
