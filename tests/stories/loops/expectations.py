@@ -77,9 +77,7 @@ async def _climbs(way: Way, seed: int) -> Figures:
     loop = _loop(way, seed, lambda t: 40.0 if t < begins else 430.0)
     await loop.run(begins + 1800, keda=True)
     return {
-        "load 40 % → 430 %: seconds until seven replicas are asked for": _since(
-            loop, begins, lambda size: size >= 7
-        ),
+        "40 % → 430 %: seconds until seven replicas": _since(loop, begins, lambda size: size >= 7),
         "… and most replicas": max(loop.sizes),
         OVERLOADED: loop.overloaded_seconds,
     }
@@ -90,7 +88,7 @@ async def _ends(way: Way, seed: int) -> Figures:
     loop = _loop(way, seed, lambda t: 240.0 if t < begins else 0.0, replicas=4)
     await loop.run(begins + 1800, keda=True)
     return {
-        "load 240 % on 4 replicas ends: seconds until the first goes": _since(
+        "240 % on 4 replicas ends: seconds until the first goes": _since(
             loop, begins, lambda size: size < 4
         ),
         "… and until the last goes": _since(loop, begins, lambda size: size == 0),
@@ -106,7 +104,7 @@ async def wakes(way: Way, seed: int) -> Figures:
         way, seed, lambda t: 30.0 * (t >= begins), replicas=0, trigger=trigger, demand=demand
     )
     await loop.run(begins + 900, keda=True)
-    said = "work at zero replicas: seconds until the first is asked for, by a demand"
+    said = "work at zero replicas: seconds until the first, by a demand"
     return {
         said: _since(loop, begins, lambda size: size > 0),
         OVERLOADED: loop.overloaded_seconds,
@@ -138,7 +136,7 @@ async def _nodes(way: Way, seed: int) -> Figures:
     loop.lose(*[pod for pod in loop.pods if pod.works(loop.clock)][: 3 * loop.replicas // 4])
     await loop.run(3600, keda=True)
     return {
-        "3 of 4 nodes of 12 replicas are lost, new ones take 6 minutes: fewest replicas": min(
+        "3 of 4 nodes of 12 replicas are lost for 6 minutes: fewest replicas": min(
             loop.sizes[settled:]
         ),
         "… and overloaded seconds in an hour": loop.overloaded_seconds - before,
@@ -164,7 +162,7 @@ async def _blind(way: Way, seed: int) -> Figures:
     settled, before = len(loop.sizes), loop.overloaded_seconds
     loop.pods[0].silent = loop.clock
     await loop.run(900, keda=True)
-    said = "the exporter of the only, busy replica is away for 15 minutes: fewest replicas"
+    said = "the only, busy replica's exporter is away for 15 minutes: fewest replicas"
     return {said: min(loop.sizes[settled:]), OVERLOADED: loop.overloaded_seconds - before}
 
 
