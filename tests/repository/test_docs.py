@@ -183,34 +183,44 @@ def test_every_command(names: tuple[str, ...]) -> None:
 SHOWN = (
     record.Summary,
     record.Record,
-    record.Setting,
     record.Source,
     record.Pod,
-    record.PodCount,
     record.Gpu,
     record.Activation,
     record.Metric,
-    record.Query,
     history.Change,
     gates.Gates,
-    gates.Gate,
     why_not.WhyNot,
-    why_not.Way,
 )
-"""What `explain` prints as JSON."""
+"""What `explain` prints as JSON, each with a list of its own."""
+WITHIN = (
+    (record.Setting, record.Record),
+    (record.PodCount, record.Record),
+    (record.Query, record.Record),
+    (gates.Gate, gates.Gates),
+    (why_not.Way, why_not.WhyNot),
+)
+"""What the list of another says."""
 
 
-def first_words(name: str) -> list[str]:
-    """Return the first cells of a table of the page on `explain`."""
+def listed_words(name: str) -> list[str]:
+    """Return the words that a list of the page on `explain` is about."""
     lines = "\n".join(section(DOCS / "explain.md", name))
-    return re.findall(r"^\| `([^`]+)` \|", lines, re.MULTILINE)
+    items = re.findall(r"^- ((?:`[^`]+`(?:, )?)+):", lines, re.MULTILINE)
+    return [word for item in items for word in re.findall(r"`([^`]+)`", item)]
 
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_every_field_of_explain(shown: type) -> None:
     inherited = {name for base in shown.__bases__ for name in field_names(base)}
     expected = [name for name in field_names(shown) if name not in inherited]
-    assert first_words(shown.__name__) == expected
+    assert listed_words(shown.__name__) == expected
+
+
+@pytest.mark.parametrize(("shown", "holder"), WITHIN)
+def test_every_field_within_another(shown: type, holder: type) -> None:
+    lines = "\n".join(section(DOCS / "explain.md", holder.__name__))
+    assert set(field_names(shown)) <= set(re.findall(r"`([^`]+)`", lines))
 
 
 def field_names(shown: type) -> list[str]:
@@ -220,7 +230,7 @@ def field_names(shown: type) -> list[str]:
 
 
 def test_every_gate() -> None:
-    assert first_words("gates") == list(gates.NAMES)
+    assert listed_words("gates") == list(gates.NAMES)
 
 
 def test_every_target_of_make() -> None:

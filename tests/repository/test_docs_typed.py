@@ -23,8 +23,6 @@ IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 PAGES = (
     "install",
     "arithmetic",
-    "states",
-    "zero",
     "platforms",
     "llm",
     "operations",
