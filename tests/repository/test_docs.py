@@ -146,8 +146,11 @@ def preset_cells(preset: Preset) -> list[str]:
         for each in preset.added
     ]
     added = "; plus ".join("; or ".join(one) for one in quantities)
+    single = {each.added[0]: f"`{each.name}`" for each in PRESETS.values() if len(each.added) == 1}
+    if len(preset.added) > 1 and set(preset.added) <= single.keys():
+        added = f"those of {' and '.join(single[each] for each in preset.added)}"
     threshold = "-" if preset.threshold is None else f"{preset.threshold:g}"
-    return [f"`{preset.name}`", added, threshold, "it wakes" if preset.wakes else "it cannot wake"]
+    return [f"`{preset.name}`", added, threshold, "by" if preset.wakes else "no"]
 
 
 def test_every_preset() -> None:
@@ -155,8 +158,8 @@ def test_every_preset() -> None:
     _, _, *lines = section(DOCS / "llm.md", "presets")
     rows = [line.strip("| ").split(" | ") for line in lines]
     shown = [
-        [name, added, threshold.partition(":")[0], at_zero.rpartition(": ")[2]]
-        for name, _, added, threshold, at_zero in rows
+        [name, added, threshold, wakes.partition(" ")[0]]
+        for name, _, added, threshold, wakes in rows
     ]
     assert shown == list(map(preset_cells, PRESETS.values()))
 

@@ -26,7 +26,6 @@ PAGES = (
     "states",
     "zero",
     "platforms",
-    "llm",
     "operations",
 )
 """Pages whose commands are typed without a cluster, or say why not."""
