@@ -25,7 +25,6 @@ PAGES = (
     "arithmetic",
     "states",
     "zero",
-    "platforms",
     "operations",
 )
 """Pages whose commands are typed without a cluster, or say why not."""
