@@ -11,7 +11,7 @@ from keda_gpu_scaler import cli, trigger
 from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.presets import PRESETS, Preset
+from keda_gpu_scaler.query.presets import PRESETS, Metric, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
@@ -140,11 +140,14 @@ def test_every_profile() -> None:
     assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
 
 
+def _spelt(metric: Metric) -> list[str]:
+    """Return a metric's names, without those that only have `_` for `:`."""
+    others = {name.replace(":", "_") for name in metric.names if ":" in name}
+    return [f"`{name}`" for name in metric.names if name not in others]
+
+
 def preset_cells(preset: Preset) -> list[str]:
-    quantities = [
-        [f"{', '.join(f'`{name}`' for name in one.names)} ({one.since})" for one in each]
-        for each in preset.added
-    ]
+    quantities = [[f"{', '.join(_spelt(one))} ({one.since})" for one in each] for each in preset.added]
     added = "; plus ".join("; or ".join(one) for one in quantities)
     single = {each.added[0]: f"`{each.name}`" for each in PRESETS.values() if len(each.added) == 1}
     if len(preset.added) > 1 and set(preset.added) <= single.keys():
