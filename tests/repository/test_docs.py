@@ -147,7 +147,9 @@ def _spelt(metric: Metric) -> list[str]:
 
 
 def preset_cells(preset: Preset) -> list[str]:
-    quantities = [[f"{', '.join(_spelt(one))} ({one.since})" for one in each] for each in preset.added]
+    quantities = [
+        [f"{', '.join(_spelt(one))} ({one.since})" for one in each] for each in preset.added
+    ]
     added = "; plus ".join("; or ".join(one) for one in quantities)
     single = {each.added[0]: f"`{each.name}`" for each in PRESETS.values() if len(each.added) == 1}
     if len(preset.added) > 1 and set(preset.added) <= single.keys():
