@@ -16,7 +16,7 @@ from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
-from keda_gpu_scaler.spec.workload import BETWEEN, KINDS_BY_ALIAS, Kind, Workload
+from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
 from tests.support import setting_rows
 from tests.support.exposed import exposed
@@ -52,20 +52,19 @@ def test_every_key_of_a_trigger() -> None:
     assert [" | ".join([*cells[:2], *cells[3:]]) for cells in written] == expected
 
 
-def kind_row(kind: Kind) -> list[str]:
+def kind_words(kind: Kind) -> str:
+    """Return a kind, and in brackets how else it is written."""
     words = [word for word in KINDS_BY_ALIAS if KINDS_BY_ALIAS[word] is kind and "." not in word]
     plurals = {f"{word}s" for word in words}
     others = [f"`{word}`" for word in words if word != kind and word not in plurals]
-    owner, between = Workload(kind, "ml", "x").owner, BETWEEN.get(kind)
-    chain = None if owner is None else owner.kind if between is None else f"{between}, {owner.kind}"
-    replica = "a group of pods" if Workload(kind, "ml", "x").is_grouped else "a pod"
-    return [f"`{kind}`", ", ".join(others), chain or "not used: only names tell", replica]
+    return f"`{kind}` ({', '.join(others)})" if others else f"`{kind}`"
 
 
 def test_every_kind_of_workload() -> None:
-    head = ["kind", "also written", "owners of its pods", "a replica is"]
-    assert section(DOCS / "specification.md", "kinds") == table(
-        head, [kind_row(kind) for kind in Kind]
+    grouped = [f"`{kind}`" for kind in Kind if Workload(kind, "ml", "x").is_grouped]
+    assert " ".join(section(DOCS / "specification.md", "kinds")) == (
+        f"{', '.join(map(kind_words, Kind))}. "
+        f"A replica of {' and '.join(grouped)} is a group of pods."
     )
 
 
