@@ -23,8 +23,6 @@ IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 PAGES = (
     "install",
     "arithmetic",
-    "platforms",
-    "llm",
     "operations",
 )
 """Pages whose commands are typed without a cluster, or say why not."""
