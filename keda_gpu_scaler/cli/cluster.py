@@ -99,6 +99,7 @@ async def _fetch(  # noqa: PLR0913 - the names of one object
     resource: Resource,
     namespace: str,
     name: str,
+    *,
     part: str = "",
 ) -> _Kind:
     """Return one object, or a part of it, without control characters in its texts."""

@@ -34,7 +34,6 @@ END = 1_795_345_200.0
 """Sunday, 22 November 2026, 11:00 UTC: when somebody looks."""
 STEP, POLL, WINDOW = 15.0, 30.0, 300.0
 NEVER = float("inf")
-GIVE_UP_SECONDS = 3600.0
 Load = Callable[[float], float]
 """The percent of a GPU, by the minutes before the end, which are negative."""
 
