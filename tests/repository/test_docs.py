@@ -14,6 +14,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
+from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import BETWEEN, KINDS_BY_ALIAS, Kind, Workload
@@ -87,13 +88,22 @@ def test_every_scale_target_with_groups() -> None:
     assert section(DOCS / "states.md", "groups") == table(head, rows)
 
 
-def test_every_setting() -> None:
+def setting_lines() -> list[str]:
+    """Return the table of settings; those that several kinds of sources share are one row."""
+    variables: dict[tuple[str, str, str], list[str]] = {}
+    for row in setting_rows.describe():
+        kind, _, name = row.key.partition("_")
+        same = name if kind in KINDS else row.key, row.default, row.meaning
+        variables.setdefault(same, []).append(f"`{row.variable}`")
     rows = [
-        [f"`{row.variable}`", f"`{row.default}`" if row.default else "", row.meaning]
-        for row in setting_rows.describe()
+        ["<br>".join(shared), f"`{default}`" if default else "", meaning]
+        for (_, default, meaning), shared in variables.items()
     ]
-    expected = table(["variable", "default", "meaning"], rows)
-    assert section(DOCS / "settings.md", "settings") == expected
+    return table(["variable", "default", "meaning"], rows)
+
+
+def test_every_setting() -> None:
+    assert section(DOCS / "settings.md", "settings") == setting_lines()
 
 
 def test_every_metric() -> None:
