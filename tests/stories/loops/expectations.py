@@ -10,10 +10,10 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop
-from tests.stories.loops.monitoring import STEP
-from tests.stories.loops.recipes import Recipe
 from tests.support.triggers import demanding, spec
 
 SEEDS = range(1, 7)
@@ -59,7 +59,7 @@ def _begins(seed: int) -> float:
 
 def _since(loop: Loop, begins: float, is_so: Callable[[int], bool]) -> float | None:
     """Return after how many seconds the replicas wanted are so for the first time."""
-    times = (STEP * (number + 1) for number in range(len(loop.sizes)))
+    times = (STEP_SECONDS * (number + 1) for number in range(len(loop.sizes)))
     return next(
         (
             round(time - begins)
@@ -171,7 +171,7 @@ async def _exporter(way: Way, seed: int) -> Figures:
 
 async def _blind(way: Way, seed: int) -> Figures:
     loop = _loop(way, seed, lambda _: 60.0)
-    await loop.run(SETTLE_SECONDS + STEP * seed, keda=True)
+    await loop.run(SETTLE_SECONDS + STEP_SECONDS * seed, keda=True)
     settled, before = len(loop.sizes), loop.overloaded_seconds
     loop.pods[0].silent = loop.clock
     await loop.run(900, keda=True)
