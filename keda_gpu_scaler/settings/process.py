@@ -32,8 +32,8 @@ class Settings(BaseSettings):
     grpc_address: values.ListenAddress = values.Address("", 6000)
     """Address of the gRPC port, for KEDA; port 0 takes a free one."""
     grpc_cert_file: values.CertificateFile | None = None
-    """PEM file with the gRPC port's certificate, then its chain; empty: no TLS. Certificate, key and
-    CAs are read again when they change."""
+    """PEM file with the gRPC port's certificate, then its chain; empty: no TLS. Certificate, key
+    and CAs are read again when they change."""
     grpc_key_file: Annotated[Path | None, needs("grpc_cert_file"), key_of("grpc_cert_file")] = None
     """PEM file with its key, unless the certificate file has it."""
     grpc_client_ca_file: Annotated[values.CertificateFile | None, needs("grpc_cert_file")] = None

@@ -109,14 +109,14 @@ class Telemetry(facts.Subscriber, Collector):
         )
         self._peers = new_gauge(
             "keda_gpu_scaler_peers",
-            "Addresses of the scaler's replicas, this one included, at the last exchange of alerts: "
-            "reachable or unreachable.",
+            "Addresses of the scaler's replicas, this one included, at the last exchange of "
+            "alerts: reachable or unreachable.",
             ["state"],
         )
         self._expiry = new_gauge(
             "keda_gpu_scaler_certificate_expiry_timestamp_seconds",
-            "Unix time at which a port's (grpc, http) certificate expires (server), or the first of "
-            "its clients' CAs (client_ca); absent if it has none.",
+            "Unix time at which a port's (grpc, http) certificate expires (server), or the first "
+            "of its clients' CAs (client_ca); absent if it has none.",
             ["server", "kind"],
         )
         super().__init__(
