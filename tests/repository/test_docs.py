@@ -123,7 +123,7 @@ def test_every_metric() -> None:
 
 def test_every_event_of_the_log() -> None:
     page = (DOCS / "metrics.md").read_text().partition("## Log events")[2]
-    rows = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
+    rows = re.findall(r"^- (`[^:]+):", page, re.MULTILINE)
     explained = [event for row in rows for event in re.findall(r"`([a-z_.]+)`", row)]
     assert sorted(explained) == sorted(events())
 
