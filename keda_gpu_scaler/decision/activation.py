@@ -38,7 +38,7 @@ def before_demand(
             decided = with_reason(decided, f"{name} {state}")
         else:
             doubt = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
-            decided = _unseen(decided, doubt, OnEmpty.INACTIVE)
+            decided = _with_unknown_signal(decided, doubt, OnEmpty.INACTIVE)
     if not decided.activated and alert is not None:
         decided = _active(decided, f"alert {alert} fires", is_held=is_held)
     return decided
@@ -59,7 +59,7 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
         if not wanted.wakes and decided.has_no_pods:
             reason = f"{reason}, and cannot wake a workload without pods"
         policy = f" by demandOnEmpty {wanted.on_empty}"
-        return _unseen(decided, reason, wanted.on_empty, policy)
+        return _with_unknown_signal(decided, reason, wanted.on_empty, policy)
     level = f"demandActivationThreshold {wanted.activation_threshold:g}"
     if demand.value > wanted.activation_threshold:
         reason = f"{name} {demand.value:.6g} is above {level}"
@@ -79,7 +79,9 @@ def _active(decided: Decision, reason: str, *, is_held: bool) -> Decision:
     return with_reason(answer, reason)
 
 
-def _unseen(decided: Decision, reason: str, on_empty: OnEmpty, policy: str = "") -> Decision:
+def _with_unknown_signal(
+    decided: Decision, reason: str, on_empty: OnEmpty, policy: str = ""
+) -> Decision:
     """Handle an unknown signal: it blocks the last step to zero, and does not wake the workload.
 
     If the load is unknown as well, the answer to that stays.

@@ -160,11 +160,11 @@ def _decide(
 ) -> Decision:
     workload = load.workload(spec, pods, view, context.now)
     state = _state(spec, view, workload, context.now)
-    unseen_since = _unseen_since(view, pods, context) if state.is_gone else None
-    if unseen_since is not None:
-        is_young = context.now - unseen_since < spec.start_timeout_seconds
+    asked_since = _asked_since(view, pods, context) if state.is_gone else None
+    if asked_since is not None:
+        is_young = context.now - asked_since < spec.start_timeout_seconds
         state = State.STARTING if is_young else State.UNKNOWN
-        workload = replace(workload, is_unseen=True)
+        workload = replace(workload, is_only_asked_about=True)
     busy = activity.activity(spec, pods, view.at, context.now)
     decided = functools.partial(
         Decision,
@@ -242,7 +242,7 @@ def _state_without_replicas(
     return State.UNKNOWN
 
 
-def _unseen_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context) -> float | None:
+def _asked_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context) -> float | None:
     """Return since when the HPA asks about replicas that no exporter shows; None: it does not.
 
     It may ask once more about pods that have just gone, and what the cluster has said since holds.
@@ -263,7 +263,7 @@ def _active_by_state(
     busy: Activity,
 ) -> bool:
     """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if workload.starting or workload.is_unseen:
+    if workload.starting or workload.is_only_asked_about:
         return True
     is_known = state is State.MEASURED or (
         state is State.PARTIAL

@@ -96,7 +96,7 @@ class MeasuredWorkload:
     """The replicas that the owner asks for; None: not known."""
     pending: int = 0
     """Replicas that the owner asks for, and that do not count yet."""
-    is_unseen: bool = False
+    is_only_asked_about: bool = False
     """The HPA says that it has replicas, and no exporter shows one."""
 
     def of(self, *reporting: PodState) -> list[Replica]:

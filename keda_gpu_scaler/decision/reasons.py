@@ -57,8 +57,8 @@ def starting(
         why = f"{_names(warming)} {_why_warming(spec, workload)}"
         return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
     held = "" if spec.is_by_demand else ": hold"
-    if workload.is_unseen:
-        return f"{_unseen(spec)} yet{held}"
+    if workload.is_only_asked_about:
+        return f"{_only_asked_about(spec)} yet{held}"
     if workload.starting:
         return f"{_names(workload.starting)} not Ready yet{held}; {_activity(spec, busy)}"
     limit = durations.text(spec.start_timeout_seconds)
@@ -143,8 +143,8 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
         if all(replica.is_never_named for replica in workload.replicas):
             return f"no exporter has named {names} yet: {NAME_PODS}"
         return f"{names} did not end, and no fresh sample of them is left"
-    if workload.is_unseen:
-        return f"{_unseen(spec)} within startTimeout"
+    if workload.is_only_asked_about:
+        return f"{_only_asked_about(spec)} within startTimeout"
     if spec.query is not None:
         return _not_shown(spec, view.unmatched_elements)
     early = "too soon to believe that after the source began or came back"
@@ -171,7 +171,7 @@ def never_seen(spec: TriggerSpec) -> str:
     return f"{shown}; check its name; {NAME_PODS}"
 
 
-def _unseen(spec: TriggerSpec) -> str:
+def _only_asked_about(spec: TriggerSpec) -> str:
     asks = f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
     return f"{asks}, {NAME_PODS},"
 

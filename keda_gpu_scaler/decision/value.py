@@ -30,7 +30,7 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     # All are measured except some that never reported, and these are no majority.
     is_known = unseen <= measured == expected - unseen
-    added = 0.0 if measured == expected else _unseen(spec, workload, is_known=is_known)
+    added = 0.0 if measured == expected else _load_unseen(spec, workload, is_known=is_known)
     total = workload.total + added
     is_bound = awaited or workload.sums.is_untold or not is_known
     if total <= enough and (is_bound or workload.sums.is_brief or not measured):
@@ -47,7 +47,7 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     return workload.total_by(spec.aggregation) + added
 
 
-def _unseen(spec: TriggerSpec, workload: MeasuredWorkload, *, is_known: bool) -> float:
+def _load_unseen(spec: TriggerSpec, workload: MeasuredWorkload, *, is_known: bool) -> float:
     """Return the load of the replicas that are known to work unseen, as far as it can be told.
 
     One that reported before does what the others do, if these are full. One that never did is on

@@ -344,26 +344,30 @@ def _by_pod(
 ) -> Iterator[str]:
     """Yield what each pod shows of a metric, in either layout of the labels."""
     matchers = ",".join(filter(None, (metric.matchers, matchers)))
-    ours = f"{_ENDPOINT}=~{quoted(f'(?:{servers.regex})-rank-[0-9]+')}"
-    shown = _selectors(metric.names, pods, matchers)
-    present = _selectors((_ENDPOINTS,), pods, ours)
-    for (selector, is_exported), (endpoint, _) in zip(shown, present, strict=True):
+    for selector, is_exported in _selectors(metric.names, pods, matchers):
         read = selector
         if metric.always:
             # A counter that has begun since, or was reset, is compared with 0.
             before = f"({selector} offset 1m <= {selector} or {selector} * 0)"
             read = f"({selector} - {before}) / 60"
         once = _once(read, metric.labels, is_exported=is_exported)
-        endpoints = _once(endpoint, (_ENDPOINT,), is_exported=is_exported)
         if metric.endpoint:
-            label = metric.endpoint
+            label, endpoints = metric.endpoint, _endpoints(pods, servers, is_exported=is_exported)
             named = f'label_replace({endpoints}, "{label}", "$1", "{_ENDPOINT}", "(.+)")'
             once = f"{once} and on (pod, {label}) {named}"
         if metric.labels:
             once = f"{'avg' if metric.is_mean else 'sum'} by (pod) ({once})"
         if metric.is_mean_of_pool:
+            endpoints = _endpoints(pods, servers, is_exported=is_exported)
             once = f"{once} * count by (pod) ({endpoints})"
         yield once
+
+
+def _endpoints(pods: PodSelector, servers: PodSelector, *, is_exported: bool) -> str:
+    """Return the workload's endpoints that each of the router's pods has at that moment."""
+    ours = f"{_ENDPOINT}=~{quoted(f'(?:{servers.regex})-rank-[0-9]+')}"
+    by_layout = {exported: shown for shown, exported in _selectors((_ENDPOINTS,), pods, ours)}
+    return _once(by_layout[is_exported], (_ENDPOINT,), is_exported=is_exported)
 
 
 def _once(read: str, labels: tuple[str, ...], *, is_exported: bool) -> str:

@@ -10,20 +10,24 @@ from keda_gpu_scaler.query.profiles.model import MetricSource, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
 PROFILES: Mapping[str, Profile] = {
-    "dcgm-exported": Profile("dcgm-exporter, scraped without honor_labels", dcgm.EXPORTED_SCHEMES),
+    "dcgm-exported": Profile(
+        "dcgm-exporter, scraped without honor_labels", dcgm.EXPORTED_CONVENTIONS
+    ),
     "dcgm": Profile(
         "dcgm-exporter, scraped with honor_labels or by GKE's managed collection",
-        dcgm.PLAIN_SCHEMES,
+        dcgm.PLAIN_CONVENTIONS,
     ),
-    "dcgm-prof": Profile("dcgm-exporter, profiling metrics alone", dcgm.ENGINE_SCHEMES),
+    "dcgm-prof": Profile("dcgm-exporter, profiling metrics alone", dcgm.ENGINE_CONVENTIONS),
     "dcgm-ratio": Profile(
-        "dcgm-exporter with counters by the names of DCGM 4.6", dcgm.RATIO_SCHEMES
+        "dcgm-exporter with counters by the names of DCGM 4.6", dcgm.RATIO_CONVENTIONS
     ),
-    "dcgm-old": Profile("dcgm-exporter before 2.0, or with its old namespace", dcgm.OLD_SCHEMES),
+    "dcgm-old": Profile(
+        "dcgm-exporter before 2.0, or with its old namespace", dcgm.OLD_CONVENTIONS
+    ),
     "ack-dcgm-custom": Profile(
         "Alibaba Cloud ACK's DCGM exporter, per process", vendors.ACK_CUSTOM, verified=False
     ),
-    "acs": Profile("Alibaba Cloud ACS GPU pods", dcgm.ACS_SCHEMES),
+    "acs": Profile("Alibaba Cloud ACS GPU pods", dcgm.ACS_CONVENTIONS),
     "ack-legacy": Profile("Alibaba Cloud's ack-prometheus-gpu-exporter", vendors.ACK_LEGACY),
     "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
     "cadvisor-accel": Profile("the kubelet's cAdvisor, Kubernetes up to 1.24", vendors.CADVISOR),
@@ -71,7 +75,7 @@ def metric_sources(
     """
     if profile == AUTO:
         others = [PROFILES[name].conventions for name in DETECTED if name in found]
-        exporters = [dcgm.AUTO_SCHEMES, *others]
+        exporters = [dcgm.AUTO_CONVENTIONS, *others]
     else:
         exporters = [PROFILES[profile].conventions]
     return [
@@ -108,7 +112,7 @@ def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 _EVERY = (
-    *dcgm.AUTO_SCHEMES,
+    *dcgm.AUTO_CONVENTIONS,
     *(convention for profile in PROFILES.values() for convention in profile.conventions),
 )
 _SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)

@@ -91,19 +91,19 @@ Not DCGM_FI_DEV_GPU_UTIL_RATIO: that is a percentage with DCGM 4.6 and a ratio w
 series says which.
 """
 
-AUTO_SCHEMES = (
+AUTO_CONVENTIONS = (
     LabelConvention(model.EXPORTED, _ANY),
     LabelConvention(OLD, _ANY),
     LabelConvention(OLD, _OLD_NAMES),
     LabelConvention(model.PLAIN, _ANY),
 )
 """dcgm-exporter's series of any convention; of two metrics the average before the sample."""
-EXPORTED_SCHEMES = (LabelConvention(model.EXPORTED, _SAMPLES_FIRST),)
-PLAIN_SCHEMES = (LabelConvention(model.PLAIN, _SAMPLES_FIRST),)
-ENGINE_SCHEMES = (
+EXPORTED_CONVENTIONS = (LabelConvention(model.EXPORTED, _SAMPLES_FIRST),)
+PLAIN_CONVENTIONS = (LabelConvention(model.PLAIN, _SAMPLES_FIRST),)
+ENGINE_CONVENTIONS = (
     LabelConvention(model.EXPORTED, _ENGINE_ONLY),
     LabelConvention(model.PLAIN, _ENGINE_ONLY),
 )
-OLD_SCHEMES = (LabelConvention(OLD, _SAMPLES_FIRST), LabelConvention(OLD, _OLD_NAMES))
-ACS_SCHEMES = (LabelConvention(model.PLAIN, _ACS),)
-RATIO_SCHEMES = model.both(model.PLAIN, _RATIO)
+OLD_CONVENTIONS = (LabelConvention(OLD, _SAMPLES_FIRST), LabelConvention(OLD, _OLD_NAMES))
+ACS_CONVENTIONS = (LabelConvention(model.PLAIN, _ACS),)
+RATIO_CONVENTIONS = model.both(model.PLAIN, _RATIO)
