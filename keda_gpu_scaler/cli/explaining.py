@@ -102,7 +102,7 @@ def _show(records: Sequence[Record], options: Options, behind: gates.Gates | Non
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Records:
     triggers: list[Record]
 
 
@@ -124,7 +124,7 @@ async def _fetch_records(url: str, options: Options) -> list[Record]:
             message = client.printable(text, _REASON_SHOWN)
         raise errors.SourceRefusedError(message)
     try:
-        return msgspec.json.decode(answer.body, type=_Answer).triggers
+        return msgspec.json.decode(answer.body, type=_Records).triggers
     except msgspec.MsgspecError as error:
         message = f"no records, is that the HTTP port of a scaler of this version? ({error})"
         raise errors.SourceMalformedError(message) from error

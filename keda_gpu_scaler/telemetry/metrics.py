@@ -52,7 +52,7 @@ class Telemetry(facts.Subscriber, Collector):
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._firing: dict[ScaledObject, int] = {}
-        series = Series(clock)
+        series = RecentStates(clock)
         prometheus_client.PlatformCollector(registry)
         prometheus_client.ProcessCollector(registry=registry)
         registry.register(self)
@@ -258,7 +258,7 @@ class _Decided(NamedTuple):
     """The time on this process's clock."""
 
 
-class Series(Collector):
+class RecentStates(Collector):
     """The state of each source and of its snapshots, and the last decision of each trigger."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -61,13 +61,13 @@ def test_a_goal_that_is_not_met_in_time_fails_in_words() -> None:
 OURS = driver.Side(430, 61.4286, 7, "HPA: 427.125 over a target of 70 per replica asks for 7")
 CORRECTED = driver.Side(430, 61.4286, 7, "HPA: 427 over a target of 70 per replica asks for 7")
 USUAL = driver.Side(430, 100, 2, "HPA: 100 over a target of 70 per replica asks for 2")
-MEASURED = driver.Answer(
+MEASURED = driver.Reply(
     (rules.Metric(value=427.125, target=70),),
     active=True,
     state="measured",
     reason="mean utilization 61.0179 % over 7 replicas",
 )
-HELD = driver.Answer(
+HELD = driver.Reply(
     (rules.Metric(value=None, target=70),), active=True, state="starting", reason="young"
 )
 
@@ -87,15 +87,15 @@ def frame(**fields: object) -> driver.Frame:
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
-        (driver.Answer(reason="UNAVAILABLE: down"), ("-, target 70, -, -", "UNAVAILABLE: down")),
-        (driver.Answer(), ("-, target 70, -, -", "reason       -")),
+        (driver.Reply(reason="UNAVAILABLE: down"), ("-, target 70, -, -", "UNAVAILABLE: down")),
+        (driver.Reply(), ("-, target 70, -, -", "reason       -")),
         (HELD, ("hold, target 70, active, starting", "young")),
         (MEASURED, ("427.1, target 70, active, measured", "61 % over 7 replicas")),
     ],
     ids=["an error", "nothing", "an empty answer", "a value"],
 )
 def test_what_is_not_known_is_a_dash_or_a_hold(
-    answer: driver.Answer, shown: tuple[str, str]
+    answer: driver.Reply, shown: tuple[str, str]
 ) -> None:
     console = Console(file=io.StringIO(), width=100, force_terminal=False)
     console.print(screen.screen(frame(answer=answer)))
@@ -169,7 +169,7 @@ async def scene() -> AsyncIterator[Scene]:
 
 
 async def test_the_scaler_is_asked_for_spec_value_activity_and_reason(scene: Scene) -> None:
-    assert await scene.scaler.ask() == driver.Answer(
+    assert await scene.scaler.ask() == driver.Reply(
         (rules.Metric(value=150, target=70),), active=True, state="measured", reason="150"
     )
     assert dict(scene.servicer.asked[0].scalerMetadata) == scenario.TRIGGER

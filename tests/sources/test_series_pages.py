@@ -6,7 +6,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.simulator.cluster import Cluster, Key, Pod, Wanted
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
-from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
+from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support import cloud_exporters, exporters
 from tests.support.exporters import (
@@ -60,8 +60,8 @@ def test_every_metric_of_a_profile_is_on_its_page(subtests: pytest.Subtests) -> 
 # Directly
 
 
-def scraped(name: str, text: str = "") -> History:
-    samples, history = parse((text or exporters.page(name)).encode(), 0), History(600)
+def scraped(name: str, text: str = "") -> Rounds:
+    samples, history = parse((text or exporters.page(name)).encode(), 0), Rounds(600)
     history.add(0, {Target("gpus", "http://exporter/metrics"): Scrape(0, samples)})
     return history
 

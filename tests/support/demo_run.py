@@ -19,7 +19,7 @@ from keda_gpu_scaler.simulator.cluster import MadeUp
 from keda_gpu_scaler.simulator.demo import driver, scenario
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
-from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
+from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from tests.support.triggers import access
 
 _TARGET = Target("default", "simulator")
@@ -28,13 +28,13 @@ _PHASE_SECONDS = 0.2
 
 
 @dataclass(slots=True)
-class Rounds:
+class ScrapedRounds:
     """The simulator's page, scraped once per sync of the HPA, as the scrape source keeps it."""
 
     simulated: MadeUp
     step_seconds: float = scenario.SYNC_SECONDS
     lag_seconds: float = 0.0
-    kept: History = field(default_factory=lambda: History(keep_seconds=600))
+    kept: Rounds = field(default_factory=lambda: Rounds(keep_seconds=600))
     first: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def scrape(self) -> None:
@@ -68,19 +68,19 @@ class Rounds:
 async def play(show: Callable[[driver.Frame], None]) -> str:
     """Play the whole demo on the running loop, which has virtual time, and return its story."""
     simulated = MadeUp()
-    rounds = Rounds(simulated)
+    rounds = ScrapedRounds(simulated)
     evaluator = Evaluator({"default": Source(rounds)}, clock=asyncio.get_running_loop().time)
 
-    async def ask() -> driver.Answer:
+    async def ask() -> driver.Reply:
         """Decide as KEDA and the HPA ask, without gRPC in between."""
         named = scenario.SCALED_OBJECT
         spec = trigger.parse(named, scenario.TRIGGER, access())
         decided = await evaluator.evaluate(named, spec, None)
         (summary,) = evaluator.summaries(named.namespace)
         if decided.active is None:
-            return driver.Answer(state=summary.state, reason=f"UNAVAILABLE: {decided.reason}")
+            return driver.Reply(state=summary.state, reason=f"UNAVAILABLE: {decided.reason}")
         metric = rules.Metric(value=decided.value, target=spec.threshold)
-        return driver.Answer((metric,), decided.active, summary.state, summary.reason)
+        return driver.Reply((metric,), decided.active, summary.state, summary.reason)
 
     async with AsyncExitStack() as stack:
         stack.push_async_callback(evaluator.close)

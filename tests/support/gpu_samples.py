@@ -2,17 +2,17 @@
 
 from array import array
 
-from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
+from keda_gpu_scaler.sources.scrape.exposition import PageSamples, PageSeries
 
 Sample = tuple[dict[str, str], float]
 """Labels, with `__name__` among them, and value."""
 
 
-def of(*samples: Sample) -> Samples:
+def of(*samples: Sample) -> PageSamples:
     """Return them as those of one page."""
-    series = tuple(Labels.of(labels.items()) for labels, _ in samples)
-    return Samples(series, array("d", [value for _, value in samples]))
+    series = tuple(PageSeries.of(labels.items()) for labels, _ in samples)
+    return PageSamples(series, array("d", [value for _, value in samples]))
 
 
-def shown(samples: Samples) -> list[Sample]:
+def shown(samples: PageSamples) -> list[Sample]:
     return [(dict(labels.pairs), value) for labels, value in zip(*samples, strict=True)]

@@ -25,7 +25,7 @@ _CALL_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """What one round of calls returned about the trigger."""
 
     metrics: tuple[rules.Metric, ...] = ()
@@ -54,7 +54,7 @@ class Scaler:
             scalerMetadata=scenario.TRIGGER,
         )
 
-    async def ask(self) -> Answer:
+    async def ask(self) -> Reply:
         """Get the specs, then each value, then the activity; one error discards them all."""
         try:
             specs = await self._stub.GetMetricSpec(self._trigger, timeout=_CALL_SECONDS)
@@ -63,8 +63,8 @@ class Scaler:
             active = await self._stub.IsActive(self._trigger)
         except grpc.aio.AioRpcError as error:
             state, _ = await self._decision()
-            return Answer(state=state, reason=f"{error.code().name}: {error.details()}")
-        return Answer(tuple(metrics), active.result, *await self._decision())
+            return Reply(state=state, reason=f"{error.code().name}: {error.details()}")
+        return Reply(tuple(metrics), active.result, *await self._decision())
 
     async def _metric(self, spec: pb.MetricSpec) -> rules.Metric:
         request = pb.GetMetricsRequest(scaledObjectRef=self._trigger, metricName=spec.metricName)
@@ -140,7 +140,7 @@ class Frame:
 
     seconds: float
     progress: scenario.Progress
-    answer: Answer
+    answer: Reply
     ours: Sequence[Side]
     """The workload at each tick, the newest last."""
     corrected: Sequence[Side]
@@ -153,7 +153,7 @@ class Driver:
     def __init__(
         self,
         simulated: cluster.MadeUp,
-        ask: Callable[[], Awaitable[Answer]],
+        ask: Callable[[], Awaitable[Reply]],
         show: Callable[[Frame], None],
         patience_seconds: float = 40.0,
     ) -> None:
@@ -162,7 +162,7 @@ class Driver:
         self._patience_seconds = patience_seconds
         self._ours = Scaled(scenario.OURS)
         self._corrected, self._usual = Scaled(scenario.CORRECTED), Scaled(scenario.USUAL)
-        self._progress, self._answer = scenario.Progress(), Answer()
+        self._progress, self._answer = scenario.Progress(), Reply()
 
     async def prepare(self) -> None:
         """Let the scaler see an idle replica come and go, as in a cluster that has run for a while.

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keda_gpu_scaler.simulator.demo import scenario
-from keda_gpu_scaler.simulator.demo.driver import Answer, Frame, Side
+from keda_gpu_scaler.simulator.demo.driver import Frame, Reply, Side
 
 WIDTH = 80
 _LINE = 120
@@ -44,12 +44,12 @@ def _percent(value: float | None) -> str:
     return _UNKNOWN if value is None else f"{value:.0f} %"
 
 
-def _value(answer: Answer) -> str:
+def _value(answer: Reply) -> str:
     is_held = bool(answer.metrics) and answer.value is None
     return "hold" if is_held else _number(answer.value)
 
 
-def _active(answer: Answer) -> str:
+def _active(answer: Reply) -> str:
     return {True: "active", False: "inactive", None: _UNKNOWN}[answer.active]
 
 

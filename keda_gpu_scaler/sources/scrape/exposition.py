@@ -21,7 +21,7 @@ from keda_gpu_scaler.query import profiles
 _READ = profiles.KNOWN_LABELS | {"__name__"}
 
 
-class Labels(NamedTuple):
+class PageSeries(NamedTuple):
     """The labels of one series, and what each round reads from them."""
 
     pairs: frozenset[tuple[str, str]]
@@ -41,10 +41,10 @@ class Labels(NamedTuple):
         return cls(kept, labels["__name__"], profiles.pod_of(labels), profiles.board_of(labels))
 
 
-class Samples(NamedTuple):
+class PageSamples(NamedTuple):
     """The samples of GPU metrics of one page, in the page's order."""
 
-    series: tuple[Labels, ...]
+    series: tuple[PageSeries, ...]
     values: "array[float]"
     """One for each series; NaN: it is shown, but with no usable number."""
 
@@ -80,7 +80,7 @@ _OTHER_LINE = re.compile(
 sample of another name. Nothing in it can be matched in two ways, so that the time is linear."""
 
 
-def parse(text: bytes | bytearray, now: float, before: tuple[Labels, ...] = ()) -> Samples:
+def parse(text: bytes | bytearray, now: float, before: tuple[PageSeries, ...] = ()) -> PageSamples:
     """Return the samples of GPU metrics in the text of a scrape at `now`, in Unix seconds.
 
     `before` are the series of the page before: those that stay are the same objects again, and so
@@ -89,7 +89,7 @@ def parse(text: bytes | bytearray, now: float, before: tuple[Labels, ...] = ()) 
     if not text.endswith(b"\n"):
         raise errors.SourceMalformedError("the text is cut: its last line has no end")
     known = {labels: labels for labels in before}
-    series: list[Labels] = []
+    series: list[PageSeries] = []
     values, parsed_lines = array("d"), 0
     for line in io.BytesIO(text):
         if _OTHER_LINE.fullmatch(line):
@@ -102,12 +102,12 @@ def parse(text: bytes | bytearray, now: float, before: tuple[Labels, ...] = ()) 
         try:
             for family in text_string_to_metric_families(line.decode("utf-8")):
                 for sample in family.samples if family.name in profiles.KNOWN_METRICS else ():
-                    labels = Labels.of({**sample.labels, "__name__": family.name}.items())
+                    labels = PageSeries.of({**sample.labels, "__name__": family.name}.items())
                     series.append(known.get(labels, labels))
                     values.append(_current(sample, now))
         except (ValueError, KeyError, IndexError, OverflowError) as error:
             raise errors.SourceMalformedError("not Prometheus' exposition text") from error
-    return Samples(before if before == tuple(series) else tuple(series), values)
+    return PageSamples(before if before == tuple(series) else tuple(series), values)
 
 
 def _current(sample: ParsedSample, now: float) -> float:

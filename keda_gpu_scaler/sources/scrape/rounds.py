@@ -14,7 +14,7 @@ from typing import NamedTuple
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row, Target
-from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
+from keda_gpu_scaler.sources.scrape.exposition import PageSamples, PageSeries
 from keda_gpu_scaler.sources.series import fill_gaps, read_series
 
 OVERLOOKED_SECONDS = 3600.0
@@ -30,7 +30,7 @@ class Scrape(NamedTuple):
     """One good scrape: when it began, and its samples."""
 
     began: float
-    samples: Samples
+    samples: PageSamples
 
 
 Scrapes = Mapping[Target, Scrape | None]
@@ -45,7 +45,7 @@ class _Round(NamedTuple):
 
 
 @dataclass(slots=True)
-class History:
+class Rounds:
     """The rounds of the last `keep_seconds`, or of less where there are too many points.
 
     A copy stays as it is when rounds are added: what its fields hold is replaced, not changed.
@@ -83,7 +83,7 @@ class History:
             points -= rounds.pop(0).points
         self.rounds = tuple(rounds)
 
-    def newest_series(self, target: Target) -> tuple[Labels, ...]:
+    def newest_series(self, target: Target) -> tuple[PageSeries, ...]:
         """Return the series of the newest scrape of a target, for the next one to share."""
         scrape = self.rounds[-1].scrapes.get(target) if self.rounds else None
         return scrape.samples.series if scrape else ()
@@ -119,7 +119,7 @@ class History:
         wanted = frozenset(uuids)
         reported: set[str] = set()
         mapped: set[tuple[str, str]] = set()
-        loads: dict[tuple[str, str], dict[tuple[Target, Labels], float]] = defaultdict(dict)
+        loads: dict[tuple[str, str], dict[tuple[Target, PageSeries], float]] = defaultdict(dict)
         for target, scrape in self.rounds[-1].scrapes.items() if self.rounds else ():
             for labels, value in zip(*scrape.samples, strict=True) if scrape else ():
                 if labels.board in wanted:
@@ -152,7 +152,7 @@ def _rows(
     names = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
     namespaces = snapshot_query.namespaces
     for target, good in scrapes.items():
-        points_by_series: dict[Labels, list[Points]] = defaultdict(list)
+        points_by_series: dict[PageSeries, list[Points]] = defaultdict(list)
         for _, run in groupby(good, key=lambda timed: id(timed[1].samples.series)):
             instants, same = zip(*run, strict=True)
             columns = [scrape.samples.values for scrape in same]

@@ -18,7 +18,7 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape import exposition
-from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
+from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies, resolver
 from keda_gpu_scaler.transport.client import OK, Client, printable
@@ -75,7 +75,7 @@ class ScrapeSource:
         )
         self._parsing = asyncio.Lock()
         """One page at a time is parsed: more threads would take their time from calls."""
-        self._history = History(KEEP_SECONDS)
+        self._history = Rounds(KEEP_SECONDS)
         self._trouble: str | None = None
         self._first_round = asyncio.Event()
         self._rounds: asyncio.Task[None] | None = None

@@ -13,7 +13,7 @@ from keda_gpu_scaler.snapshot.observation import GpuReports, Row, Target
 from keda_gpu_scaler.sources.scrape.rounds import (
     MOST_POINTS,
     NEW_SERIES_POINTS,
-    History,
+    Rounds,
     Scrape,
 )
 from keda_gpu_scaler.sources.series import fill_gaps, read_series
@@ -35,7 +35,7 @@ def sample(pod: str | None = "bert-0", value: float = 50, name: str = UTIL, **mo
 
 
 def add(
-    history: History, at: float, shown: Mapping[Target, list[Sample] | None], late: float = 0
+    history: Rounds, at: float, shown: Mapping[Target, list[Sample] | None], late: float = 0
 ) -> None:
     """Add a round of scrapes that began so many seconds before it."""
     history.add(
@@ -47,7 +47,7 @@ def add(
     )
 
 
-def rounds(history: History, count: int, *samples: Sample, begin: float = 0) -> float:
+def rounds(history: Rounds, count: int, *samples: Sample, begin: float = 0) -> float:
     """Add rounds ten seconds apart in which target A is good; return the instant of the last."""
     for number in range(count):
         add(history, begin + 10 * number, {A: list(samples)})
@@ -55,7 +55,7 @@ def rounds(history: History, count: int, *samples: Sample, begin: float = 0) -> 
 
 
 def test_a_series_is_there_at_the_instants_of_its_good_rounds() -> None:
-    history = History(600)
+    history = Rounds(600)
     add(history, 0, {A: [sample(value=10)], B: [sample("bert-1")]})
     add(history, 10, {A: [sample(value=20, job="its own")], B: None}, late=4)
     observed = history.observation(snapshot_query(), 10)
@@ -78,7 +78,7 @@ def test_a_series_is_there_at_the_instants_of_its_good_rounds() -> None:
 
 
 def test_only_the_pods_of_the_namespaces_are_shown() -> None:
-    history = History(600)
+    history = Rounds(600)
     other = ({"__name__": UTIL, "UUID": "GPU-x", "namespace": "other", "pod": "x"}, 1.0)
     rounds(history, 1, sample(), other, sample(None))
 
@@ -109,7 +109,7 @@ WITHOUT_B: Mapping[Target, list[Sample] | None] = {A: [], B: None}
 def test_absence_is_known_after_one_window_of_good_rounds_of_every_target(
     shown: list[Mapping[Target, list[Sample] | None]], *, known: bool
 ) -> None:
-    history = History(600)
+    history = Rounds(600)
     for number, one_round in enumerate(shown):
         add(history, 10 * number, one_round)
 
@@ -121,7 +121,7 @@ def test_absence_is_known_after_one_window_of_good_rounds_of_every_target(
 
 
 def test_gpus_are_reported_by_the_newest_good_round_only() -> None:
-    history = History(600)
+    history = Rounds(600)
     add(history, 0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-a")], B: [sample(UUID="GPU-b")]})
     add(history, 10, {A: [sample(UUID="GPU-a"), sample("bert-1", UUID="GPU-x")], B: None})
 
@@ -159,7 +159,7 @@ SLICE = sample("bert-0", 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="2")
 )
 def test_a_gpu_under_load_without_a_pod_is_busy(shown: list[Sample], *, busy: bool) -> None:
     for samples in (shown, shown[::-1]):
-        history = History(600)
+        history = Rounds(600)
         rounds(history, 1, *samples)
         assert history.gpus(["GPU-a"]) == GpuReports(
             frozenset({"GPU-a"}), frozenset({"GPU-a"} if busy else ())
@@ -181,8 +181,8 @@ round_lists = st.lists(
 
 def played(
     rounds_: list[Round], keep_seconds: float, most_points: int = MOST_POINTS
-) -> tuple[History, float]:
-    history, at = History(keep_seconds, most_points), 1000.0
+) -> tuple[Rounds, float]:
+    history, at = Rounds(keep_seconds, most_points), 1000.0
     for after, shown in rounds_:
         at += after
         add(history, at, shown)
@@ -253,7 +253,7 @@ def test_more_points_than_there_is_room_for_shorten_the_memory(
 
 def test_labels_that_are_new_at_each_scrape_shorten_the_memory() -> None:
     """The labels of a series take more memory than its points."""
-    steady, changing = History(1000, most_points=1000), History(1000, most_points=1000)
+    steady, changing = Rounds(1000, most_points=1000), Rounds(1000, most_points=1000)
     for at in range(100):
         add(steady, at, {A: [sample("bert-0")]})
         add(changing, at, {A: [sample(f"bert-{at}")]})
@@ -276,7 +276,7 @@ def test_labels_that_are_new_at_each_scrape_shorten_the_memory() -> None:
 def test_an_exporter_that_has_not_answered_yet_is_overlooked(
     shown: list[Mapping[Target, list[Sample] | None]], *, overlooked: bool
 ) -> None:
-    history = History(100)
+    history = Rounds(100)
     for number, one_round in enumerate(shown):
         add(history, 10 * number, one_round)
     last = 10 * (len(shown) - 1)
