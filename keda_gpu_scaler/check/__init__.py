@@ -5,8 +5,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     documents         text → YAML with positions, bounded
     objects           YAML → objects, and their triggers that are for this scaler
     findings          what is found, and where
-    fields, replicas, references
-                      the rules, each a function; the table of all is below
+    fields, replicas  the rules, each a function; the table of all is below
     live              what the source and the cluster show of a trigger
     formats           findings → JSON and SARIF
 """
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from keda_gpu_scaler.check import documents, fields, references, replicas
+from keda_gpu_scaler.check import documents, fields, replicas
 from keda_gpu_scaler.check.findings import Check, Finding, Rule, Severity, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.errors import Mistake
@@ -56,13 +55,13 @@ OF_TRIGGERS = (
     _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
     _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
     # What it refers to, and what it reads.
-    _rule(_ERROR, references.wrong_api_version, "a ScaledObject of another API than KEDA's"),
-    _rule(_ERROR, references.wrong_trigger_type, "a trigger type that is nearly `external`"),
-    _rule(_ERROR, references.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),
+    _rule(_ERROR, fields.wrong_api_version, "a ScaledObject of another API than KEDA's"),
+    _rule(_ERROR, fields.wrong_trigger_type, "a trigger type that is nearly `external`"),
+    _rule(_ERROR, fields.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),
     _rule(_WARNING, replicas.zero_for_unknown, "`or vector(0)` in a query that scales"),
 )
 OF_SCALING = (
-    _rule(_ERROR, references.wrong_target, "a `scaleTargetRef` that KEDA cannot scale"),
+    _rule(_ERROR, fields.wrong_target, "a `scaleTargetRef` that KEDA cannot scale"),
     # How many replicas.
     _rule(_ERROR, replicas.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
     _rule(_ERROR, replicas.average_without_value, "an average without `metricType: Value`"),
