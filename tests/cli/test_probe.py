@@ -191,7 +191,9 @@ def test_both_calls_have_one_time() -> None:
 
 def test_what_is_no_scaler_is_named() -> None:
     said = failed(probing("no-such-name.invalid:6000"))
-    assert said.startswith("keda-gpu-scaler: no-such-name.invalid:6000: health: the name has no address")
+    assert said.startswith(
+        "keda-gpu-scaler: no-such-name.invalid:6000: health: the name has no address"
+    )
     assert "health: nothing listens there: check the port" in failed(probing(free_port()))
     with answering(lambda _path, _token: (404, b"")) as port:
         said = failed(probing(port))
