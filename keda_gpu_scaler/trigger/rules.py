@@ -185,8 +185,7 @@ def _refuse_other_languages(reader: Reader, access: Access, key: str, source: st
 
 def _profile(reader: Reader, signal: Signal) -> str:
     if "query" in reader.given:
-        if "profile" in reader.given:
-            reader.refuse("profile", "expected none: query says what is read")
+        reader.refuse_given(("profile",), "expected none: query says what is read")
         return profiles.AUTO
     name = reader.read("profile", values.one_of(profiles.NAMES), profiles.AUTO)
     shown = profiles.signals(name)
@@ -267,13 +266,11 @@ _OF_PRESET = ("demandRouter", "demandRouterNamespace", "demandModel")
 
 def _refuse_keys_of_load(reader: Reader) -> None:
     """Refuse what only shapes the number that the GPUs would scale by."""
-    for key in _OF_LOAD:
-        if key in reader.given and reader.is_sound(key):
-            reader.refuse(
-                key,
-                "expected threshold with it: without one the demand alone scales, and the GPUs "
-                "only say whether the workload still works",
-            )
+    reader.refuse_given(
+        _OF_LOAD,
+        "expected threshold with it: without one the demand alone scales, and the GPUs only say "
+        "whether the workload still works",
+    )
     if reader.read("onUnknown", values.choice(OnUnknown), OnUnknown.HOLD) is OnUnknown.ZERO:
         reader.refuse(
             "onUnknown", "expected hold or error without threshold: no unknown demand is 0"
@@ -311,13 +308,9 @@ def _demand(
         preset = _preset(reader, access, source)
         text = _preset_text(reader, access, preset, measured.pods)
     else:
-        for key in _OF_PRESET:
-            if key in reader.given:
-                reader.refuse(key, "expected demandPreset with it")
+        reader.refuse_given(_OF_PRESET, "expected demandPreset with it")
         if "demandQuery" not in reader.given:
-            for key in _OF_DEMAND:
-                if key in reader.given:
-                    reader.refuse(key, "expected demandQuery or demandPreset with it")
+            reader.refuse_given(_OF_DEMAND, "expected demandQuery or demandPreset with it")
             return None
         text = _query_text(reader, access, source, measured)
     wakes = preset is None or preset.wakes
@@ -403,9 +396,8 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
         (("demandModel",), preset.model_label, "does not tell models apart"),
         (_OF_ACTIVATION, preset.activates, "does not say whether a workload is in use"),
     ):
-        for key in keys:
-            if key in reader.given and not is_read and reader.is_sound(key):
-                reader.refuse(key, f"expected none: {name} {why}")
+        if not is_read:
+            reader.refuse_given(keys, f"expected none: {name} {why}")
     return preset
 
 

@@ -6,7 +6,7 @@ with what it expected, in words that follow "expected"; it never repeats the val
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
@@ -99,6 +99,12 @@ class Reader:
         else:
             shown = _quoted(value)
         self._note(written, f"{written}: {shown}", why)
+
+    def refuse_given(self, keys: Iterable[str], why: str) -> None:
+        """Refuse those of these keys that are given, unless something else is wrong with them."""
+        for key in keys:
+            if key in self.given and self.is_sound(key):
+                self.refuse(key, why)
 
     def raise_mistakes(self) -> None:
         """Raise one SpecError with all mistakes, if there are any.
