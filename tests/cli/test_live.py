@@ -54,9 +54,9 @@ SHOWN = [Gpu(POD, 90)]
 ENDED = [replace(one, begin=-1500, end=-720) for one in both(OTHER)]
 LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     (SHOWN, HERE, "", 0, ""),
-    (both(OTHER), HERE, "no-pods", 15, f"of namespace ml that are shown: {OTHER}"),
-    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "is shown of any pod in namespace ml"),
-    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "none the signal sm-activity"),
+    (both(OTHER), HERE, "no-pods", 15, f"of namespace ml: {OTHER}"),
+    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "none of a pod in namespace ml"),
+    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "not the signal sm-activity"),
     (SHOWN, SLEEPING, "demand-unknown", 17, "the demand is unknown: its query gives nothing"),
     (SHOWN, changed(SLEEPING, (GATEWAY, "sum(kube_deployment_spec_replicas)")), "", 0, ""),
     ([Gpu("", 0, convention="idle")], HERE, "no-pod-labels", 15, ""),
