@@ -11,12 +11,12 @@ from keda_gpu_scaler import cli, trigger
 from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.presets import PRESETS, Preset
+from keda_gpu_scaler.query.presets import PRESETS, Metric, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
-from keda_gpu_scaler.spec.workload import BETWEEN, KINDS_BY_ALIAS, Kind, Workload
+from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
 from tests.support import guides, setting_rows
 from tests.support.exposed import exposed
@@ -52,20 +52,19 @@ def test_every_key_of_a_trigger() -> None:
     assert [" | ".join([*cells[:2], *cells[3:]]) for cells in written] == expected
 
 
-def kind_row(kind: Kind) -> list[str]:
+def kind_words(kind: Kind) -> str:
+    """Return a kind, and in brackets how else it is written."""
     words = [word for word in KINDS_BY_ALIAS if KINDS_BY_ALIAS[word] is kind and "." not in word]
     plurals = {f"{word}s" for word in words}
     others = [f"`{word}`" for word in words if word != kind and word not in plurals]
-    owner, between = Workload(kind, "ml", "x").owner, BETWEEN.get(kind)
-    chain = None if owner is None else owner.kind if between is None else f"{between}, {owner.kind}"
-    replica = "a group of pods" if Workload(kind, "ml", "x").is_grouped else "a pod"
-    return [f"`{kind}`", ", ".join(others), chain or "not used: only names tell", replica]
+    return f"`{kind}` ({', '.join(others)})" if others else f"`{kind}`"
 
 
 def test_every_kind_of_workload() -> None:
-    head = ["kind", "also written", "owners of its pods", "a replica is"]
-    assert section(DOCS / "specification.md", "kinds") == table(
-        head, [kind_row(kind) for kind in Kind]
+    grouped = [f"`{kind}`" for kind in Kind if Workload(kind, "ml", "x").is_grouped]
+    assert " ".join(section(DOCS / "specification.md", "kinds")) == (
+        f"{', '.join(map(kind_words, Kind))}. "
+        f"A replica of {' and '.join(grouped)} is a group of pods."
     )
 
 
@@ -128,9 +127,10 @@ def profile_row(name: str, profile: Profile) -> list[str]:
     metrics = dict.fromkeys(
         f"`{one.name}`" for way in metric_sources for one in way.measure.metrics
     )
-    others = ", ".join(signal for signal in profile.signals if signal is not Signal.UTILIZATION)
+    others = [signal for signal in profile.signals if signal is not Signal.UTILIZATION]
+    shown = "all" if set(profile.signals) == set(Signal) - {Signal.NUMBER} else ", ".join(others)
     exporter = profile.exporter if profile.verified else f"{profile.exporter} ‡"
-    return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), others]
+    return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), shown]
 
 
 def test_every_profile() -> None:
@@ -139,14 +139,22 @@ def test_every_profile() -> None:
     assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
 
 
+def _spelt(metric: Metric) -> list[str]:
+    """Return a metric's names, without those that only have `_` for `:`."""
+    others = {name.replace(":", "_") for name in metric.names if ":" in name}
+    return [f"`{name}`" for name in metric.names if name not in others]
+
+
 def preset_cells(preset: Preset) -> list[str]:
     quantities = [
-        [f"{', '.join(f'`{name}`' for name in one.names)} ({one.since})" for one in each]
-        for each in preset.added
+        [f"{', '.join(_spelt(one))} ({one.since})" for one in each] for each in preset.added
     ]
     added = "; plus ".join("; or ".join(one) for one in quantities)
+    single = {each.added[0]: f"`{each.name}`" for each in PRESETS.values() if len(each.added) == 1}
+    if len(preset.added) > 1 and set(preset.added) <= single.keys():
+        added = f"those of {' and '.join(single[each] for each in preset.added)}"
     threshold = "-" if preset.threshold is None else f"{preset.threshold:g}"
-    return [f"`{preset.name}`", added, threshold, "it wakes" if preset.wakes else "it cannot wake"]
+    return [f"`{preset.name}`", added, threshold, "by" if preset.wakes else "no"]
 
 
 def test_every_preset() -> None:
@@ -154,8 +162,8 @@ def test_every_preset() -> None:
     _, _, *lines = section(DOCS / "llm.md", "presets")
     rows = [line.strip("| ").split(" | ") for line in lines]
     shown = [
-        [name, added, threshold.partition(":")[0], at_zero.rpartition(": ")[2]]
-        for name, _, added, threshold, at_zero in rows
+        [name, added, threshold, wakes.partition(" ")[0]]
+        for name, _, added, threshold, wakes in rows
     ]
     assert shown == list(map(preset_cells, PRESETS.values()))
 
@@ -183,34 +191,44 @@ def test_every_command(names: tuple[str, ...]) -> None:
 SHOWN = (
     record.Summary,
     record.Record,
-    record.Setting,
     record.Source,
     record.Pod,
-    record.PodCount,
     record.Gpu,
     record.Activation,
     record.Metric,
-    record.Query,
     history.Change,
     gates.Gates,
-    gates.Gate,
     why_not.WhyNot,
-    why_not.Way,
 )
-"""What `explain` prints as JSON."""
+"""What `explain` prints as JSON, each with a list of its own."""
+WITHIN = (
+    (record.Setting, record.Record),
+    (record.PodCount, record.Record),
+    (record.Query, record.Record),
+    (gates.Gate, gates.Gates),
+    (why_not.Way, why_not.WhyNot),
+)
+"""What the list of another says."""
 
 
-def first_words(name: str) -> list[str]:
-    """Return the first cells of a table of the page on `explain`."""
+def listed_words(name: str) -> list[str]:
+    """Return the words that a list of the page on `explain` is about."""
     lines = "\n".join(section(DOCS / "explain.md", name))
-    return re.findall(r"^\| `([^`]+)` \|", lines, re.MULTILINE)
+    items = re.findall(r"^- ((?:`[^`]+`(?:, )?)+):", lines, re.MULTILINE)
+    return [word for item in items for word in re.findall(r"`([^`]+)`", item)]
 
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_every_field_of_explain(shown: type) -> None:
     inherited = {name for base in shown.__bases__ for name in field_names(base)}
     expected = [name for name in field_names(shown) if name not in inherited]
-    assert first_words(shown.__name__) == expected
+    assert listed_words(shown.__name__) == expected
+
+
+@pytest.mark.parametrize(("shown", "holder"), WITHIN)
+def test_every_field_within_another(shown: type, holder: type) -> None:
+    lines = "\n".join(section(DOCS / "explain.md", holder.__name__))
+    assert set(field_names(shown)) <= set(re.findall(r"`([^`]+)`", lines))
 
 
 def field_names(shown: type) -> list[str]:
@@ -220,7 +238,7 @@ def field_names(shown: type) -> list[str]:
 
 
 def test_every_gate() -> None:
-    assert first_words("gates") == list(gates.NAMES)
+    assert listed_words("gates") == list(gates.NAMES)
 
 
 @pytest.mark.parametrize("language", ["zh", "ja"])
