@@ -23,7 +23,7 @@ if [ "${1:-}" = --notes ]; then
 fi
 for file in deploy/helm/keda-gpu-scaler/Chart.yaml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml \
     examples/quickstart/simulator.yaml deploy/helm/keda-gpu-scaler/README.md \
-    README.md docs/migrate/index.md docs/quickstart.md docs/quickstart.*.md; do
+    README.md examples/observe.yaml docs/quickstart.md docs/quickstart.*.md; do
     [ -e "$file" ] || continue
     if [ "${1:-}" = --check ]; then
         stated "$file" | diff "$file" - \
