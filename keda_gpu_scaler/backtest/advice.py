@@ -35,11 +35,6 @@ class Case:
         """The key of the trigger that is tried."""
         return "demandThreshold" if self.spec.is_by_demand else "threshold"
 
-    @property
-    def wakes(self) -> bool:
-        """Whether something says at zero replicas that there is work."""
-        return self.spec.demand is not None and self.spec.demand.wakes
-
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
@@ -66,15 +61,15 @@ def alternatives(case: Case, thresholds: Sequence[float]) -> Iterator[Alternativ
 def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
     """Return what would have come of an alternative; it begins with the replicas that there were.
 
-    Where nothing says at zero replicas that there is work, the last one stays.
+    A recipe keeps one replica: its query says nothing at zero.
     """
     spec, limits = case.spec, case.limits
     demand = spec.demand
     if demand is not None and demand.threshold is not None and spec.is_by_demand:
         demand = replace(demand, threshold=alternative.threshold)
     spec = replace(spec, threshold=alternative.threshold, demand=demand)
-    if not case.wakes or alternative.recipe is not None:
-        limits = replace(limits, minimum=max(1, limits.minimum), goes_to_zero=False)
+    if alternative.recipe is not None:
+        limits = limits.above_zero()
     first = next((replicas for replicas in work.replicas if replicas is not None), 1)
     return Replay(
         work.load,
@@ -122,33 +117,33 @@ def advise(
     `outcomes` begin with that of the present trigger; those of recipes do not count.
     """
     if work.coverage < LEAST_COVERAGE:
-        known = f"the work is known in {work.coverage:.0%} of the time only"
+        known = f"the work is known in {percent(work.coverage)} of the time only"
         return Advice(f"No recommendation: {known}. Choose a time with samples.")
     if work.saturation > MOST_SATURATION:
-        full = f"all GPUs were full in {work.saturation:.0%} of the time"
+        full = f"all GPUs were full in {percent(work.saturation)} of the time"
         return Advice(
             f"No recommendation: {full}, so they do not show how much work there was. A demand "
             "shows it: demandPreset, or a demandQuery with demandThreshold."
         )
-    ours = [(one, outcome) for one, outcome in outcomes if one.recipe is None]
-    present = ours[0][1]
+    ours = [pair for pair in outcomes if pair[0].recipe is None]
+    present, bound = ours[0][1], percent(most_overloaded)
     within = [pair for pair in ours if share(work, pair[1]) <= most_overloaded]
     if not within:
         best, least = min(ours, key=lambda pair: share(work, pair[1]))
         return Advice(
-            f"No recommendation: no {case.key} keeps the overload within {most_overloaded:.1%} of "
-            f"the time; the least is {share(work, least):.1%} at {best.threshold:g}. A larger "
+            f"No recommendation: no {case.key} keeps the overload within {bound} of the time; the "
+            f"least is {percent(share(work, least))} at {best.threshold:g}. A larger "
             "minReplicaCount, or a demand that rises before GPUs are full, makes it less."
         )
     best, outcome = min(within, key=lambda pair: pair[1].replica_hours)
-    bound = f"the cheapest with at most {most_overloaded:.1%} of the time overloaded"
+    cheapest = f"the cheapest with at most {bound} of the time overloaded"
     if best.threshold == case.spec.threshold:
-        return Advice(f"Keep {case.key} {best.threshold:g}: it is {bound}.")
+        return Advice(f"Keep {case.key} {best.threshold:g}: it is {cheapest}.")
     hours = (outcome.replica_hours - present.replica_hours) * work.gpus
+    overload, now = percent(share(work, outcome)), percent(share(work, present))
     return Advice(
-        f"{case.key} {best.threshold:g} is {bound}: {abs(hours):.3g} GPU-hours "
-        f"{'more' if hours > 0 else 'less'} than now, and overloaded {share(work, outcome):.1%} of "
-        f"the time instead of {share(work, present):.1%}.",
+        f"{case.key} {best.threshold:g} is {cheapest}: {abs(hours):.3g} GPU-hours "
+        f"{'more' if hours > 0 else 'less'} than now, with {overload} overloaded instead of {now}.",
         best.threshold,
     )
 
@@ -156,3 +151,7 @@ def advise(
 def share(work: Work, outcome: Outcome) -> float:
     """Return the part of the known time with more work than the replicas could do."""
     return outcome.overloaded_seconds / work.covered_seconds if work.covered_seconds else 0.0
+
+
+def percent(part: float) -> str:
+    return f"{100 * part:.3g} %"

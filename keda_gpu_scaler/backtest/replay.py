@@ -40,6 +40,9 @@ class Limits:
     behavior: Behavior | None = None
     tolerances: Tolerances = CLUSTERS
 
+    def above_zero(self) -> "Limits":
+        return replace(self, minimum=max(1, self.minimum), goes_to_zero=False)
+
     def hpa(self) -> Hpa:
         return Hpa(
             minimum=self.minimum,

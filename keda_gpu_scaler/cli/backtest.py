@@ -37,7 +37,7 @@ class Options:
         option("FILE", "Keep what is read in it, and go on from there next time.", dir_okay=False),
     ] = None
     threshold: Annotated[
-        list[float] | None, option("NUMBER", "A threshold to try; can be repeated.", min=0)
+        list[float] | None, option("NUMBER", "A threshold to try; can be repeated.")
     ] = None
     start_up: Annotated[str, option("DURATION", "From a pod's node to Ready.")] = "2m"
     node: Annotated[str, option("DURATION", "How long a pod waits for its node.")] = "0s"
@@ -65,9 +65,17 @@ def backtest(options: Options) -> None:
     had. Nothing is changed anywhere. The Prometheus is the one of the settings of serve
     (KEDA_GPU_SCALER_… variables), or --prometheus-url.
 
-    Exit status: 0 when it was replayed, 1 when the source gives nothing to replay, 2 for a wrong
-    argument, file or setting.
-    """
-    from keda_gpu_scaler.cli import backtesting  # noqa: PLC0415 - it loads what --help does not need
+    With a document of kind Episode in the file it is a test: its load is replayed, and no source is
+    asked.
 
-    asyncio.run(backtesting.run(options))
+    Exit status: 0 when it was replayed, 1 when the source gives nothing to replay or replicas are
+    not as an Episode expects, 2 for a wrong argument, file or setting.
+    """
+    from keda_gpu_scaler.cli import backtesting, episodes, files  # noqa: PLC0415 - they load what --help does not need
+
+    try:
+        text = files.read(options.file)
+    except ValueError as error:
+        raise arguments.failure(error, status=2) from error
+    if not episodes.run(options, text):
+        asyncio.run(backtesting.run(options, text))

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import math
 import multiprocessing
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from keda_gpu_scaler.backtest.advice import (
     Case,
     advise,
     alternatives,
+    percent,
     references,
     replay,
     share,
@@ -33,7 +35,7 @@ from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.recorded import work_of
 from keda_gpu_scaler.backtest.replay import Limits, Outcome
 from keda_gpu_scaler.backtest.work import Work
-from keda_gpu_scaler.check.objects import Manifest, Terms
+from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger
 from keda_gpu_scaler.cli import arguments, files, local
 from keda_gpu_scaler.cli.backtest import Options
 from keda_gpu_scaler.cli.past import Cache, PastReader
@@ -43,6 +45,9 @@ from keda_gpu_scaler.spec.spec import GpuAggregation, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
 
 WIDTH = 120
+DAY_SECONDS = 86_400.0
+LONGEST_SECONDS = 90 * DAY_SECONDS
+"""Few Prometheus keep more, and it takes twenty minutes to read."""
 _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 
 
@@ -53,6 +58,9 @@ class _Job(NamedTuple):
     case: Case
     others: tuple[str, ...]
     """The types of the ScaledObject's other triggers, which are left out."""
+    stays: bool
+    """It goes to zero, and nothing in the trigger says then that there is work: so here it stays
+    at one."""
 
     def replica_of(self, pod: str) -> str:
         return self.case.spec.pods.replica_of(pod, frozenset())
@@ -66,11 +74,12 @@ class _Result(NamedTuple):
     advice: Advice
 
 
-async def run(options: Options) -> None:
+async def run(options: Options, text: str) -> None:
+    """Replay the past; ends the command with its exit status if that is not 0."""
     try:
         settings = local.source_settings(options.prometheus_url)
-        seconds = _seconds("--since", options.since)
-        jobs, cache = _jobs(options, settings), Cache(options.cache)
+        seconds = _seconds("--since", options.since, LONGEST_SECONDS)
+        jobs, cache = _jobs(options, text, settings), Cache(options.cache)
     except (errors.SettingsError, OSError, ValueError) as error:
         raise arguments.failure(error, status=2) from error
     console, results = Console(stderr=True), []
@@ -125,36 +134,50 @@ async def _replay(job: _Job, work: Work, options: Options, progress: Progress) -
     )
 
 
-def _jobs(options: Options, settings: Settings) -> list[_Job]:
+def _jobs(options: Options, text: str, settings: Settings) -> list[_Job]:
     """Return what to replay; FileError or ValueError: it cannot be."""
     wanted = None if options.scaled_object is None else str(options.scaled_object)
-    texts = {options.file: files.read(options.file)}
-    triggers, refused = files.triggers(texts, Terms(options.namespace), wanted)
+    triggers, refused = files.triggers({options.file: text}, Terms(options.namespace), wanted)
     parsed, findings = check.parse(triggers, settings.access)
     files.refuse([*refused, *findings])
+    for option, numbers in (
+        ("--threshold", options.threshold or ()),
+        ("--capacity", () if options.capacity is None else (options.capacity,)),
+    ):
+        if any(not 0 < number < math.inf for number in numbers):
+            raise ValueError(f"{option}: expected a number above 0")
     start, node = _seconds("--start-up", options.start_up), _seconds("--node", options.node)
     jobs = []
     for trigger, (scaled_object, spec) in zip(triggers, parsed, strict=True):
         if (why := _unfit(spec, options.capacity)) is not None:
             raise ValueError(f"{scaled_object}: {why}")
+        limits = limits_of(trigger.of)
+        stays = limits.goes_to_zero and not (spec.demand is not None and spec.demand.wakes)
         case = Case(
             spec=spec,
-            limits=_limits(trigger.of),
-            metric_type=MetricType.AVERAGE_VALUE if trigger.average else MetricType.VALUE,
+            limits=limits.above_zero() if stays else limits,
+            metric_type=metric_type_of(trigger),
             start_seconds=start,
             node_seconds=node,
             loading=options.loading,
         )
         others = tuple(other.type for other in trigger.of.triggers if other is not trigger)
-        jobs.append(_Job(scaled_object, case, others))
+        jobs.append(_Job(scaled_object, case, others, stays))
     return jobs
 
 
-def _seconds(option: str, text: str) -> float:
+def metric_type_of(trigger: Trigger) -> MetricType:
+    return MetricType.AVERAGE_VALUE if trigger.average else MetricType.VALUE
+
+
+def _seconds(option: str, text: str, most: float = DAY_SECONDS) -> float:
     try:
-        return durations.parse(text)
+        seconds = durations.parse(text)
     except ValueError as error:
         raise ValueError(f"{option} {text!r}: expected {error}") from error
+    if seconds > most:
+        raise ValueError(f"{option} {text!r}: expected at most {durations.text(most)}")
+    return seconds
 
 
 def _unfit(spec: TriggerSpec, capacity: float | None) -> str | None:
@@ -179,7 +202,7 @@ def _unfit(spec: TriggerSpec, capacity: float | None) -> str | None:
     return next((why for why, applies in reasons.items() if applies), None)
 
 
-def _limits(manifest: Manifest) -> Limits:
+def limits_of(manifest: Manifest) -> Limits:
     """Read what a ScaledObject says of replicas; ValueError names what is wrong."""
     node = manifest.node
     behavior, tolerances = None, CLUSTERS
@@ -222,7 +245,7 @@ def _write(result: _Result, options: Options) -> None:
         cells = [
             f"{hours:,.1f}",
             durations.text(outcome.overloaded_seconds),
-            f"{share(work, outcome):.2%}",
+            percent(share(work, outcome)),
             str(outcome.changes),
             str(outcome.wakes),
             durations.text(outcome.longest_wake_seconds) if outcome.wakes else "",
@@ -233,8 +256,9 @@ def _write(result: _Result, options: Options) -> None:
     console.print(table)
     console.print(
         f"The work of {durations.text(STEP_SECONDS * len(work.loads))} until "
-        f"{until:%Y-%m-%d %H:%M} UTC is known in {work.coverage:.1%} of the time; a replica has "
-        f"{gpus}. All GPUs were full in {work.saturation:.1%} of it: there may have been more work."
+        f"{until:%Y-%m-%d %H:%M} UTC is known in {percent(work.coverage)} of the time; a replica "
+        f"has {gpus}. All GPUs were full in {percent(work.saturation)} of it: there may have been "
+        "more work then."
     )
     for note in _notes(result):
         console.print(note)
@@ -256,7 +280,7 @@ def _notes(result: _Result) -> Iterator[str]:
         f"takes {durations.text(case.node_seconds)}, and its GPUs show {case.loading:g} % until "
         "then (--start-up, --node, --loading)."
     )
-    if case.limits.goes_to_zero and not case.wakes:
+    if result.job.stays:
         yield "Not replayed: zero replicas, as nothing in the trigger says then that there is work."
     if result.job.others:
         yield f"Left out: the other triggers ({', '.join(result.job.others)})."

@@ -14,6 +14,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS, Metric, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
+from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
@@ -23,6 +24,8 @@ from tests.support.exposed import exposed
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+OF_A_TRIGGER = "namespace, scaled_object, metric"
+"""Labels that the page names once, for all metrics that begin with them."""
 _OPTIONS = "grpc."
 """Prefixes of gRPC options, which are dotted words like the events of the log."""
 
@@ -86,27 +89,41 @@ def test_every_scale_target_with_groups() -> None:
     assert section(DOCS / "states.md", "groups") == table(head, rows)
 
 
-def test_every_setting() -> None:
+def setting_lines() -> list[str]:
+    """Return the table of settings; those that several kinds of sources share are one row."""
+    variables: dict[tuple[str, str, str], list[str]] = {}
+    for row in setting_rows.describe():
+        kind, _, name = row.key.partition("_")
+        same = name if kind in KINDS else row.key, row.default, row.meaning
+        variables.setdefault(same, []).append(f"`{row.variable}`")
     rows = [
-        [f"`{row.variable}`", f"`{row.default}`" if row.default else "", row.meaning]
-        for row in setting_rows.describe()
+        ["<br>".join(shared) + (f" (`{default}`)" if default else ""), meaning]
+        for (_, default, meaning), shared in variables.items()
     ]
-    expected = table(["variable", "default", "meaning"], rows)
-    assert section(DOCS / "settings.md", "settings") == expected
+    return table(["variable (default)", "meaning"], rows)
+
+
+def test_every_setting() -> None:
+    assert section(DOCS / "settings.md", "settings") == setting_lines()
+
+
+def metric_lines() -> list[str]:
+    """Return the table of metrics; the labels that all of a trigger have are named above it."""
+    rows = []
+    for metric in exposed():
+        labels = ", ".join(metric.labels).removeprefix(OF_A_TRIGGER).lstrip(", ")
+        name = f"`{metric.name}`"
+        rows.append([f"{name} ({labels})" if labels else name, metric.meaning])
+    return table(["metric (labels)", "meaning"], rows)
 
 
 def test_every_metric() -> None:
-    rows = [
-        [f"`{metric.name}`", metric.kind, ", ".join(metric.labels), metric.meaning]
-        for metric in exposed()
-    ]
-    expected = table(["metric", "type", "labels", "meaning"], rows)
-    assert sorted(section(DOCS / "metrics.md", "metrics")) == sorted(expected)
+    assert sorted(section(DOCS / "metrics.md", "metrics")) == sorted(metric_lines())
 
 
 def test_every_event_of_the_log() -> None:
     page = (DOCS / "metrics.md").read_text().partition("## Log events")[2]
-    rows = re.findall(r"^\| (`[^|]+) \| \w+(?:, \w+)* \|", page, re.MULTILINE)
+    rows = re.findall(r"^- (`[^:]+):", page, re.MULTILINE)
     explained = [event for row in rows for event in re.findall(r"`([a-z_.]+)`", row)]
     assert sorted(explained) == sorted(events())
 
