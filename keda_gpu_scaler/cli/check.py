@@ -65,7 +65,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         list[str] | None,
         option(
             "HOST:PORT",
-            "A scalerAddress of this scaler. By default the keys show which triggers are for it.",
+            "A scalerAddress of this scaler. By default any with gpu-scaler in it, or its keys.",
         ),
     ] = None,
 ) -> None:
