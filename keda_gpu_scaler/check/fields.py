@@ -40,7 +40,7 @@ _SCALABLE = {
 """Kinds with a scale subresource, by their newest apiVersion."""
 _KINDS = {kind.lower(): (kind, api) for api, kinds in _SCALABLE.items() for kind in kinds}
 _OTHERS = {
-    "CronJob": ("batch", "a Deployment: a CronJob starts by the clock"),
+    "CronJob": ("batch", "a Deployment: a CronJob runs at fixed times"),
     "DaemonSet": ("apps", "a Deployment: a DaemonSet has one pod on each node"),
     "DynamoGraphDeployment": ("nvidia.com", "a component's DynamoGraphDeploymentScalingAdapter"),
     "InferenceService": ("serving.kserve.io", "its Deployment, NAME-predictor"),
@@ -48,7 +48,7 @@ _OTHERS = {
     "LLMInferenceService": ("serving.kserve.io", "its workload NAME-kserve, or NAME-kserve-mn"),
     "RayCluster": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
     "RayService": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
-    "Workspace": ("kaito.sh", "an InferenceSet, which makes Workspaces"),
+    "Workspace": ("kaito.sh", "an InferenceSet, which creates Workspaces"),
 }
 """Kinds without one: their API group, and what to scale of an object called NAME."""
 _ADDRESS = re.compile(
@@ -82,7 +82,7 @@ def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
         for warning in trigger.spec.warnings if trigger.spec is not None else ():
             # Every warning begins with the key that it is about.
             key = warning.partition(" ")[0]
-            fix = f"Change {key}, or what the sentence compares it with."
+            fix = f"Change {key}, or the value that it is compared with."
             yield Wrong(trigger.place(key), warning, fix)
 
 
@@ -109,10 +109,10 @@ def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         if trigger.node.text("useCachedMetrics").lower() == "true":
             why = (
-                "useCachedMetrics answers the HPA from the last poll: scaling out waits for up to "
-                "a pollingInterval more, and the scaler cannot see that there are replicas"
+                "useCachedMetrics answers the HPA from the last poll: a scale-out waits up to one "
+                "pollingInterval longer, and the scaler cannot see that replicas exist"
             )
-            fix = "Remove it: the scaler asks its source once for all triggers anyway."
+            fix = "Remove it: the scaler already queries its source once for all triggers."
             yield Wrong(trigger.node.place("useCachedMetrics"), why, fix)
 
 
@@ -121,8 +121,8 @@ def fallback_to_zero(manifest: Manifest) -> Iterator[Wrong]:
     is_used = _is_error_counted(manifest) or manifest.goes_to_zero
     if manifest.ours and replicas == 0 and is_used:
         why = (
-            "with 0 replicas neither an error nor a scaler that does not answer blocks the last "
-            "step to zero, busy or not"
+            "with 0 replicas, an error or a scaler that does not answer does not block the step to "
+            "zero, even of a busy workload"
         )
         place = manifest.node.place("spec", "fallback", "replicas")
         yield Wrong(place, why, "Remove fallback, or write 1 or more.")
@@ -138,8 +138,8 @@ def fallback_scales_in(manifest: Manifest) -> Iterator[Wrong]:
         and _is_error_counted(manifest)
     ):
         why = (
-            f"behavior {behavior} sets {replicas} replicas while the load is unknown, and takes "
-            "the busy ones above that away"
+            f"behavior {behavior} sets {replicas} replicas while the load is unknown, and removes "
+            "the busy ones above that"
         )
         fix = "Write behavior: currentReplicasIfHigher, which KEDA has since 2.17."
         yield Wrong(manifest.node.place("spec", "fallback", "behavior"), why, fix)
@@ -161,26 +161,24 @@ def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
         keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
         if keys:
             why = (
-                "with scalingModifiers KEDA sees one number of each trigger and ignores its "
-                "activity: the demand takes the place of the load, or counts for nothing"
+                "with scalingModifiers KEDA uses one number of each trigger and ignores its "
+                "activity: the demand replaces the load, or has no effect"
             )
-            fix = "Give the demand a trigger of its own, and name it in the formula."
+            fix = "Move the demand to a separate trigger, and name it in the formula."
             yield Wrong(trigger.place(keys[0]), why, fix)
 
 
 def scaled_job(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
-        why = (
-            "ScaledJobs are not supported: one busy job keeps the load up, and starts more of them"
-        )
-        fix = "Use a ScaledObject, or a trigger on the queue that the jobs work on."
+        why = "ScaledJobs are not supported: one busy job keeps the load high, and KEDA starts more"
+        fix = "Use a ScaledObject, or a trigger on the queue of the jobs."
         yield Wrong(trigger.node.place("type"), why, fix)
 
 
 def wrong_api_version(manifest: Manifest) -> Iterator[Wrong]:
     version = manifest.node.text("apiVersion")
     if version != _KEDA and (version or manifest.is_whole):
-        why = f"a ScaledObject is of {_KEDA}, and this one of {shown(version) or 'no API'}"
+        why = f"apiVersion is {shown(version) or 'missing'}; expected {_KEDA} for a ScaledObject"
         yield Wrong(manifest.node.place("apiVersion"), why, f"Write apiVersion: {_KEDA}.")
 
 
@@ -192,7 +190,7 @@ def wrong_target(manifest: Manifest) -> Iterator[Wrong]:
     api = given or _APPS
     group, right_group = api.rpartition("/")[0], right_api.rpartition("/")[0]
     if instead and group in {other_group, *_BUILT_IN}:
-        why = f"{kind} has no scale subresource, through which KEDA sets the replicas"
+        why = f"KEDA cannot scale a {kind}, which has no scale subresource"
         fix = f"Scale {instead.replace('NAME', shown(target.text('name')))}."
     # Another API group may have a kind of the same name, or a newer version.
     elif (group in _BUILT_IN and api != right_api) or (group == right_group and kind != name):
@@ -209,7 +207,7 @@ def wrong_trigger_type(manifest: Manifest) -> Iterator[Wrong]:
         if trigger.type not in EXTERNAL and trigger.names_scaler:
             written = trigger.type.lower()[:_MOST_COMPARED]
             for right in get_close_matches(written, sorted(EXTERNAL), n=1):
-                why = f"KEDA has no triggers of type {shown(trigger.type)}"
+                why = f"KEDA has no trigger type {shown(trigger.type)}"
                 yield Wrong(trigger.node.place("type"), why, f"Write type: {right}.")
 
 
@@ -224,11 +222,11 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
         has_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
         is_http = service.endswith(_HTTP_SERVICE) or (port == _HTTP_PORT and OUR_NAME in address)
         if scheme.lower() not in _GRPC_SCHEMES:
-            why = f"scalerAddress begins with {shown(scheme)}://, and gRPC knows no such scheme"
+            why = f"scalerAddress begins with {shown(scheme)}://, which is not a scheme of gRPC"
         elif is_http:
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
         elif not port and not has_tls:
-            why = "scalerAddress has no port, and gRPC then takes 443"
+            why = "scalerAddress has no port, and gRPC then uses 443"
         else:
             continue
         port = _GRPC_PORT if is_http or not port else port

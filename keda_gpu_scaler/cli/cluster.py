@@ -105,7 +105,7 @@ async def _fetch(  # noqa: PLR0913 - the names of one object
     """Return one object, or a part of it, without control characters in its texts."""
     for word in (resource.group or "core", resource.version, resource.plural, namespace, name):
         if not workload.is_name(word):  # it becomes part of a URL
-            raise errors.SourceRefusedError(f"{word!r} is no name in Kubernetes")
+            raise errors.SourceRefusedError(f"{word!r} is not a name in Kubernetes")
     what = f"{resource}{part} {namespace}/{name}"
     path = f"{resource.path(f'namespaces/{namespace}')}/{name}{part}"
     body = await connection.body(path, what)

@@ -28,9 +28,7 @@ from keda_gpu_scaler.transport import proxies
 
 PREFIX = "KEDA_GPU_SCALER_"
 REMOVED: Mapping[str, str] = {
-    "observe": (
-        "observing is a command of its own: run `keda-gpu-scaler observe FOLDER` beside the scaler"
-    ),
+    "observe": "run the command `keda-gpu-scaler observe FOLDER` beside the scaler instead",
     "give_up": "a pod that vanished together with its exporter counts as missing for an hour",
     "traces": "the log and the metrics have the time and the outcome of each call and query",
 }
