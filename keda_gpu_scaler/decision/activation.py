@@ -67,7 +67,7 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
     reason = f"{name} {demand.value:.6g} is not above {level}"
     if demand.is_least and not decided.has_no_pods:
         doubt = f"{reason}, and servers may be missing just after a gap"
-        return _unseen(decided, doubt, wanted.on_empty)
+        return _with_unknown_signal(decided, doubt, wanted.on_empty)
     return with_reason(decided, reason)
 
 
