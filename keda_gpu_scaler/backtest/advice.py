@@ -115,13 +115,13 @@ def advise(
     `outcomes` begin with that of the present trigger; those of recipes do not count.
     """
     if work.coverage < LEAST_COVERAGE:
-        known = f"the work is known in {percent(work.coverage)} of the time only"
+        known = f"the work is known for only {percent(work.coverage)} of the time"
         return Advice(f"No recommendation: {known}. Choose a time with samples.")
     if work.saturation > MOST_SATURATION:
-        full = f"all GPUs were full in {percent(work.saturation)} of the time"
+        full = f"all GPUs were full for {percent(work.saturation)} of the time"
         return Advice(
-            f"No recommendation: {full}, so they do not show how much work there was. A demand "
-            "shows it: demandPreset, or a demandQuery with demandThreshold."
+            f"No recommendation: {full}, so they do not show how much work there was. Scale by "
+            "a demand without threshold: demandPreset, or demandQuery with demandThreshold."
         )
     ours = [pair for pair in outcomes if pair[0].recipe is None]
     present, bound = ours[0][1], percent(most_overloaded)
@@ -130,8 +130,8 @@ def advise(
         best, least = min(ours, key=lambda pair: share(work, pair[1]))
         return Advice(
             f"No recommendation: no {case.key} keeps the overload within {bound} of the time; the "
-            f"least is {percent(share(work, least))} at {best.threshold:g}. A larger "
-            "minReplicaCount, or a demand that rises before GPUs are full, makes it less."
+            f"least is {percent(share(work, least))}, at {best.threshold:g}. Raise "
+            "minReplicaCount, or add a demand that rises before the GPUs are full."
         )
     best, outcome = min(within, key=lambda pair: pair[1].replica_hours)
     cheapest = f"the cheapest with at most {bound} of the time overloaded"

@@ -147,12 +147,13 @@ def _unfit(spec: TriggerSpec, capacity: float | None) -> str | None:
     is_work = spec.is_by_demand or (spec.signal.is_percentage and spec.signal.follows_work)
     is_sum = spec.gpu_aggregation is GpuAggregation.SUM and not spec.is_by_demand
     reasons = {
-        "no workload is given: expected workload, because pods of the past are known by their "
-        "names": isinstance(spec.pods, ScaleTarget),
-        "the demand alone scales: expected --capacity, the most that a replica can serve": (
+        "expected workload or podPattern, because Prometheus shows pods of the past only by name": (
+            isinstance(spec.pods, ScaleTarget)
+        ),
+        "no threshold: expected --capacity, the most demand that one replica can serve": (
             needs_capacity
         ),
-        "--capacity is for a trigger without threshold, in which the demand alone scales": (
+        "--capacity is only for a trigger without threshold, which scales by its demand": (
             capacity is not None and not spec.is_by_demand
         ),
         f"signal {spec.signal} does not follow the work: expected a utilization": not is_work,

@@ -44,7 +44,7 @@ class Cache:
             try:
                 line = msgspec.json.decode(text, type=_Line)
             except msgspec.MsgspecError as error:
-                message = f"{path}:{number}: no line of a backtest's cache: {error}"
+                message = f"{path}:{number}: not a line that --cache writes: {error}"
                 raise ValueError(message) from error
             self._chunks[line.key, line.chunk.begin] = line.chunk
 
@@ -81,7 +81,9 @@ class PastReader:
         source = (await self._stack.enter_async_context(opened)).within(spec.pods.namespace)
         if source.past is None:
             await self._stack.aclose()
-            raise errors.SettingsError(f"source {name} knows the present only")
+            raise errors.SettingsError(
+                f"source {name} shows only the present: expected a Prometheus"
+            )
         self._past, self._samples = source.past, source.samples
         return self
 

@@ -40,15 +40,15 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
             Work(0, HOUR),
             [(4, 720), (5, 360), (4.5, 540), (3.8, 900)],
             "No recommendation: no threshold keeps the overload within 1 % of the time; the least "
-            "is 10 % at 50. A larger minReplicaCount, or a demand that rises before GPUs are full, "
-            "makes it less.",
+            "is 10 %, at 50. Raise minReplicaCount, or add a demand that rises before the GPUs are "
+            "full.",
             None,
             id="none is enough",
         ),
         pytest.param(
             Work(0, [50.0] * 60 + [None] * 180),
             [(4, 0)] * 4,
-            "No recommendation: the work is known in 25 % of the time only. Choose a time with "
+            "No recommendation: the work is known for only 25 % of the time. Choose a time with "
             "samples.",
             None,
             id="hardly known",
@@ -56,9 +56,9 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
         pytest.param(
             Work(0, HOUR, full=[True] * 60),
             [(4, 0)] * 4,
-            "No recommendation: all GPUs were full in 25 % of the time, so they do not show how "
-            "much work there was. A demand shows it: demandPreset, or a demandQuery with "
-            "demandThreshold.",
+            "No recommendation: all GPUs were full for 25 % of the time, so they do not show how "
+            "much work there was. Scale by a demand without threshold: demandPreset, or "
+            "demandQuery with demandThreshold.",
             None,
             id="full",
         ),
