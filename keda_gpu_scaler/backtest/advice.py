@@ -49,7 +49,7 @@ def alternatives(case: Case, thresholds: Sequence[float]) -> Iterator[Alternativ
     """Yield what is replayed, the present trigger first."""
     spec, present = case.spec, case.spec.threshold
     unit = present / 70 if spec.is_by_demand else 1.0
-    tried = thresholds or [percent * unit for percent in USUAL_PERCENT]
+    tried = thresholds or [float(f"{percent * unit:.2g}") for percent in USUAL_PERCENT]
     for threshold in dict.fromkeys([present, *tried]):
         now = ", as it is" if threshold == present else ""
         yield Alternative(f"{case.key} {threshold:g}{now}", threshold)
@@ -88,7 +88,7 @@ def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
 def references(case: Case, work: Work, most_overloaded: float) -> Iterator[tuple[str, Outcome]]:
     """Yield what needs no replay: what there was, a fixed size, and foresight."""
     if any(work.replicas):
-        yield "as it was (overloaded: at least)", past(work)
+        yield f"as it was{' (overloaded: at least)' * bool(work.full)}", past(work)
     needs = sorted(math.ceil(load / FULL) for load in work.loads if load is not None)
     allowed = int(len(needs) * most_overloaded)
     size = max(1, needs[-1 - allowed]) if needs else 1

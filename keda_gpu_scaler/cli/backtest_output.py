@@ -111,9 +111,13 @@ def _notes(result: Result) -> Iterator[str]:
     yield (
         f"The work of {durations.text(seconds)} until {until:%Y-%m-%d %H:%M} UTC is known for "
         f"{percent(work.coverage)} of the time. A replica has {work.gpus} GPU"
-        f"{'s' * (work.gpus != 1)}. All of them were full for {percent(work.saturation)} of the "
-        "known time, and the work may have been more then."
+        f"{'s' * (work.gpus != 1)}."
     )
+    if work.full:
+        yield (
+            f"All GPUs were full for {percent(work.saturation)} of the known time, and the work "
+            "may have been more then."
+        )
     yield (
         f"Assumed: a pod waits {durations.text(case.node_seconds)} for its node (--node) and is "
         f"Ready {durations.text(case.start_seconds)} later (--start-up). Its GPUs show "

@@ -46,6 +46,8 @@ async def run(options: Options, text: str) -> None:
         settings = local.source_settings(options.prometheus_url)
         seconds = _seconds("--since", options.since, LONGEST_SECONDS)
         jobs, cache = _jobs(options, text, settings), Cache(options.cache)
+        if options.html is not None:  # before minutes of reading, not after them
+            options.html.touch()
     except (errors.SettingsError, OSError, ValueError) as error:
         raise arguments.failure(error, status=2) from error
     console, results = Console(stderr=True), []
@@ -59,10 +61,12 @@ async def run(options: Options, text: str) -> None:
                         seconds, functools.partial(_show_part, progress, task)
                     )
             except (errors.SourceError, errors.SettingsError, OSError) as error:
-                raise arguments.failure(f"{name}: {error}") from error
+                message = f"{name}: source {job.case.spec.source}: {error}"
+                raise arguments.failure(message) from error
             work = work_of(chunks, job.replica_of, job.case.start_seconds, options.capacity)
             if not work.covered_seconds:
-                raise arguments.failure(f"{name}: no samples in the last {options.since}")
+                what = "demand" if job.case.spec.is_by_demand else "sample of a GPU"
+                raise arguments.failure(f"{name}: no {what} in the last {options.since}")
             results.append(await _replay(job, work, options, progress))
     backtest_output.write(results, options)
 

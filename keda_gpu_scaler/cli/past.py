@@ -62,16 +62,10 @@ class PastReader:
 
     def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache) -> None:
         self._spec, self._settings, self._cache = spec, settings, cache
-        shown = [
-            spec.pods,
-            spec.signal,
-            spec.profile,
-            spec.gpu_aggregation,
-            spec.query,
-            spec.source,
-        ]
-        texts = [repr(part) for part in (*shown, spec.demand and spec.demand.text)]
-        self._key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+        demand = None if spec.demand is None else spec.demand.text
+        signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query
+        what = repr((settings.sources[spec.source], spec.pods, *signal, demand))
+        self._key = hashlib.sha256(what.encode()).hexdigest()[:16]
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:

@@ -99,7 +99,7 @@ def test_each_alternative_is_replayed_with_its_own_threshold() -> None:
 
 
 def test_references_have_the_smallest_size_that_is_enough() -> None:
-    work = Work(0, [50.0] * 198 + [350.0] * 2, replicas=[1] * 200)
+    work = Work(0, [50.0] * 198 + [350.0] * 2, replicas=[1] * 200, full=[False] * 200)
     names = [name for name, _ in references(CASE, work, 0.01)]
     assert names == ["as it was (overloaded: at least)", "1 replica, always", "clairvoyant"]
     names = [name for name, _ in references(CASE, Work(0, work.loads), 0.0)]

@@ -193,12 +193,19 @@ DEMAND = OBJECT.replace(
             "metadata.name: expected",
         ),
         (EPISODE.replace("EXPECTED", "1"), (), "there is no ScaledObject"),
+        (EPISODE + OBJECT, ("-o", "json"), "expected none beside an Episode"),
+            EPISODE.replace("EXPECTED", "1") + OBJECT,
+            ("-o", "json"),
+            "expected none beside an Episode",
+        ),
+        (OBJECT, ("--html", "/nowhere/page.html"), "No such file or directory"),
     ],
 )
 async def test_what_cannot_be_replayed_is_refused(
     text: str, arguments: tuple[str, ...], message: str
 ) -> None:
-    known = () if message == "--prometheus-url" else ("--prometheus-url", "http://127.0.0.1:1")
+    is_asked = message != "--prometheus-url" and "Episode" not in text
+    known = ("--prometheus-url", "http://127.0.0.1:1") if is_asked else ()
     result = await backtested(text, *known, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
