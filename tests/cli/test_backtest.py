@@ -194,10 +194,6 @@ DEMAND = OBJECT.replace(
         ),
         (EPISODE.replace("EXPECTED", "1"), (), "there is no ScaledObject"),
         (EPISODE + OBJECT, ("-o", "json"), "expected none beside an Episode"),
-            EPISODE.replace("EXPECTED", "1") + OBJECT,
-            ("-o", "json"),
-            "expected none beside an Episode",
-        ),
         (OBJECT, ("--html", "/nowhere/page.html"), "No such file or directory"),
     ],
 )
