@@ -1,6 +1,7 @@
 """Claims about the pod status that follows from all statements about a pod."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,16 +36,13 @@ def _said(
     statement: PodStatement | None = None,
     *,
     targets: tuple[Target, ...] = (ONE,),
-    stable_since: bool = True,
-    down: tuple[Target, ...] = (),
 ) -> Evidence:
     """Return what is said by a scrape of the instant `at`, 30 s after the one before."""
     return Evidence(
         {} if statement is None else {KEY: statement},
         covered=frozenset({"ml"}),
         scrapes=dict.fromkeys(targets, at),
-        stable_since=dict.fromkeys(targets, 30.0) if stable_since else {},
-        down=frozenset(down),
+        stable_since=dict.fromkeys(targets, 30.0),
     )
 
 
@@ -160,56 +158,52 @@ def test_a_namespace_nobody_asks_about_is_forgotten() -> None:
     assert not advance_pod_statuses(book, _said(AT + 15), {"web"}, AT + 15).pods
 
 
-def test_a_pod_that_is_not_listed_any_more_is_gone_after_a_while() -> None:
-    listed = (AT, _said(AT, READY))
-    assert not _after(listed).proves_gone(KEY, AT)
-    assert not _after(listed, (AT + 59, _said(AT + 59))).proves_gone(KEY, AT)
-    assert _after(listed, (AT + 60, _said(AT + 60))).proves_gone(KEY, AT)
+def _listed(at: float, statement: PodStatement | None = None) -> Evidence:
+    """Return what the Kubernetes API says of the instant `at`."""
+    said = _said(at, statement)
+    return replace(said, stable_since={ONE: 0.0}, evidence_source=EvidenceSource.KUBERNETES)
 
 
-def test_a_pod_that_was_seen_since_is_not_gone() -> None:
-    book = _after((AT, _said(AT, READY)), (AT + 60, _said(AT + 60)))
-    assert not book.proves_gone(KEY, AT + 1)
+def _later(seconds: float, **how: Any) -> tuple[float, Evidence]:  # noqa: ANN401 - fields
+    """Return a list without the pod, so long after it was listed."""
+    return AT + seconds, replace(_said(AT + seconds), **how)
+
+
+PROOFS = {
+    "just listed": ([], False),
+    "not listed for less than a minute": ([_later(59)], False),
+    "not listed for a minute": ([_later(60)], True),
+    "while the list has just restarted": ([_later(90, stable_since={})], False),
+    "while one of two is down": ([_later(90, down=frozenset({TWO}))], False),
+    "while the only one is down": ([(AT + 90, Evidence({}, down=frozenset({ONE})))], False),
+    "while nobody lists": ([(AT + 90, Evidence({}))], False),
+    "while another namespace is listed": ([_later(90, covered=frozenset({"web"}))], False),
+    "listed by another one, which replaced the first": (
+        [(AT + 90, _said(AT + 90, targets=(TWO,)))],
+        True,
+    ),
+    "by a slow scrape": ([_later(100, stable_since={ONE: 60.0})], False),
+    "by the Kubernetes API": ([(AT + 1, _listed(AT + 1))], True),
+}
+"""What is listed after a list with the pod, and whether the pod is gone then."""
+
+
+@pytest.mark.parametrize("case", PROOFS)
+def test_a_pod_that_a_whole_list_lacks_is_gone(case: str) -> None:
+    later, is_gone = PROOFS[case]
+    statuses = _after((AT, _said(AT, READY)), *later)
+    assert statuses.proves_gone(KEY, AT) is is_gone
+    assert not statuses.proves_gone(KEY, statuses.scraped_at), "it was seen since"
 
 
 def test_a_pod_that_was_never_listed_is_gone_once_it_is_silent() -> None:
     assert _after((AT, _said(AT))).proves_gone(("ml", "other"), AT - 60)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        _said(AT + 90, stable_since=False),
-        _said(AT + 90, down=(TWO,)),
-        Evidence({}, down=frozenset({ONE})),
-        Evidence({}),
-    ],
-    ids=["just restarted", "one of two down", "down", "nothing"],
-)
-def test_a_list_that_may_be_short_proves_nothing(said: Evidence) -> None:
-    assert not _after((AT, _said(AT, READY)), (AT + 90, said)).proves_gone(KEY, AT)
-
-
-def test_one_of_several_that_went_away_is_waited_for_an_hour() -> None:
+@pytest.mark.parametrize(("hour", "is_gone"), [(3600, False), (3601, True)])
+def test_one_of_several_that_went_away_is_waited_for_an_hour(*, hour: float, is_gone: bool) -> None:
     both = _said(AT, READY, targets=(ONE, TWO))
-    early, late = AT + 3600, AT + 3601
-    assert not _after((AT, both), (early, _said(early))).proves_gone(KEY, AT)
-    assert _after((AT, both), (late, _said(late))).proves_gone(KEY, AT)
-
-
-def test_a_list_that_does_not_speak_of_the_namespace_proves_nothing() -> None:
-    elsewhere = replace(_said(AT + 90), covered=frozenset({"web"}))
-    assert not _after((AT, _said(AT, READY)), (AT + 90, elsewhere)).proves_gone(KEY, AT)
-
-
-def test_a_replacement_is_as_good_as_the_one_before() -> None:
-    book = _after((AT, _said(AT, READY)), (AT + 90, _said(AT + 90, targets=(TWO,))))
-    assert book.proves_gone(KEY, AT)
-
-
-def test_a_slow_scrape_is_waited_for_twice() -> None:
-    slow = replace(_said(AT + 100), stable_since={ONE: 60.0})
-    assert not _after((AT, _said(AT, READY)), (AT + 100, slow)).proves_gone(KEY, AT)
+    assert _after((AT, both), _later(hour)).proves_gone(KEY, AT) is is_gone
 
 
 def test_without_up_a_list_is_taken_for_a_minute_old() -> None:
@@ -224,21 +218,6 @@ def test_a_namespace_that_is_spoken_of_is_heard_also_where_it_has_no_pods() -> N
     assert not book.proves_gone(KEY, AT - 3600)
 
 
-def _listed(at: float, statement: PodStatement | None = None) -> Evidence:
-    """Return what the Kubernetes API says of the instant `at`."""
-    stable_since = dict.fromkeys((ONE,), 0.0)
-    return replace(
-        _said(at, statement), stable_since=stable_since, evidence_source=EvidenceSource.KUBERNETES
-    )
-
-
-def test_what_the_kubernetes_api_does_not_list_is_gone_at_once() -> None:
-    listed = (AT, _listed(AT, READY))
-    assert not _after(listed).proves_gone(KEY, AT)
-    assert _after(listed, (AT + 1, _listed(AT + 1))).proves_gone(KEY, AT)
-    assert not _after(listed, (AT + 1, _listed(AT + 1))).proves_gone(KEY, AT + 1)
-
-
 def test_the_kubernetes_api_is_one_however_many_list_the_pods_elsewhere() -> None:
     both = _said(AT, READY, targets=(ONE, TWO))
     book = _after((AT, both), (AT + 15, _listed(AT + 15)))
@@ -248,10 +227,11 @@ def test_the_kubernetes_api_is_one_however_many_list_the_pods_elsewhere() -> Non
 
 
 def test_one_that_was_silenced_proves_nothing_and_keeps_what_cannot_be_undone() -> None:
-    book = silenced(_after((AT, _listed(AT, READY))))
+    owners = frozenset({Owner("ReplicaSet", "bert-7b6667bd9")})
+    book = silenced(_after((AT, _listed(AT, replace(READY, owners=owners)))))
     assert not book.proves_gone(("ml", "other"), AT - 90)
     assert book.evidence_source(AT) is EvidenceSource.EXPORTERS
-    assert book.pods[KEY].readiness is Readiness.EVER
+    assert (book.pods[KEY].readiness, book.pods[KEY].owners) == (Readiness.EVER, owners)
 
 
 def test_of_very_many_pods_those_that_are_gone_for_longest_are_forgotten() -> None:
