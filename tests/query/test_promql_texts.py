@@ -1,6 +1,5 @@
 """PromQL texts: whole, one for all triggers, and no value put into them breaks out."""
 
-import itertools
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -100,20 +99,6 @@ def test_alternatives_match_exactly_their_texts(given_texts: frozenset[str], oth
     assert bool(re2.fullmatch(regex, other)) == (other in given_texts)
 
 
-def test_alternatives_are_the_same_text_in_any_order() -> None:
-    orders = itertools.permutations(["b", "a", "c"])
-
-    assert {alternatives(order) for order in orders} == {'"a|b|c"'}
-
-
-@given(sets, sets)
-def test_nothing_breaks_out_of_a_query(namespaces: frozenset[str], jobs: frozenset[str]) -> None:
-    hostile = every_query(snapshot_query(*namespaces, profile="dcgm"), jobs)
-    harmless = every_query(snapshot_query("ml", profile="dcgm"), ["dcgm"])
-
-    assert [shape(text) for text in hostile] == [shape(text) for text in harmless]
-
-
 def test_nothing_breaks_out_of_the_query_of_any_exporter() -> None:
     hostile = every_query(snapshot_query(*HOSTILE), HOSTILE)
     harmless = every_query(snapshot_query("ml"), ["dcgm"])
@@ -122,14 +107,6 @@ def test_nothing_breaks_out_of_the_query_of_any_exporter() -> None:
 
 
 # Queries
-
-
-def test_every_query_is_promql(subtests: pytest.Subtests) -> None:
-    for profile, signal in SHOWN:
-        with subtests.test(f"{profile} {signal}"):
-            asked = snapshot_query("ml", "ai", signal=signal, profile=profile)
-            for text in every_query(asked, ["dcgm", "dcgm-other"]):
-                assert list(selectors(text))
 
 
 def test_every_gpu_selector_is_confined_to_the_namespaces() -> None:
