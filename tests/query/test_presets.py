@@ -46,79 +46,61 @@ def _mean(name: str) -> str:
     return f"sum(avg by (pod) ({name}{{NS}}))"
 
 
+def _guides(preset: str, by_pod: float, promql: str, *pages: str) -> list[Guide]:
+    return [Guide(preset, page, promql, by_pod) for page in pages]
+
+
 # The guides: docs/source/use_cases/autoscaling-keda.rst and observability/prom-adapter.yaml of
 # vllm-project/production-stack; "Autoscale InferenceService with LLM metrics" of KServe;
 # "Autoscaling Workloads with KEDA and EPP Metrics" of llm-d, and its token-aware one; "Autoscaling"
 # of Dynamo; assets/tgi_grafana.json of TGI; "Pending Request Count (Queue Size)" of Triton's user
 # guide; README.md of triton-inference-server/tensorrtllm_backend. Where a server's guide shows no
 # query, it is the sum of the metric. Where colons are escaped, so are those of the guide.
+RANK = 'NS,priority="",tp_rank!="1"'
+VLLM = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+SGLANG = ("sglang:num_queue_reqs", "sglang:num_running_reqs")
+EPP = ("llm_d_epp_flow_control_queue_size", "llm_d_epp_request_running")
+EPP_1_5 = "inference_extension_flow_control_queue_size"
+ACTIVE = 'sum(nv_trt_llm_request_metrics{NS,request_type="active"})'
+TOKENS_OF_EPP = (
+    "sum(llm_d_epp_inflight_tokens{NS} and on (pod, endpoint_name) label_replace("
+    'llm_d_epp_per_endpoint_queue_size{NS,model_server_endpoint=~"llama-7b.+"}, '
+    '"endpoint_name", "$1", "model_server_endpoint", "(.+)"))'
+)
 GUIDES = (
-    Guide("vllm-queue", "vllm", _sum("vllm:num_requests_waiting"), 4),
-    Guide("vllm-queue", "vllm-v0", _sum("vllm:num_requests_waiting"), 4),
-    Guide("vllm-queue", "vllm-escaped", _sum("vllm_num_requests_waiting"), 4),
-    Guide("vllm-running", "vllm", _sum("vllm:num_requests_running"), 20),
-    Guide("vllm-running", "vllm-v0", _sum("vllm:num_requests_running"), 20),
-    Guide("vllm-running", "vllm-escaped", _sum("vllm_num_requests_running"), 20),
-    Guide(
-        *("vllm-requests", "vllm"),
-        _sum("vllm:num_requests_running", "vllm:num_requests_waiting"),
-        24,
+    *_guides("vllm-queue", 4, _sum("vllm:num_requests_waiting"), "vllm", "vllm-v0"),
+    *_guides("vllm-queue", 4, _sum("vllm_num_requests_waiting"), "vllm-escaped"),
+    *_guides("vllm-running", 20, _sum("vllm:num_requests_running"), "vllm", "vllm-v0"),
+    *_guides("vllm-running", 20, _sum("vllm_num_requests_running"), "vllm-escaped"),
+    *_guides("vllm-requests", 24, _sum(*VLLM), "vllm", "vllm-v0"),
+    *_guides("vllm-kv-cache", 0.37, _mean("vllm:kv_cache_usage_perc"), "vllm"),
+    *_guides("vllm-kv-cache", 0.41, _mean("vllm:gpu_cache_usage_perc"), "vllm-v0"),
+    *_guides("vllm-kv-cache", 0.37, _mean("vllm_kv_cache_usage_perc"), "vllm-escaped"),
+    *_guides("sglang-queue", 4, _sum("sglang:num_queue_reqs"), "sglang-0.4"),
+    *_guides("sglang-queue", 4, f"sum(sglang:num_queue_reqs{{{RANK}}})", "sglang"),
+    *_guides("sglang-queue", 4, _sum("sglang_num_queue_reqs"), "sglang-escaped"),
+    *_guides("sglang-running", 20, _sum("sglang:num_running_reqs"), "sglang-0.4"),
+    *_guides("sglang-running", 20, f"sum(sglang:num_running_reqs{{{RANK}}})", "sglang"),
+    *_guides("sglang-running", 20, _sum("sglang_num_running_reqs"), "sglang-escaped"),
+    *_guides("sglang-requests", 24, _sum(*SGLANG), "sglang-0.4"),
+    *_guides("tgi-queue", 4, _sum("tgi_queue_size"), "tgi"),
+    *_guides("tgi-requests", 24, _sum("tgi_queue_size", "tgi_batch_current_size"), "tgi"),
+    *_guides("triton-queue", 4, _sum("nv_inference_pending_request_count"), "triton"),
+    *_guides("triton-trtllm-requests", 24, ACTIVE, "triton-trtllm"),
+    *_guides("knative-requests", 24, _sum("kn_serving_queue_depth"), "knative"),
+    *_guides("knative-requests", 24, _sum("kn_queueproxy_depth"), "knative-1.19"),
+    *_guides("knative-requests", 24, _sum("revision_queue_depth"), "knative-1.18"),
+    *_guides("llm-d-epp-queue", 4, _sum(EPP[0]), "llm-d-epp"),
+    *_guides("llm-d-epp-queue", 4, _sum(EPP_1_5), "llm-d-epp-1.5"),
+    *_guides("llm-d-epp-running", 20, _sum(EPP[1]), "llm-d-epp"),
+    *_guides(
+        "llm-d-epp-running", 20, _sum("inference_objective_running_requests"), "llm-d-epp-1.5"
     ),
-    Guide(
-        *("vllm-requests", "vllm-v0"),
-        _sum("vllm:num_requests_running", "vllm:num_requests_waiting"),
-        24,
-    ),
-    Guide("vllm-kv-cache", "vllm", _mean("vllm:kv_cache_usage_perc"), 0.37),
-    Guide("vllm-kv-cache", "vllm-v0", _mean("vllm:gpu_cache_usage_perc"), 0.41),
-    Guide("vllm-kv-cache", "vllm-escaped", _mean("vllm_kv_cache_usage_perc"), 0.37),
-    Guide("sglang-queue", "sglang-0.4", _sum("sglang:num_queue_reqs"), 4),
-    Guide("sglang-queue", "sglang", 'sum(sglang:num_queue_reqs{NS,priority="",tp_rank!="1"})', 4),
-    Guide("sglang-queue", "sglang-escaped", _sum("sglang_num_queue_reqs"), 4),
-    Guide("sglang-running", "sglang-0.4", _sum("sglang:num_running_reqs"), 20),
-    Guide(
-        *("sglang-running", "sglang"),
-        'sum(sglang:num_running_reqs{NS,priority="",tp_rank!="1"})',
-        20,
-    ),
-    Guide("sglang-running", "sglang-escaped", _sum("sglang_num_running_reqs"), 20),
-    Guide(
-        *("sglang-requests", "sglang-0.4"),
-        _sum("sglang:num_queue_reqs", "sglang:num_running_reqs"),
-        24,
-    ),
-    Guide("tgi-queue", "tgi", _sum("tgi_queue_size"), 4),
-    Guide("tgi-requests", "tgi", _sum("tgi_queue_size", "tgi_batch_current_size"), 24),
-    Guide("triton-queue", "triton", _sum("nv_inference_pending_request_count"), 4),
-    Guide(
-        *("triton-trtllm-requests", "triton-trtllm"),
-        'sum(nv_trt_llm_request_metrics{NS,request_type="active"})',
-        24,
-    ),
-    Guide("knative-requests", "knative", _sum("kn_serving_queue_depth"), 24),
-    Guide("knative-requests", "knative-1.19", _sum("kn_queueproxy_depth"), 24),
-    Guide("knative-requests", "knative-1.18", _sum("revision_queue_depth"), 24),
-    Guide("llm-d-epp-queue", "llm-d-epp", _sum("llm_d_epp_flow_control_queue_size"), 4),
-    Guide(
-        "llm-d-epp-queue", "llm-d-epp-1.5", _sum("inference_extension_flow_control_queue_size"), 4
-    ),
-    Guide("llm-d-epp-running", "llm-d-epp", _sum("llm_d_epp_request_running"), 20),
-    Guide("llm-d-epp-running", "llm-d-epp-1.5", _sum("inference_objective_running_requests"), 20),
-    Guide("llm-d-epp-running", "llm-d-epp-1.0", _sum("inference_model_running_requests"), 20),
-    Guide(
-        *("llm-d-epp-requests", "llm-d-epp"),
-        _sum("llm_d_epp_flow_control_queue_size", "llm_d_epp_request_running"),
-        24,
-    ),
-    Guide(
-        *("llm-d-epp-tokens", "llm-d-epp"),
-        "sum(llm_d_epp_inflight_tokens{NS} and on (pod, endpoint_name) label_replace("
-        'llm_d_epp_per_endpoint_queue_size{NS,model_server_endpoint=~"llama-7b.+"}, '
-        '"endpoint_name", "$1", "model_server_endpoint", "(.+)"))',
-        14_000,
-    ),
-    Guide("dynamo-requests", "dynamo", _sum("dynamo_frontend_active_requests"), 24),
-    Guide("dynamo-requests", "dynamo-1.0", _sum("dynamo_frontend_inflight_requests"), 24),
+    *_guides("llm-d-epp-running", 20, _sum("inference_model_running_requests"), "llm-d-epp-1.0"),
+    *_guides("llm-d-epp-requests", 24, _sum(*EPP), "llm-d-epp"),
+    *_guides("llm-d-epp-tokens", 14_000, TOKENS_OF_EPP, "llm-d-epp"),
+    *_guides("dynamo-requests", 24, _sum("dynamo_frontend_active_requests"), "dynamo"),
+    *_guides("dynamo-requests", 24, _sum("dynamo_frontend_inflight_requests"), "dynamo-1.0"),
 )
 WITHOUT_GUIDE = {"llm-d-epp-saturation", "vllm-router-rate", "envoy-ai-gateway-rate"}
 SILENT = {
