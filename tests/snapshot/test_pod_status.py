@@ -32,10 +32,7 @@ READY = PodStatement(created_at=AT - 100, ready=True, ready_at=AT - 20)
 
 
 def _said(
-    at: float,
-    statement: PodStatement | None = None,
-    *,
-    targets: tuple[Target, ...] = (ONE,),
+    at: float, statement: PodStatement | None = None, *, targets: tuple[Target, ...] = (ONE,)
 ) -> Evidence:
     """Return what is said by a scrape of the instant `at`, 30 s after the one before."""
     return Evidence(
@@ -53,88 +50,72 @@ def _after(*evidence: tuple[float, Evidence]) -> PodStatuses:
     return book
 
 
-def _status(*evidence: tuple[float, Evidence]) -> PodStatus:
-    return _after(*evidence).pods[KEY]
-
-
 def _told(*statements: PodStatement) -> PodStatus:
     times = [AT + 15 * n for n in range(len(statements))]
-    return _status(*[(at, _said(at, one)) for at, one in zip(times, statements, strict=True)])
+    told = [(at, _said(at, one)) for at, one in zip(times, statements, strict=True)]
+    return _after(*told).pods[KEY]
 
 
-def test_a_pod_is_ready_since_its_cluster_says() -> None:
-    found = _told(STARTING, READY)
-    assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
-    assert _told(STARTING).readiness is Readiness.NEVER
-    assert _told(PodStatement()).readiness is Readiness.UNKNOWN
+WAITING = replace(STARTING, unschedulable=Unschedulable(AT - 90, "no room"))
+UNDATED = replace(READY, ready_at=None)
+"""Nobody says since when it is Ready."""
+STOPPED = replace(READY, ready=False, ready_at=None)
+ENDING = replace(READY, ready=None, ended=True)
+NAMELESS = replace(READY, created_at=None)
+"""Nobody tells when it was created, so nothing tells it from another one of its name."""
+ANEW = replace(STARTING, created_at=AT + 10)
+STATUSES: dict[str, tuple[tuple[PodStatement, ...], dict[str, object]]] = {
+    "it became Ready": ((STARTING, READY), {"readiness": Readiness.EVER, "ready_since": AT - 20}),
+    "it was never Ready": ((STARTING,), {"readiness": Readiness.NEVER}),
+    "nobody says": ((PodStatement(),), {"readiness": Readiness.UNKNOWN}),
+    "it was Ready, and is again": (
+        (READY, STOPPED, replace(READY, ready_at=AT + 5)),
+        {"readiness": Readiness.EVER, "ready_since": AT - 20, "is_ready": True},
+    ),
+    "it was Ready within the last hour": (
+        (replace(STARTING, was_ready=True),),
+        {"readiness": Readiness.EVER, "ready_since": None, "is_ready": False},
+    ),
+    "seen to become Ready": ((STARTING, UNDATED), {"ready_since": AT + 15}),
+    "Ready and young": ((UNDATED,), {"ready_since": AT}),
+    "lately Ready": (
+        (replace(UNDATED, created_at=None, ready_recently=True),),
+        {"ready_since": AT},
+    ),
+    "Ready and old": ((replace(UNDATED, created_at=AT - 5000),), {"ready_since": None}),
+    "Ready, of any age": ((replace(UNDATED, created_at=None),), {"ready_since": None}),
+    "no node is found": ((STARTING, WAITING), {"unschedulable": WAITING.unschedulable}),
+    "a node was found": ((WAITING, STARTING), {"unschedulable": None}),
+    "alive": ((READY,), {"alive_at": AT, "ended_at": None, "is_ready": True}),
+    "ended": ((READY, ENDING), {"alive_at": AT, "ended_at": AT + 15, "is_ready": False}),
+    "ended for long": (
+        (READY, ENDING, ENDING),
+        {"alive_at": AT, "ended_at": AT + 15, "listed_at": AT + 30},
+    ),
+    "ended, and never seen alive": ((ENDING,), {"alive_at": float("-inf"), "ended": True}),
+    "an end is for good": ((replace(READY, ended=True), READY), {"ended": True}),
+    "another one of its name": ((ENDING, ANEW), {"readiness": Readiness.NEVER, "ended": False}),
+    "perhaps another one of its name": (
+        (replace(NAMELESS, ended=True), NAMELESS),
+        {"ended": False},
+    ),
+    "still the same": ((replace(NAMELESS, ended=True),) * 2, {"ended": True}),
+}
+"""What is said of a pod one time after the other, and the status that follows."""
 
 
-def test_a_pod_once_ready_stays_one_that_was_ready_since_the_first_time() -> None:
-    again = replace(READY, ready_at=AT + 5)
-    found = _told(READY, replace(READY, ready=False, ready_at=None), again)
-    assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
-
-
-def test_a_pod_is_unschedulable_by_the_newest_statement_only() -> None:
-    waiting = replace(STARTING, unschedulable=Unschedulable(AT - 90, "no room"))
-    assert _told(STARTING, waiting).unschedulable == waiting.unschedulable
-    assert _told(waiting, STARTING).unschedulable is None
-
-
-def test_that_a_pod_was_ready_within_the_last_hour_is_believed() -> None:
-    found = _told(replace(STARTING, was_ready=True))
-    assert (found.readiness, found.ready_since) == (Readiness.EVER, None)
-
-
-@pytest.mark.parametrize(
-    ("statements", "since"),
-    [
-        ((STARTING, replace(READY, ready_at=None, created_at=AT - 100)), AT + 15),
-        ((replace(READY, ready_at=None, created_at=AT - 100),), AT),
-        ((replace(READY, ready_at=None, created_at=None, ready_recently=True),), AT),
-        ((replace(READY, ready_at=None, created_at=AT - 5000),), None),
-        ((replace(READY, ready_at=None, created_at=None),), None),
-    ],
-    ids=["seen to become so", "young", "lately", "old", "nothing is known"],
-)
-def test_where_nobody_says_since_when_it_is_not_guessed_too_early(
-    statements: tuple[PodStatement, ...], since: float | None
-) -> None:
-    assert _told(*statements).ready_since == since
-
-
-def test_another_pod_of_the_same_name_begins_anew() -> None:
-    found = _told(replace(READY, ended=True), replace(STARTING, created_at=AT + 10))
-    assert (found.readiness, found.ended) == (Readiness.NEVER, False)
-
-
-def test_one_that_has_ended_does_not_come_back_where_nobody_tells_when_it_was_created() -> None:
-    ended = replace(READY, created_at=None, ended=True)
-    assert not _told(ended, replace(READY, created_at=None)).ended
-    assert _told(ended, ended).ended
-
-
-def test_a_status_says_when_a_pod_was_shown_alive_and_when_its_end_was() -> None:
-    ending = replace(READY, ended=True, ready=None)
-    alive, ended, later = _told(READY), _told(READY, ending), _told(READY, ending, ending)
-    assert (alive.alive_at, alive.ended_at, alive.is_ready) == (AT, None, True)
-    assert (ended.alive_at, ended.ended_at, ended.is_ready) == (AT, AT + 15, False)
-    assert (later.alive_at, later.ended_at, later.listed_at) == (AT, AT + 15, AT + 30)
-    assert _told(ending).alive_at == float("-inf")
-    silent = _after((AT, _said(AT, READY))).status(KEY, AT + 300)
-    assert silent is not None
-    assert (silent.readiness, silent.is_ready) == (Readiness.EVER, False)
-
-
-def test_an_end_is_for_good() -> None:
-    assert _told(replace(READY, ended=True), READY).ended
+@pytest.mark.parametrize("case", STATUSES)
+def test_the_status_that_follows_from_what_is_said_of_a_pod(case: str) -> None:
+    statements, expected = STATUSES[case]
+    status = _told(*statements)
+    assert {field: getattr(status, field) for field in expected} == expected
 
 
 def test_what_cannot_be_undone_is_kept_while_nobody_speaks() -> None:
     book = _after((AT, _said(AT, READY)), (AT + 900, Evidence({}, down=frozenset({ONE}))))
     found = book.status(KEY, AT + 900)
     assert found is not None
-    assert found.readiness is Readiness.EVER
+    assert (found.readiness, found.is_ready) == (Readiness.EVER, False)
     assert not book.is_current(AT + 900)
     assert book.is_current(AT + 120)
 

@@ -69,7 +69,7 @@ def _steps(begin: float, end: float) -> list[float]:
 def test_a_pod_that_reports_is_seen_now() -> None:
     pod = _pod(_watched(World((WorldPod("a"),)), 900.0))
     assert (pod.last_seen, pod.sampled_at, pod.ended) == (900.0, 900.0, False)
-    assert (pod.targets, pod.scrape_interval_seconds) == ({NODE}, STEP)
+    assert (pod.targets, pod.scrape_interval_seconds) == (frozenset({NODE}), STEP)
 
 
 AGAIN = (*until(900.0), *since(1000.0))
@@ -225,7 +225,10 @@ SECOND_JOB = NODE._replace(job="again")
 EVERYWHERE = dict.fromkeys((NODE, OTHER_NODE, SECOND_JOB), EVER)
 REPLACED = {NODE: until(900.0), OTHER_NODE: since(905.0)}
 ONE, TWO = "GPU-1", "GPU-2"
-NAMESAKES = {
+Namesakes = tuple[
+    Mapping[Target, Spans], float, tuple[float, str], tuple[float, str, Target], float | None
+]
+NAMESAKES: dict[str, Namesakes] = {
     "another, made later": (EVERYWHERE, 885.0, (900, ONE), (1000, TWO, NODE), 1005),
     # It returned before its end was seen; the dead node's last samples still linger.
     "another, on another node": (
