@@ -38,16 +38,15 @@ def _scaled(name: str, target: str) -> api_server.Json:
     return scaled_object | {"status": {"scaleTargetGVKR": MODEL}}
 
 
-def _pod(name: str, **labels: str) -> api_server.Json:
-    pod = api_server.pod(name)
-    return pod | {"metadata": pod["metadata"] | {"labels": labels}}
-
-
 @pytest.fixture
 async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     """Two of three pods belong to a Model, by its selector."""
     api = ApiServer()
-    api.objects[api_server.PODS] = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
+    api.objects[api_server.PODS] = [
+        api_server.pod("a", labels={"app": "bert"}),
+        api_server.pod("b", labels={"app": "bert"}),
+        api_server.pod("bert"),
+    ]
     api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]
     api.selectors[SCALE] = "app=bert,role notin (head)"
     async with api_server.serving(api):
@@ -88,11 +87,13 @@ async def test_the_pods_of_a_target_without_rules_are_those_it_selects(bench: Be
         assert _ours(evidence) == {"a", "b"}
         assert evidence.selected == {("ml", OWNER)}
         assert not (await fetch_evidence(following, {"web"})).selected
-        bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
+        bench.api.tell(api_server.PODS, "ADDED", api_server.pod("c", labels={"app": "bert"}))
         await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b", "c"})
-        bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="bert", role="head"))
+        bench.api.tell(
+            api_server.PODS, "MODIFIED", api_server.pod("c", labels={"app": "bert", "role": "head"})
+        )
         await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b"})
-        bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
+        bench.api.tell(api_server.PODS, "DELETED", api_server.pod("b", labels={"app": "bert"}))
         evidence = await until_evidence(following, lambda evidence: evidence.pods["ml", "b"].ended)
         assert _ours(evidence) == {"a", "b"}
 
@@ -224,24 +225,15 @@ async def test_a_selector_that_leaves_out_pods_of_a_replica_is_not_trusted(
     bench: Bench, selected: tuple[str, str], left_out: tuple[str, str]
 ) -> None:
     """It is made for the HPA, which counts replicas: it selects one pod of each."""
-
-    def shown(
-        name: str, owner: tuple[str, str], *, gpu: bool = True, **labels: str
-    ) -> api_server.Json:
-        pod = api_server.pod(name, owner)
-        spec = pod["spec"] if gpu else {"containers": [{"name": "model"}]}
-        return pod | {"metadata": pod["metadata"] | {"labels": labels}, "spec": spec}
-
-    bench.api.objects[api_server.PODS] = [
-        shown("bert-0", selected, app="bert"),
-        shown("bert-0-1", left_out),
-        shown("proxy-0", left_out, gpu=False),
-    ]
+    worker = api_server.pod("bert-0-1", left_out)
+    without_gpu = api_server.pod("proxy-0", left_out) | {"spec": {"containers": [{"name": "x"}]}}
+    ours = api_server.pod("bert-0", selected, {"app": "bert"})
+    bench.api.objects[api_server.PODS] = [ours, worker, without_gpu]
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         assert not _sure(await fetch_evidence(following))
         (last,) = bench.changes("models.example.com/scale")[-1:]
         assert "leaves out bert-0-1, which belongs to selected pods" in str(last)
-        bench.api.tell(api_server.PODS, "DELETED", shown("bert-0-1", left_out))
+        bench.api.tell(api_server.PODS, "DELETED", worker)
         assert _ours(await until_evidence(following, _sure)) == {"bert-0"}
         assert bench.changes("models.example.com/scale")[-1] != last
