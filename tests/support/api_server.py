@@ -62,7 +62,7 @@ def pod(name: str, owner: Owner = None, labels: Labels = None, *, ready: bool = 
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": CHANGED}
     container = {"name": "model", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     return {
-        "metadata": metadata(name, owner, creationTimestamp=BEGUN, labels=labels),
+        "metadata": metadata(name, owner, creationTimestamp=BEGUN, labels=labels or {}),
         "spec": {"containers": [container]},
         "status": {"phase": "Running", "startTime": BEGUN, "conditions": [condition]},
     }

@@ -38,15 +38,15 @@ def _scaled(name: str, target: str) -> api_server.Json:
     return scaled_object | {"status": {"scaleTargetGVKR": MODEL}}
 
 
+def _pod(name: str, **labels: str) -> api_server.Json:
+    return api_server.pod(name, labels=labels)
+
+
 @pytest.fixture
 async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     """Two of three pods belong to a Model, by its selector."""
     api = ApiServer()
-    api.objects[api_server.PODS] = [
-        api_server.pod("a", labels={"app": "bert"}),
-        api_server.pod("b", labels={"app": "bert"}),
-        api_server.pod("bert"),
-    ]
+    api.objects[api_server.PODS] = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
     api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]
     api.selectors[SCALE] = "app=bert,role notin (head)"
     async with api_server.serving(api):
@@ -87,13 +87,11 @@ async def test_the_pods_of_a_target_without_rules_are_those_it_selects(bench: Be
         assert _ours(evidence) == {"a", "b"}
         assert evidence.selected == {("ml", OWNER)}
         assert not (await fetch_evidence(following, {"web"})).selected
-        bench.api.tell(api_server.PODS, "ADDED", api_server.pod("c", labels={"app": "bert"}))
+        bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
         await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b", "c"})
-        bench.api.tell(
-            api_server.PODS, "MODIFIED", api_server.pod("c", labels={"app": "bert", "role": "head"})
-        )
+        bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="bert", role="head"))
         await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b"})
-        bench.api.tell(api_server.PODS, "DELETED", api_server.pod("b", labels={"app": "bert"}))
+        bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
         evidence = await until_evidence(following, lambda evidence: evidence.pods["ml", "b"].ended)
         assert _ours(evidence) == {"a", "b"}
 
