@@ -4,7 +4,7 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.simulator.cluster import Cluster, Key, Pod, Wanted
-from keda_gpu_scaler.snapshot.observation import GpuReports, Target
+from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
 from keda_gpu_scaler.spec.spec import Signal
@@ -12,7 +12,6 @@ from tests.support import cloud_exporters, exporters
 from tests.support.exporters import (
     SAMPLES,
     SHARED,
-    SHARED_UUID,
     approximately,
     newest,
     snapshot_query,
@@ -76,11 +75,6 @@ def test_a_page_that_is_scraped_directly_says_the_same(subtests: pytest.Subtests
                 if name != "dcgm-exported":  # these labels are Prometheus' own
                     observation = history.observation(snapshot_query(name, name, signal), 0)
                     assert newest(observation) == approximately(shown)
-
-
-def test_the_devices_own_series_does_not_look_like_a_lost_pod() -> None:
-    """Otherwise no pod that shared this GPU could ever be seen to have ended."""
-    assert scraped(SHARED).gpus([SHARED_UUID]) == GpuReports(frozenset({SHARED_UUID}))
 
 
 @pytest.mark.parametrize("exporter", cloud_exporters.EXPORTERS)

@@ -407,13 +407,6 @@ def test_one_line_gives_a_query_a_target_and_what_an_unknown_demand_means(name: 
     assert wanted(given, own_promql=Policy.DENY) == demand
 
 
-def test_every_part_of_a_preset_can_be_said_otherwise() -> None:
-    said = {"demandThreshold": "24", "demandActivationThreshold": "1", "demandOnEmpty": "active"}
-    demand = wanted({"demandPreset": "vllm-requests", **said})
-    assert (demand.threshold, demand.activation_threshold) == (24, 1)
-    assert demand.on_empty is OnEmpty.ACTIVE
-
-
 POD_PRESET: Given = {"demandPreset": "vllm-queue"}
 ROUTER_PRESET: Given = {"demandPreset": "llm-d-epp-queue", "demandRouter": "sts/router"}
 SATURATED: Given = {"demandPreset": "llm-d-epp-saturation", "demandRouter": "router"}

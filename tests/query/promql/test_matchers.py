@@ -96,23 +96,3 @@ def test_every_selector_gets_them_and_keeps_its_own(text: str) -> None:
 
 def test_without_matchers_a_text_stays_as_it_is() -> None:
     assert policy.confined("no PromQL (", ()) == "no PromQL ("
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("x{a='b\"'}", r'{__name__="x",a="b\"",cluster="eu-1"}'),
-        ('x{a=`b"}`} # "x" y', r'{__name__="x",a="b\"}",cluster="eu-1"}'),
-        ('x # "\r + y', '({__name__="x",cluster="eu-1"}) + ({__name__="y",cluster="eu-1"})'),
-        ('x{"a.b"="c"}', '{__name__="x","a.b"="c",cluster="eu-1"}'),
-        ('x # "\n + y', '({__name__="x",cluster="eu-1"}) + ({__name__="y",cluster="eu-1"})'),
-        (
-            'x{a="b" or c="d"}',
-            '{__name__="x",a="b",cluster="eu-1" or __name__="x",c="d",cluster="eu-1"}',
-        ),
-        ('{"my.metric"}', '{__name__="my.metric",cluster="eu-1"}'),
-        ('x{a="0"}', '{__name__="x",a="0",cluster="eu-1"}'),
-    ],
-)
-def test_literals_and_comments_are_those_of_promql(text: str, found: str) -> None:
-    assert policy.confined(text, (EU,)) == found

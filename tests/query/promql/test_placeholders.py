@@ -10,7 +10,6 @@ from keda_gpu_scaler.query.promql.placeholders import NAMES, Values, are_in, fil
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import Kind, parse
-from tests.support.expressions import by_hand, vectors
 from tests.support.naming import names
 
 BERT = Values("ml", "bert", "bert-[0-9a-f]+-.{5}")
@@ -179,16 +178,6 @@ def test_no_value_breaks_out_of_its_string(
             assert other.text == one.text
 
 
-@given(vectors, st.sampled_from([DOTTED, BERT]))
-def test_an_expression_without_placeholders_is_the_same_with_and_without_values(
-    marked: str, values: Values
-) -> None:
-    text = by_hand(marked, "", "")
-    assert filled(text, values) == text
-    with_values = own(text, Policy.NAMESPACED, "ml", values)
-    assert with_values == own(text, Policy.NAMESPACED, "ml")
-
-
 @given(names(), st.sampled_from(["{workload}", "a{workload}", "{workload}+", "({workload}|b)"]))
 def test_a_name_in_a_pattern_matches_itself_alone(name: str, pattern: str) -> None:
     text = filled(f'a{{b=~"{pattern}"}}', Values("ml", name, None))
@@ -232,11 +221,6 @@ def test_mistakes_beside_placeholders_are_told_by_their_place_in_what_was_writte
         own('rate(load{pod=~"{podPattern}"}[5m)', Policy.NAMESPACED, "ml", BERT)
     with pytest.raises(ValueError, match="line 2, column 7: no placeholder; did you mean"):
         own('load\n/ b{c="{workloaf}"}', Policy.NAMESPACED, "ml", BERT)
-
-
-def test_where_own_promql_is_denied_placeholders_change_nothing() -> None:
-    with pytest.raises(ValueError, match="none: custom PromQL is denied here"):
-        own('a{b="{workloads}"}', Policy.DENY, "ml", BERT)
 
 
 def test_a_pattern_that_reaches_beyond_its_end_is_refused() -> None:
