@@ -22,6 +22,19 @@ def test_a_scrape_may_take_as_long_as_the_interval_and_no_longer() -> None:
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        {"bearer_token": "hunter2"},
+        {"username": "me", "password": "hunter2"},
+        {"headers": "X=hunter2"},
+    ],
+)
+def test_secrets_never_show(given: dict[str, str]) -> None:
+    settings = PrometheusSettings.model_validate({"url": URL, **given})
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump_json()}"
+
+
+@pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({"password": "a"}, "username with it"),
