@@ -29,7 +29,7 @@ RULES = {
 
 def near(pod: str) -> Iterator[str]:
     """Yield a name, and others with a character more, less or changed where parts of it meet."""
-    yield from (pod, f"x{pod}", f"{pod}\n", f"{pod}b", pod[:-1])
+    yield from (pod, f"x{pod}", f"{pod}\n", f"{pod}b", pod[:-1], pod.replace(".", "x"))
     for at in [at for at, character in enumerate(pod) if character == "-"][-4:]:
         for changed in ("", "-0", "-b"):
             yield pod[:at] + changed + pod[at + 1 :]
