@@ -61,6 +61,21 @@ def test_a_pod_of_any_owner_fits_exactly_if_it_could_be_the_workloads(
     assert owner.matches(pod) is naming.could_be(kind, name, pod)
 
 
+RANDOM, HASH, INDEX = "[b-df-hj-np-tv-xz24-9]{5}", "[4-9bcdf]", "(?:0|[1-9][0-9]*)"
+A46, A47, A57 = "a" * 46, "a" * 47, "a" * 57
+TEXTS = {
+    (Kind.DEPLOYMENT, "v1.b"): f"v1[.]b-{HASH}{{1,10}}-{RANDOM}",
+    (Kind.DEPLOYMENT, A47): f"{A47}-(?:{HASH}{{1,9}}-|{HASH}{{10}}){RANDOM}",
+    (Kind.DEPLOYMENT, A57): f"{A57}-{RANDOM}",
+    (Kind.JOB, A46): f"{A46}-{RANDOM}|{A46}-{INDEX}-{RANDOM}",
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), TEXTS)
+def test_the_text_for_a_server_is_as_short_as_it_can_be(kind: Kind, name: str) -> None:
+    assert pod_names.union(RULES[kind](name)).regex == TEXTS[kind, name]
+
+
 def test_forms_that_become_the_same_by_cutting_are_written_once() -> None:
     names = pod_names.union(pod_names.of_inference_service("a" * 60))
     assert len(names.forms) == 2
