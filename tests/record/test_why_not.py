@@ -182,7 +182,8 @@ def test_a_lower_bound_can_raise_and_not_lower() -> None:
     assert (shown.state, shown.value) == ("partial", 300)
     lower = why_not(shown, 5)
     assert lower.ways == ()
-    assert "only the load of 3 of 4 replicas is known, so the scaler does not ask for fewer" in lower.reasons
+    why = "only the load of 3 of 4 replicas is known, so the scaler does not ask for fewer"
+    assert why in lower.reasons
     assert any(f"pod {PODS}fffff" in reason for reason in lower.reasons)
     assert [way.at_least for way in why_not(shown, 7).ways if not way.key] == [300.001]
 
@@ -196,7 +197,7 @@ def test_a_demand_is_a_metric_too_and_the_hpa_takes_the_largest() -> None:
         (METRIC_NAME, 10),
     ]
     assert fewer.reasons == (
-        "every metric that asks for more has to change: the HPA takes the largest number",
+        "every metric that asks for more must change: the HPA takes the largest number",
     )
     demand = replace(shown.metrics[1], value=5.0)
     one_asks = why_not(replace(shown, metrics=(shown.metrics[0], demand)), 2)
