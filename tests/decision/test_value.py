@@ -42,30 +42,38 @@ def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back(
     assert "1 more that its owner asks for is not Ready" in _decide(*_ready(3, 80), wanted=4).reason
 
 
-@pytest.mark.parametrize(("value", "answer"), [(70, 210), (70.1, None), (77, None)])
-def test_at_or_below_the_threshold_they_are(value: float, answer: float | None) -> None:
-    assert _decide(*_ready(3, value), wanted=12).value == answer
+POWER = spec(signal="power", activationThreshold="50")
 
 
-@pytest.mark.parametrize(("count", "value", "answer"), [(3, 90, None), (3, 93, None), (4, 97, 388)])
-def test_more_than_the_owner_asks_for_is_answered_at_once(
-    count: int, value: float, answer: float | None
+@pytest.mark.parametrize(
+    ("pods", "wanted", "trigger", "value"),
+    [
+        (_ready(3, 70), 12, None, 210),
+        (_ready(3, 70.1), 12, None, None),
+        # More than the owner asks for: 1.1 times the threshold for each replica that it does.
+        (_ready(3, 93), 4, None, None),
+        (_ready(4, 97), 5, None, 388),
+        # The owner asks for no more.
+        ([*_ready(3, 100), *_late(1, 60)], None, None, 300),
+        ([*_ready(3, 100), *_late(1, 60)], 3, None, 300),
+        # What was not Ready in time is given back, unless the others are full.
+        ([*_ready(3, 80), *_late(3, 1900)], 6, None, 240),
+        ([*_ready(3, 80), *_late(3, 1700)], 6, None, None),
+        ([*_ready(3, 95), *_late(3, 1900)], 6, None, None),
+        ([*_ready(3, 95), *_late(3, 1900)], 6, POWER, 285),
+        # Ready pods without a GPU are not waited for.
+        (
+            [bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False))],
+            2,
+            None,
+            90,
+        ),
+    ],
+)
+def test_what_is_to_come_is_waited_for_while_the_others_have_enough_to_do(
+    pods: list[Pod], wanted: int | None, trigger: TriggerSpec | None, value: float | None
 ) -> None:
-    """1.1 times the threshold for each replica that is asked for."""
-    assert _decide(*_ready(count, value), wanted=count + 1).value == answer
-
-
-def test_an_owner_that_asks_for_no_more_waits_for_nothing() -> None:
-    for wanted in (None, 2, 3):
-        assert _decide(*_ready(3, 100), *_late(1, 60), wanted=wanted).value == 300
-
-
-def test_what_was_not_ready_in_time_is_given_back_unless_the_others_are_full() -> None:
-    assert _decide(*_ready(3, 80), *_late(3, 1900), wanted=6).value == 240
-    assert _decide(*_ready(3, 80), *_late(3, 1700), wanted=6).value is None
-    assert _decide(*_ready(3, 95), *_late(3, 1900), wanted=6).value is None
-    power = spec(signal="power", activationThreshold="50")
-    assert _decide(*_ready(3, 95), *_late(3, 1900), wanted=6, trigger=power).value == 285
+    assert _decide(*pods, wanted=wanted, trigger=trigger).value == value
 
 
 def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach() -> None:
@@ -79,12 +87,6 @@ def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach
 def test_what_a_pod_showed_before_it_was_ready_is_no_load_that_is_remembered() -> None:
     loaded = bert("b", [100.0] * 8 + [10.0] * 8, status=said(ready=NOW - 150))
     assert _decide(loaded, wanted=4).value == 10
-
-
-def test_ready_pods_without_a_gpu_are_not_waited_for() -> None:
-    other = unseen("c", said(asks_gpu=False))
-    nobody_asks = bert("b", 90, status=said(asks_gpu=False))
-    assert _decide(nobody_asks, other, wanted=2).value == 90
 
 
 def test_groups_are_waited_for_as_groups() -> None:
