@@ -16,7 +16,7 @@ from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
 from tests.support.alert_messages import alert, group
 from tests.support.processes import free_port
 from tests.support.serving import serving
-from tests.test_app import DEAD_TARGET, LOCAL, browser, channel, reference, running
+from tests.test_app import DEAD_TARGET, LOCAL, channel, reference, running
 
 RARELY_SECONDS = 3600.0
 """How often there can be news other than alerts."""
@@ -52,19 +52,6 @@ async def is_active(port: int) -> bool:
     """Ask whether the object is active; its load is unknown, which is to count as zero."""
     async with asking(port) as stub:
         return bool((await stub.IsActive(reference(onUnknown="zero"))).result)
-
-
-async def test_an_alert_makes_its_object_active_until_it_is_resolved() -> None:
-    async with running(settings()) as scaler:
-        ports = await scaler.ports()
-        assert await is_active(ports.grpc_port) is False
-        assert await sent(ports.http_port, group(alert())) == 200
-        assert await is_active(ports.grpc_port) is True
-        async with browser(ports.http_port) as client:
-            shown = (await client.get("/metrics")).text
-        assert 'keda_gpu_scaler_alerts_firing{namespace="ml",scaled_object="bert"} 1.0' in shown
-        assert await sent(ports.http_port, group(alert(fires=False))) == 200
-        assert await is_active(ports.grpc_port) is False
 
 
 async def test_a_replica_that_takes_over_knows_what_fires_before_it_is_ready() -> None:

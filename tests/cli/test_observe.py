@@ -4,9 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from keda_gpu_scaler import cli
 from tests.observing.test_manifests import written
 from tests.support.serving import serving
 
@@ -19,13 +17,3 @@ def test_it_observes_until_a_signal_and_opens_no_grpc_port(tmp_path: Path) -> No
         assert scaler.grpc_port == 0
         assert scaler.get("/readyz") == "ready\n"
         assert scaler.end() == 0
-
-
-def test_without_a_folder_it_does_not_start(tmp_path: Path) -> None:
-    for arguments, words in [
-        ([], "Missing argument 'FOLDER'"),
-        ([str(tmp_path / "none")], "does not exist"),
-    ]:
-        result = CliRunner().invoke(cli.app, ["observe", *arguments])
-        assert result.exit_code == 2
-        assert words in result.output

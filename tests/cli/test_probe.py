@@ -217,10 +217,8 @@ def test_what_is_no_scaler_is_named() -> None:
         ("scaler", ("-f", "{empty}"), "there is no ScaledObject"),
         ("scaler", ("-f", "{absent}"), "'--file': cannot read {absent}: No such file"),
         ("scaler", ("-f", "{empty}", "--metadata", "a=b"), "'--metadata': it does not go with"),
-        ("scaler:6000", ("--timeout", "0"), "0.1"),
         ("scaler:6000", ("--server-name", "a"), "only with --ca-file"),
         ("scaler:6000", ("--ca-file", "{empty}"), "holds no certificate in PEM"),
-        ("scaler:6000", ("--ca-file", "{absent}"), "does not exist"),
         ("scaler:6000", ("--cert-file", "{ca}"), "go together"),
         ("scaler:6000", ("--cert-file", "{ca}", "--key-file", "{ca}"), "only with --ca-file"),
         (

@@ -194,12 +194,6 @@ def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
     assert found.measured == []
 
 
-def test_a_group_that_lost_a_pod_is_missing_however_young_its_other_pods_are() -> None:
-    missing = pod("bert-0", 100.0, last_seen=NOW - 100)
-    warming = pod("bert-0-1", 100.0, first_seen=NOW - 30)
-    assert _conditions(_workload(spec(workload="lws/bert"), missing, warming)) == [PodState.MISSING]
-
-
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 8))
 def test_the_sum_is_the_mean_load_times_the_replicas(values: list[float], count: int) -> None:
     pods = [pod(f"bert-{n}", values) for n in range(count)]

@@ -137,23 +137,34 @@ def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
     assert (decided.state, decided.value, decided.active) == (State.PARTIAL, 192, True)
     assert "1 of 2 replicas measured, all of them full" in decided.reason
     assert "the others that are Ready count as full: sum 192 %" in decided.reason
-    assert _decide(*_ready(1, 94), *_silent(1), wanted=None).value is None
-    average = spec(aggregation="average")
-    assert _decide(*_ready(1, 96), *_silent(1), wanted=None, trigger=average).value == 96
 
 
-def test_so_does_one_whose_exporter_has_lost_its_map_of_pods() -> None:
-    """Its last samples are not summed up, however new they are: others may do its work by now."""
-    unnamed = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=True)
-    assert _decide(*_ready(1, 96), unnamed, wanted=None).value == 192
-    assert _decide(*_ready(1, 94), unnamed, wanted=None).value is None
-    gone = replace(unnamed, status=said())
-    assert _decide(*_ready(1, 96), gone, wanted=None).value is None
+GONE = bert("z", 50, last_seen=NOW - 100, status=said())
+UNNAMED = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=True)
+"""Its exporter has lost its map: its last samples are not summed up, however new they are."""
 
 
-def test_a_replica_that_is_missing_and_not_ready_adds_nothing() -> None:
-    gone = bert("z", 50, last_seen=NOW - 100, status=said())
-    assert _decide(*_ready(1, 100), gone, wanted=None).value is None
+@pytest.mark.parametrize(
+    ("pods", "keys", "value"),
+    [
+        ([*_ready(1, 94), *_silent(1)], {}, None),
+        ([*_ready(1, 96), *_silent(1)], {"aggregation": "average"}, 96),
+        ([*_ready(1, 96), UNNAMED], {}, 192),
+        ([*_ready(1, 94), UNNAMED], {}, None),
+        # One that is not Ready adds nothing.
+        ([*_ready(1, 96), replace(UNNAMED, status=said())], {}, None),
+        ([*_ready(1, 100), GONE], {}, None),
+        # A majority that is not seen holds, unless the measured ones ask for more.
+        ([*_ready(1, 100), *_unseen(2)], {}, None),
+        ([*_ready(1, 100), *_unseen(2)], {"threshold": "30"}, 100),
+        # Beside a silent replica, one that was never seen adds nothing.
+        ([*_ready(3, 100), *_silent(1), *_unseen(1)], {}, 400),
+    ],
+)
+def test_what_replicas_that_are_not_seen_add(
+    pods: list[Pod], keys: dict[str, str], value: float | None
+) -> None:
+    assert _decide(*pods, wanted=None, trigger=spec(**keys)).value == value
 
 
 def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
@@ -213,16 +224,6 @@ def test_a_group_whose_named_pod_fell_silent_has_stopped_reporting() -> None:
     other = replace(bert("d", 50, status=said(owners=sets)), name="bert-1")
     decided = _decide(leader, worker, other, wanted=None, trigger=spec(workload="lws/bert"))
     assert decided.reason.startswith("bert-0 stopped reporting without having ended: 1 of 2")
-
-
-def test_an_unseen_majority_holds_unless_the_measured_ones_ask_for_more() -> None:
-    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None).value is None
-    low = spec(threshold="30")
-    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None, trigger=low).value == 100
-
-
-def test_beside_a_silent_replica_an_unseen_one_adds_nothing() -> None:
-    assert _decide(*_ready(3, 100), *_silent(1), *_unseen(1), wanted=None).value == 400
 
 
 @given(

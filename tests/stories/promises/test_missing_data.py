@@ -6,8 +6,7 @@ import time
 import grpc
 import pytest
 
-from tests.stories.promises.stack import HANG_SECONDS, Poll, Stack, running
-from tests.support import http_replies as web
+from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.gpus import Gpu, Up, history
 from tests.support.processes import until
 from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
@@ -113,13 +112,3 @@ async def test_a_restart_of_prometheus_is_no_event(prometheus: PrometheusServer)
             assert await stack.poll() == Poll(70, 450, active=True)
             answers += 1
         await restart
-
-
-@pytest.mark.slow
-async def test_no_answer_waits_for_a_prometheus_that_hangs() -> None:
-    async with web.HttpServer(web.hangs) as server, running(server.url, timeout="1h") as stack:
-        assert await stack.target() == 70
-        for ask in (stack.value, stack.active):
-            with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await ask(HANG_SECONDS, onUnknown="error")
-            assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
