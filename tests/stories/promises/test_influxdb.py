@@ -15,7 +15,6 @@ from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.sources.influxdb import InfluxdbSource
 from tests.support import triggers
 from tests.support.influxdb import DATABASE, InfluxdbServer, on_influxdb
-from tests.support.processes import until
 from tests.support.series import Series
 
 pytestmark = [pytest.mark.needs("influxd"), on_influxdb]
@@ -85,22 +84,3 @@ async def test_what_is_decided(
     async with running(influxdb) as evaluator:
         found = await evaluator.evaluate(triggers.BERT, triggers.spec(), None)
     assert (found.state, found.value, found.active) == (state, value, active)
-
-
-async def test_a_server_that_is_away_makes_the_load_unknown_until_it_is_back(
-    influxdb: InfluxdbServer,
-) -> None:
-    await influxdb.write([Gpu(PODS[0], 90).series()])
-    await influxdb.stop()
-    async with running(influxdb, step="1s") as evaluator:
-        seen = [await evaluator.evaluate(triggers.BERT, triggers.spec(), None)]
-
-        async def is_known() -> bool:
-            seen.append(await evaluator.evaluate(triggers.BERT, triggers.spec(), None))
-            return seen[-1].state is not State.UNKNOWN
-
-        await influxdb.start()
-        await until(is_known, 30, "the load is known again")
-    assert seen[0].state is State.UNKNOWN
-    assert "source default: " in seen[0].reason
-    assert (seen[-1].state, seen[-1].value) == (State.MEASURED, 90)
