@@ -1,7 +1,6 @@
 """Claims about `aggregation: max` and `p95`: they raise the sum, and never ask for fewer."""
 
 import statistics
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -15,8 +14,7 @@ from keda_gpu_scaler.decision.recommendation import metrics
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
-from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, pod, said, snapshot, unseen
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
 from tests.support.triggers import spec
 
 LETTERS = "bcdfghjklmnpqrstvwxz"
@@ -54,17 +52,6 @@ def test_each_replica_counts_as_the_one_that_stands_out(
     assert _decide(P95, *_ready(*loads)).value == by_p95
 
 
-def test_where_p95_hides_the_one_that_works_the_answer_is_the_sum() -> None:
-    suffixes = [one + other for one in LETTERS[:5] for other in LETTERS[:5]]
-    pods = [
-        pod(f"bert-7b6667bd9-{suffix}bbb", 100.0 if number == 0 else 1.0, status=READY)
-        for number, suffix in enumerate(suffixes)
-    ]
-    assert _decide(P95, *pods).value == 124
-    assert "sum 124 % at threshold 70 % asks for 2 replicas" in _decide(P95, *pods).reason
-    assert _decide(MAX, *pods).value == 2500
-
-
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=60))
 def test_p95_is_the_quantile_that_promql_takes(loads: list[float]) -> None:
     right = statistics.quantiles(loads, n=20, method="inclusive")[-1]
@@ -93,16 +80,6 @@ def test_the_extra_pod_of_a_rolling_update_counts_for_no_replica() -> None:
     assert _decide(MAX, *pods, wanted=3).value == 195
     assert _decide(MAX, *pods, wanted=2).value == 130
     assert _decide(MAX, *pods, wanted=0).value == 105  # the sum, which it never goes below
-
-
-def test_a_group_of_a_leader_worker_set_is_one_replica() -> None:
-    sets = frozenset({Owner("StatefulSet", "bert")})
-    loads = {"bert-0": 90, "bert-0-1": 30, "bert-1": 20, "bert-1-1": 20}
-    pods = [
-        replace(bert("b", load, status=said(owners=sets)), name=name)
-        for name, load in loads.items()
-    ]
-    assert _decide(spec(workload="lws/bert", aggregation="max"), *pods).value == 120
 
 
 DARK = unseen("z", READY)

@@ -229,26 +229,19 @@ def test_while_a_replica_is_too_young_the_others_are_kept_by_what_they_did_befor
         assert (decided.state, decided.value) == (State.STARTING, value)
 
 
+def _with_a_gap(suffix: str, count: int) -> Pod:
+    """Return a pod with its first samples, and so many of its last."""
+    whole = bert(suffix, [80.0] * 13 + [5.0] * 4, status=said())
+    (gpu,) = whole.gpus
+    times, values = (each[:5] + each[-count:] for each in (gpu.times, gpu.values))
+    return replace(whole, gpus=(replace(gpu, times=times, values=values),))
+
+
 def test_a_gap_within_the_time_that_samples_reach_back_is_a_gap_too() -> None:
     """One sample after it is no mean of a load in bursts."""
     for count, value in ((1, None), (4, 15)):
-        pods = [
-            replace(
-                whole,
-                gpus=(
-                    replace(
-                        gpu,
-                        times=gpu.times[:5] + gpu.times[-count:],
-                        values=gpu.values[:5] + gpu.values[-count:],
-                    ),
-                ),
-            )
-            for letter in "bcd"
-            for whole in [bert(letter, [80.0] * 13 + [5.0] * 4, status=said())]
-            for gpu in whole.gpus
-        ]
-        decided = decide(spec(), snapshot(*pods), Context(NOW, 3600.0))
-        assert decided.value == value
+        seen = snapshot(*(_with_a_gap(letter, count) for letter in "bcd"))
+        assert decide(spec(), seen, Context(NOW, 3600.0)).value == value
 
 
 def test_a_window_of_one_instant_is_whole_however_often_exporters_are_scraped() -> None:
