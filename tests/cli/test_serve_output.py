@@ -2,12 +2,9 @@
 
 import contextlib
 import fcntl
-import json
 import os
-import resource
 import socket
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -22,7 +19,6 @@ from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.support import certificates
 from tests.support.serving import (
     DEADLINE_SECONDS,
-    PATIENCE_SECONDS,
     Scaler,
     peak_bytes,
     reference,
@@ -114,26 +110,6 @@ def test_a_hanging_reader_of_the_error_output_does_not_stop_grpc(tmp_path: Path)
             stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
             assert stub.GetMetricSpec(reference(), timeout=DEADLINE_SECONDS)
         assert scaler.end() == 0
-
-
-def test_no_flood_of_lines_when_file_descriptors_run_out(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with path.open("wb") as log, writing_to(log, log) as scaler:
-        assert refuse(scaler, "before") is REFUSED  # the channel is open
-        taken = len(list(Path(f"/proc/{scaler.process.pid}/fd").iterdir()))
-        resource.prlimit(scaler.process.pid, resource.RLIMIT_NOFILE, (taken + 4, taken + 4))
-        address = "127.0.0.1", scaler.http_port
-        strangers = [socket.create_connection(address, DEADLINE_SECONDS) for _ in range(40)]
-        for number in range(20):
-            assert refuse(scaler, f"meanwhile-{number}") is REFUSED
-        for stranger in strangers:
-            stranger.close()
-        # asyncio looks again after a second.
-        assert scaler.get("/healthz", PATIENCE_SECONDS) == "ok\n"
-        assert scaler.end() == 0
-    found = Counter(json.loads(line)["event"] for line in path.read_text().splitlines())
-    assert found["trigger.refused"] == 21
-    assert 1 <= found["library.logged"] <= 3
 
 
 TRIGGERS = 9_000

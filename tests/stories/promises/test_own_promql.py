@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.query.promql.tokens import tokens, unquoted
-from keda_gpu_scaler.spec import workload
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.expressions import by_hand, vectors
-from tests.support.gpus import Gpu, Up, history
 from tests.support.prometheus import PrometheusServer
 from tests.support.series import STALE, Series
 
@@ -81,23 +79,6 @@ async def test_the_pods_of_a_workload_are_measured_by_a_users_own_query(
         assert stack.queries("own") <= 2 * instants(begin)
 
 
-async def test_one_text_with_placeholders_asks_about_each_workloads_own_pods(
-    prometheus: PrometheusServer,
-) -> None:
-    canary, dotted = "bert-canary-7b6667bd9-bbbbb", "v1.b-7b6667bd9-bbbbb"
-    like = "v1xb-7b6667bd9-bbbbb"
-    shown = zip([*BERT, canary, dotted, like], (1, 2, 4, 8, 16, 32), strict=True)
-    others = [cache(BERT[0], 64, namespace="other")]
-    await prometheus.write([*(cache(pod, value) for pod, value in shown), *others])
-    text = f'sum({CACHE}{{pod=~"{{podPattern}}",namespace="{{namespace}}",job!="{{workload}}"}})'
-    for name, right in (("bert", 7), ("bert-canary", 8), ("v1.b", 16)):
-        pods = workload.parse(name, "ml")
-        values = promql.Values("ml", name, pods.regex)
-        sent = promql.number(text, Policy.NAMESPACED, "ml", values)
-        (row,) = await prometheus.query(sent, time.time())
-        assert float(row["value"][1]) == right
-
-
 async def test_another_namespaces_data_do_not_show_in_any_number(
     prometheus: PrometheusServer,
 ) -> None:
@@ -128,22 +109,6 @@ async def test_an_average_does_not_hide_that_its_samples_have_ended(
         assert await poll(stack, f"avg_over_time({CACHE}[10m])") == Poll(70, None, active=True)
         answer = await poll(stack, f"avg_over_time({CACHE}[10m])", maxAge="5m")
         assert answer == Poll(70, 100, active=True)
-
-
-async def test_a_pod_has_ended_once_its_exporter_shows_its_gpu_without_it(
-    prometheus: PrometheusServer,
-) -> None:
-    parts: list[Gpu | Up] = [
-        Up(),
-        Gpu(BERT[0], 40),
-        Gpu(BERT[1], 40, end=-240),
-        Gpu("", 0, uuid=f"GPU-{BERT[1]}", convention="idle", begin=-225),
-    ]
-    await prometheus.write(history(time.time(), parts))
-    query = 'DCGM_FI_DEV_GPU_UTIL{exported_namespace!=""}'
-    async with running(prometheus.url, step="15s") as stack:
-        assert await poll(stack, query) == Poll(70, 40, active=True)
-        assert await poll(stack, f"{query} > 0") == Poll(70, None, active=True)
 
 
 def data(one: str) -> list[Series]:
