@@ -11,6 +11,7 @@ import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from tests.observing.test_manifests import written
 from tests.support import certificates
 from tests.support.serving import (
     PATIENCE_SECONDS,
@@ -160,3 +161,12 @@ def test_what_a_setting_asks_for_is_loaded_before_the_first_call(tmp_path: Path)
     found = told(LOADED, environment(**files))
     used = {"sources.scrape.source", "transport.certificates"}
     assert {"cryptography", *(f"keda_gpu_scaler.{name}" for name in used)} <= found
+
+
+def test_observe_opens_no_grpc_port_and_ends_at_a_signal(tmp_path: Path) -> None:
+    (tmp_path / "bert.yaml").write_text(written())
+    command = [sys.executable, "-m", "keda_gpu_scaler", "observe", str(tmp_path)]
+    with serving(command, GRPC_ADDRESS="192.0.2.1:6000") as scaler:
+        assert scaler.grpc_port == 0
+        assert scaler.get("/readyz") == "ready\n"
+        assert scaler.end() == 0

@@ -112,17 +112,6 @@ async def test_an_unknown_demand_is_never_zero_and_takes_nothing_from_the_load(
             assert await running.value("gpu-demand", onUnknown=on_unknown) is None
 
 
-@pytest.mark.parametrize("on_unknown", ["hold", "zero", "error"])
-async def test_a_failing_load_takes_nothing_from_the_demand(on_unknown: str) -> None:
-    async with bench() as running:
-        running.source.trouble = REFUSED
-        assert await running.value("gpu-demand", onUnknown=on_unknown) == 45
-        active = await running.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
-        assert active.result
-        # A workload in demand is not at zero: its load is held, whatever `onUnknown` says.
-        assert await running.value("gpu-utilization", onUnknown=on_unknown) is None
-
-
 async def test_without_threshold_the_demand_is_the_only_metric() -> None:
     async with bench() as running:
         answer = await running.served.stub.GetMetricSpec(reference(**DEMAND, threshold=None))
