@@ -13,7 +13,7 @@ from tests.support.snapshots import NOW, bert, said
 from tests.support.triggers import spec
 
 
-def _activity(pod: Pod, now: float = NOW, **keys: str) -> Activity:
+def _activity(pod: Pod, now: float = NOW, /, **keys: str) -> Activity:
     return activity.activity(spec(**keys), (pod,), NOW, now)
 
 

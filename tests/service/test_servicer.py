@@ -33,10 +33,12 @@ async def test_a_metric_is_one_value_in_both_forms() -> None:
         ]
 
 
-async def test_an_unknown_load_is_unavailable_with_its_reason() -> None:
+async def test_an_error_by_choice_is_unavailable_with_its_reason_also_where_the_hpa_asks() -> None:
     async with serving(Script(DOWN)) as served:
-        for call in (served.stub.GetMetrics(metrics_request()), served.stub.IsActive(reference())):
-            assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
+        of_hpa = served.stub.GetMetrics(metrics_request(), timeout=HANG_SECONDS)
+        assert await refusal(of_hpa) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
+        polled = served.stub.IsActive(reference())
+        assert await refusal(polled) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
 
 
 async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline() -> None:

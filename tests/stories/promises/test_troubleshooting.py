@@ -262,7 +262,7 @@ def is_answered(seen: Scene, value: float) -> Callable[[], Awaitable[bool]]:
     ],
 )
 async def test_what_a_source_that_is_away_leaves(
-    section: str, keys: dict[str, str] | None, tmp_path: Path
+    section: str, keys: dict[str, Any] | None, tmp_path: Path
 ) -> None:
     async with scene(tmp_path, stored(f"http://127.0.0.1:{free_port()}")) as seen:
         if keys is not None:
