@@ -5,7 +5,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-import trustme
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, errors
@@ -14,13 +13,13 @@ from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.service.harness import QUIET, SIGNAL, Script
 from tests.service.harness import serving as our_own
-from tests.support import certificates, scalers
+from tests.support import scalers
 from tests.support.answers import answering
 from tests.support.forward_proxy import ForwardProxy
 from tests.support.pki import Pki
-from tests.support.probing import ANSWERED, HEALTHY, failed, probing, run_alone, trusting
+from tests.support.probing import ANSWERED, HEALTHY, failed, probing, run_alone
 from tests.support.processes import free_port
-from tests.support.scalers import Scaler, credentials
+from tests.support.scalers import Scaler
 
 COMMANDS_PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
@@ -246,46 +245,3 @@ async def test_a_proxy_of_the_environment_is_used() -> None:
             done = await asyncio.to_thread(run_alone, target, https_proxy=proxy.url)
     assert (done.returncode, done.stdout, done.stderr) == (0, ANSWERED, "")
     assert proxy.requests == [f"CONNECT {target} HTTP/1.1"]
-
-
-# With certificates
-
-
-NAME = "keda-gpu-scaler.keda.svc"
-
-
-def showing(pki: Pki, ca: trustme.CA) -> tuple[str, ...]:
-    """Return the flags that show a certificate of a CA."""
-    cert, key = pki.pair(ca.issue_cert("keda-operator"))
-    return ("--cert-file", str(cert), "--key-file", str(key))
-
-
-def test_the_certificate_of_a_client_is_shown_and_another_name_can_be_expected(pki: Pki) -> None:
-    flags = (*trusting(pki), *showing(pki, pki.other), "--server-name", NAME)
-    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert(NAME), pki.other)) as port:
-        result = probing(f"https://127.0.0.1:{port}", *flags)
-    assert (result.exit_code, result.output) == (0, ANSWERED)
-
-
-def test_what_is_wrong_with_a_certificate_is_named(pki: Pki) -> None:
-    right, other = pki.ca.issue_cert("127.0.0.1"), pki.ca.issue_cert(NAME)
-    plain, tls, ours = (), trusting(pki), (*trusting(pki), *showing(pki, pki.other))
-    client = "where it asks for client certificates, --cert-file and --key-file have to be"
-    for shown, flags, words in (
-        (credentials(other), tls, "certificate is for another name: --server-name says"),
-        (credentials(certificates.expired(pki.ca, "127.0.0.1")), tls, "certificate has expired ("),
-        (credentials(right), plain, "where it speaks TLS, give --ca-file ("),
-        (None, tls, "health: the server speaks no TLS: leave --ca-file out ("),
-        (credentials(right, pki.ca), tls, client),
-        (credentials(right, pki.ca), ours, client),
-    ):
-        with scalers.serving(Scaler(), shown) as port:
-            assert words in failed(probing(port, *flags))
-
-
-def test_another_ca_is_named_in_one_line_and_not_in_what_the_library_writes(pki: Pki) -> None:
-    with scalers.serving(Scaler(), credentials(pki.other.issue_cert("127.0.0.1"))) as port:
-        done = run_alone(f"127.0.0.1:{port}", *trusting(pki))
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert "health: the server's certificate is of no CA in --ca-file (UNAVAILABLE: " in line
