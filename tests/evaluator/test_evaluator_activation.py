@@ -62,6 +62,13 @@ async def test_what_comes_after_a_signal_is_not_asked(bench: Bench) -> None:
     assert bench.source.numbers_asked == []
 
 
+async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    decided = await bench.ask(spec(activationWorkload="router"))
+    assert (decided.active, decided.activated) == (None, False)
+    assert decided.reason.endswith("; deployment/router may be in use (its load is unknown)")
+
+
 async def test_a_poll_that_would_fail_waits_for_the_demand(bench: Bench) -> None:
     """An unknown demand for a workload without pods is an error by default."""
     bench.source.numbers[WAITING] = AWAY
