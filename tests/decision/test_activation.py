@@ -338,14 +338,14 @@ SENTENCES = {
     "busy": (
         snapshot(bert("b", 90)),
         NO_ANSWER,
-        "2 %; without the demand (nothing) no number of replicas is known: hold",
+        " 2 %; without the demand (nothing) no number of replicas is known: hold",
     ),
     "partial": (
         snapshot(bert("b", 90), bert("c", 90, last_seen=NOW - 90)),
         Demand(8.0),
-        f"Threshold 2 %; {ASKS_FOR_1} at least: hold, as not all pods are seen",
+        f"activationThreshold 2 %; {ASKS_FOR_1} at least: hold, as not all pods are seen",
     ),
-    "empty": (_listed(by=EMPTY), Demand(8.0), f"Threshold 0: active; {ASKS_FOR_1}"),
+    "empty": (_listed(by=EMPTY), Demand(8.0), f"demandActivationThreshold 0: active; {ASKS_FOR_1}"),
     "gap": (
         OF_TWO,
         Demand(32.0, is_least=True),
