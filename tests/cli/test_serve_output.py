@@ -19,6 +19,7 @@ from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.support import certificates
 from tests.support.serving import (
     DEADLINE_SECONDS,
+    PATIENCE_SECONDS,
     Scaler,
     reference,
     writing_to,
