@@ -71,12 +71,6 @@ def test_a_number_or_an_order_is_that_of_the_code(page: str, said: str) -> None:
     assert said in " ".join((DOCS / page).read_text(encoding="utf-8").split())
 
 
-def test_every_test_that_the_page_of_threats_names_is_there() -> None:
-    named = re.findall(r"`(tests/[\w/.]+\.py)`", (DOCS / "threats.md").read_text(encoding="utf-8"))
-    assert len(named) > 20
-    assert [name for name in named if not (ROOT / name).is_file()] == []
-
-
 def test_the_hook_for_pre_commit_passes_yaml_that_is_not_for_it() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     program, *arguments = hook["entry"].split()

@@ -24,7 +24,7 @@ apiVersion: apps/v1
     helm.sh/chart: keda-gpu-scaler-{version}
       image: keda-gpu-scaler:{version}
 """,
-    "docs/chart.md": """\
+    "deploy/helm/keda-gpu-scaler/README.md": """\
 docker tag keda-gpu-scaler:{version} images.example.com/keda-gpu-scaler:{version}
 docker push images.example.com/keda-gpu-scaler:{version}
 """,

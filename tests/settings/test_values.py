@@ -78,7 +78,7 @@ def test_what_is_accepted(form: object, given: object, value: object) -> None:
 
 
 A_URL = "a URL such as http://prometheus:9090"
-A_USER = "without a user or password: those have settings of their own (username and password"
+A_USER = "without a user or password: those have separate settings (username and password"
 A_TARGET = "targets such as http://10.0.0.1:9400/metrics"
 A_PEER = "addresses of replicas such as http://10.0.0.1:8080"
 PAIRS = 'name=value,name=value or {"name": "value"}'
@@ -133,7 +133,7 @@ def test_what_is_refused(
 @pytest.mark.parametrize("form", [values.Secret, values.Token, values.Headers])
 def test_what_stands_for_a_secret_where_settings_are_printed_is_no_secret(form: object) -> None:
     printed = {"a": "**********"} if form is values.Headers else "**********"
-    assert "the secret itself, and not the asterisks" in mistakes(form, printed)
+    assert "the secret itself, not the asterisks" in mistakes(form, printed)
 
 
 @pytest.mark.parametrize(

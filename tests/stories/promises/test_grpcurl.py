@@ -46,7 +46,7 @@ async def test_the_page_s_commands_answer_what_the_page_shows(
 ) -> None:
     commands = grpcurl_page.commands("grpcurl")
     methods = {command.text.split("/")[-1].strip() for command in commands if command.output}
-    assert methods == {"GetMetricSpec", "GetMetrics", "IsActive"}
+    assert methods == {"GetMetrics"}
     with simulating("--workload", "inference/bert=2:150") as (_, url):
         targets = [url.removeprefix("http://")]
         target = {"job_name": "dcgm-exporter", "static_configs": [{"targets": targets}]}
