@@ -195,6 +195,10 @@ def test_an_unseen_replica_counts_as_on_target_and_above_it_like_the_others(
 def test_what_exporters_have_to_be_set_to_is_said_where_they_name_no_pod() -> None:
     """Such as dcgm-exporter without KUBERNETES_ENABLE_DRA, after a move to ResourceClaims."""
     young = unseen("j", said(ready=NOW - 300))
+    decided = _decide(*_ready(2, 60), young, wanted=None)
+    assert decided.reason.startswith(
+        f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: 2 of 3 replicas measured"
+    )
     lost = replace(bert("z", 50, last_seen=NOW - 300, status=READY), is_unnamed=True)
     stopped = bert("y", 50, last_seen=NOW - 300, status=READY)
     decided = _decide(*_ready(2, 60), young, lost, stopped, wanted=None)
