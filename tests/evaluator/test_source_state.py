@@ -135,3 +135,11 @@ def test_each_change_is_stated_once(steps: Sequence[Step]) -> None:
         watched.take(key, ended)
         told.append(watched.said())
     assert told == [said for *_, said in steps]
+
+
+def test_the_reason_names_the_source_and_what_happened() -> None:
+    watched = Watched()
+    watched.take(UTILIZATION, AWAY)
+    assert watched.seen == [
+        facts.SourceChanged("default", works=False, reason=f"source default: {AWAY}")
+    ]
