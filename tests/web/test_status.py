@@ -21,9 +21,10 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.web import status
-from tests.support import showroom
+from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
 from tests.support.triggers import BERT, spec
+from tests.web.shown import fleet, room
 from tests.web.test_triggers import DECIDED, NAMES, Known, serving
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
@@ -226,8 +227,7 @@ async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
     slow = Slow(NAMES)
     shown = web.Shown(cast("Evaluator", slow), noted(), clock=lambda: NOW)
     app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://scaler") as client:
+    async with browsing(app) as client:
         answers = [asyncio.create_task(client.get("/triggers/ml/bert")) for _ in range(20)]
         await slow.is_full.wait()
         assert (await client.get("/healthz")).text == "ok\n"
@@ -237,15 +237,13 @@ async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
 
 
 async def test_what_is_held_comes_first_and_a_silent_pod_has_no_load_of_now() -> None:
-    shown = showroom.room(showroom.fleet())
-    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://scaler") as client:
+    app = web.create_app(CollectorRegistry(), lambda: True, shown=room(fleet()))
+    async with browsing(app) as client:
         rows = Elements((await client.get("/")).text).rows
-        assert rows[:3] == ["speech/tts", "speech/whisper", "vision/sdxl"]
-        assert rows[-2:] == ["inference/phi-mini", "inference/qwen-coder"]
+        active = ["inference/llama-70b", "vision/yolo"]
+        assert rows == ["speech/tts", *active, "inference/qwen-coder"]
         held = await client.get("/?show=held")
-        assert Elements(held.text).rows == rows[:3]
+        assert Elements(held.text).rows == rows[:1]
         silent = (await client.get("/triggers/speech/tts")).text
         assert re.search(r"not known, last \d+", silent)
         assert "up to" not in silent.partition("Pods, the least busy first")[2]
