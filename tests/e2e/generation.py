@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 
 from tests.support.programs import PROGRAMS
 
-ALL = (("2.21", "1.36"), ("2.20", "1.35"), ("2.16", "1.35"), ("2.21", "1.37"))
-"""What `make e2e-all` runs: KEDA and Kubernetes, the newest that belong together first."""
 _KEDA_FOLDERS = {"2.21": "", "2.20": "keda-2.20/", "2.16": "keda-2.16/"}
 """Where the programs of each version are; the first one runs unless another is named."""
 _KUBERNETES_FOLDERS = {"1.36": "", "1.37": "kube-1.37/", "1.35": "kube-1.35/"}

@@ -1,8 +1,7 @@
 """The commands of the pages that need no cluster: each is typed as a reader does.
 
 A block `sh` of a page is a step (`tests/support/guides.py`). A remark above it says
-`not run: reason`, `needs: helm`, or `fails`. The quick starts are for
-readers with a cluster, and scenarios type them there: what they say is not typed again here.
+`not run: reason`, `needs: helm`, or `fails`. What a page for readers with a cluster says is not typed.
 """
 
 import os
