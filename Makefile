@@ -106,9 +106,9 @@ docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (A
 proto: $(TOOLS) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
-	@$(BIN)/python -m tests.repository.chart.regenerate
+	@$(BIN)/python -m tools.chart.regenerate
 schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
-	@$(BIN)/python -c 'from tests.repository import schema; print(schema.text(), end="")' \
+	@$(BIN)/python -c 'from tools import schema; print(schema.text(), end="")' \
 		> deploy/schema/scaledobject.json
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)

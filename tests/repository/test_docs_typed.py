@@ -1,7 +1,7 @@
 """The commands of the pages that need no cluster: each is typed as a reader does.
 
 A block `sh` of a page is a step (`tests/support/guides.py`). A remark above it says
-`not run: reason`, `needs: helm`, or `fails`. What a page for readers with a cluster says is not typed.
+`not run: reason`, `needs: helm`, or `fails`. Pages for readers with a cluster are not typed.
 """
 
 import os

@@ -12,9 +12,9 @@ from keda_gpu_scaler import trigger
 from keda_gpu_scaler.errors import SpecError
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS
-from tests.repository import schema
 from tests.repository.test_docs import DOCS, ROOT, section
 from tests.support.triggers import access
+from tools import schema
 
 FILE = ROOT / "deploy" / "schema" / "scaledobject.json"
 PROPERTIES = schema.metadata()["properties"]

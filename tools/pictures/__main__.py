@@ -1,15 +1,13 @@
 """The pictures of README.md and the documentation that show the product at work, drawn anew.
 
-    .venv/bin/python tools/pictures
+    .venv/bin/python -m tools.pictures
 
 Those of a run depend on no clock, machine or terminal; those of the status page are Chromium's.
 """
 
 from pathlib import Path
 
-import demo
-import replicas
-import status
+from tools.pictures import demo, replicas, status
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 

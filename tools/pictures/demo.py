@@ -11,8 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-import screencast
-
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -26,6 +24,7 @@ from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
 from tests.stories.loops.loop import AtOnce
 from tests.support.triggers import access
+from tools.pictures import screencast
 
 _TARGET = Target("default", "simulator")
 _PHASE_SECONDS = 0.2

@@ -3,10 +3,9 @@
 import base64
 from collections.abc import Iterator, Mapping
 
-import showroom
-
 from tests.support import programs
 from tests.web.test_browser import DESKTOP, PHONE, started
+from tools.pictures import showroom
 
 SCALE = 0.75
 """Of a wide screen: a page of the documentation is not as wide."""

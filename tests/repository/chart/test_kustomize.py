@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.repository.chart import charts, kustomized
+from tests.repository.chart import charts
+from tools.chart import kustomized
 
 pytestmark = pytest.mark.needs("helm", "kubectl")
 

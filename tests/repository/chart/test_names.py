@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.repository.chart import charts, comments
+from tests.repository.chart import charts
+from tools.chart import comments
 
 OURS = {one.path for one in comments.values()}
 OLD: dict[str, Any] = {
