@@ -221,11 +221,3 @@ def field_names(shown: type) -> list[str]:
 
 def test_every_gate() -> None:
     assert first_words("gates") == list(gates.NAMES)
-
-
-def test_every_target_of_make() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"^([a-z0-9-]+):.* ## ", makefile, re.MULTILINE))
-    guide = (ROOT / "CONTRIBUTING.md").read_text().partition("## Every target")[2]
-    listed = guide.partition("\n## ")[0]
-    assert targets == set(re.findall(r"^\| `make ([a-z0-9-]+)`", listed, re.MULTILINE))
