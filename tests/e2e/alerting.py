@@ -27,7 +27,6 @@ _ROUTE = {
 
 
 def url(lab: Lab) -> str:
-    """Return the address to which alerts are sent."""
     return f"http://{lab.scaler.http_address}/webhook"
 
 

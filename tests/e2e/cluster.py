@@ -61,7 +61,6 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """How other programs find the cluster."""
         return self._plane.kubeconfig
 
     def start(self) -> None:
@@ -86,7 +85,6 @@ class Cluster:
         return str(keda), str(kubernetes).removeprefix("v")
 
     def logs(self) -> str:
-        """Return the end of every process's log."""
         return "\n".join(f"--- {each.name}\n{each.tail()}" for each in self.programs.values())
 
     def _start_control_plane(self) -> None:

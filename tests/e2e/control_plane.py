@@ -40,7 +40,6 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> Path:
-        """How programs find the API server."""
         return self.directory / "kubeconfig"
 
     def etcd(self) -> list[str]:
@@ -106,7 +105,6 @@ class ControlPlane:
         ]
 
     def scheduler(self) -> list[str]:
-        """Place pods on the nodes that have GPUs to spare."""
         return [programs.path(generation.kubernetes()["kube-scheduler"]), *self._alone()]
 
     def _alone(self) -> list[str]:

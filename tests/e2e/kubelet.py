@@ -169,7 +169,6 @@ class Kubelet:
         await uvicorn.Server(config).serve()
 
     def log(self, namespace: str, pod: str) -> Path:
-        """Return the file with what a pod has written."""
         return self.directory / f"{namespace}_{pod}.log"
 
 
@@ -188,27 +187,22 @@ class Life:
 
     @property
     def name(self) -> str:
-        """Of the pod in its namespace."""
         return str(self.pod["metadata"]["name"])
 
     @property
     def namespace(self) -> str:
-        """Of the pod."""
         return str(self.pod["metadata"]["namespace"])
 
     @property
     def home(self) -> Path:
-        """The directory of its own."""
         return self.kubelet.directory / str(self.pod["metadata"]["uid"])
 
     @property
     def container(self) -> Manifest:
-        """The only one."""
         (container,) = self.pod["spec"]["containers"]
         return dict(container)
 
     def delete(self, grace_seconds: float) -> None:
-        """Note that the pod is being deleted."""
         self._grace_seconds = grace_seconds
         self._deleted.set()
 
@@ -287,7 +281,6 @@ class Life:
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def _tell(self, phase: str, *, ready: bool, code: int | None = None) -> None:
-        """Report how the pod is, if that has changed."""
         known = self.pod.setdefault("status", {})
         if known.get("phase") == phase and self._ready[0] == ready and "podIP" in known:
             return
@@ -343,7 +336,6 @@ class Life:
         return True
 
     async def _content(self, volume: Manifest) -> dict[str, bytes]:
-        """Return the files of a volume by their names."""
         client = self.kubelet.client
         if "configMap" in volume:
             name = volume["configMap"]["name"]

@@ -106,7 +106,6 @@ class Network:
 async def _connected(
     places: Sequence[Place],
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that accepts."""
     *others, last = places
     for place in others:
         with contextlib.suppress(OSError):

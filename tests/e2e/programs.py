@@ -44,7 +44,6 @@ class Program:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -77,17 +76,14 @@ class Program:
             self.kill()
 
     def kill(self) -> None:
-        """Kill it."""
         if self.running and self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._wait()
 
     def output(self) -> str:
-        """Return everything it has written so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def tail(self) -> str:
-        """Return the end of its log, for a failure's message."""
         return self.output()[-_LOG_TAIL_BYTES:]
 
     async def _answers(self, client: httpx.AsyncClient, url: str) -> bool:

@@ -37,7 +37,6 @@ class Relay:
 
     @property
     def address(self) -> str:
-        """Where clients find it, as host:port."""
         return f"127.0.0.1:{self.port}"
 
     @contextlib.asynccontextmanager

@@ -29,7 +29,6 @@ class Done:
     """Both streams, in the order in which they were written."""
 
     def __str__(self) -> str:
-        """Show it as a terminal would, for a failure's message."""
         return f"$ {self.command}\n{self.output}\n[exit status {self.status}]"
 
 

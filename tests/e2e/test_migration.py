@@ -35,7 +35,6 @@ def placed(lab: Lab, document: dict[str, Any]) -> dict[str, Any]:
 
 
 async def apply_own_hpa(lab: Lab) -> None:
-    """Create the HPA that exists before the migration."""
     hpa = only("adapters.md", "HorizontalPodAutoscaler")
     hpa["metadata"]["namespace"] = lab.name
     hpa["spec"]["scaleTargetRef"]["name"] = "bert"

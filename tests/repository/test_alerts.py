@@ -18,7 +18,6 @@ RUNBOOKS = ROOT / "docs" / "observability.md"
 
 @functools.cache
 def rules() -> dict[str, dict[str, Any]]:
-    """Return every alert of the file by its name."""
     groups = yaml.safe_load(ALERTS.read_text())["groups"]
     found = [rule for group in groups for rule in group["rules"]]
     named = {rule["alert"]: rule for rule in found}

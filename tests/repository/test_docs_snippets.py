@@ -37,12 +37,10 @@ class Piece(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tests call it."""
         return f"{self.page.relative_to(ROOT)}:{self.document['metadata']['name']}"
 
 
 def pages() -> list[Path]:
-    """Return every page that people read."""
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 

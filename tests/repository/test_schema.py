@@ -36,7 +36,6 @@ def is_valid(key: str, value: str) -> bool:
 
 
 def refused(metadata: dict[str, str]) -> set[str]:
-    """Return the keys that the scaler's reader refuses."""
     sources = access(metadata.get("source", "default"))
     try:
         trigger.parse(ScaledObject("inference", "bert"), metadata, sources)

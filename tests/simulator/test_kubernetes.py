@@ -121,7 +121,6 @@ class Following:
     async def running(
         self, namespace: str | None = None, node_labels: dict[str, str] | None = None
     ) -> AsyncIterator[None]:
-        """Follow the cluster that the environment names."""
         following = kubernetes.following(
             self.shown,
             self.listed.set,
@@ -134,7 +133,6 @@ class Following:
             yield
 
     def pods(self) -> set[str]:
-        """Name all pods that are shown."""
         return {pod.name for pod in self.shown.pods.values()}
 
 
@@ -148,7 +146,6 @@ BERT_POD, LLM_POD = "bert-5d4f8-aaaaa", "llm-5d4f8-bbbbb"
 
 
 def placed(name: str, node: str, namespace: str = "team-a") -> Json:
-    """Return a pod with a GPU on a node."""
     metadata = {"name": name, "namespace": namespace, "uid": name}
     return {"metadata": metadata, "spec": {"nodeName": node, "containers": [container("1")]}}
 
@@ -165,7 +162,6 @@ class Lists:
     asked: list[str] = field(default_factory=list)
 
     def answer(self, path: str, _token: str | None) -> tuple[int, bytes]:
-        """List what a path names."""
         self.asked.append(path)
         if path.startswith("/api/v1/nodes"):
             names = ("blue",) if path.endswith("labelSelector=zone%3Da") else ("blue", "green")

@@ -77,11 +77,9 @@ class Browser:
         return self.driver.execute_script(script, *words)
 
     def all(self, selector: str) -> list[WebElement]:
-        """Return the elements that fit."""
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def click(self, selector: str) -> None:
-        """Click the first element that fits."""
         self.driver.find_element(By.CSS_SELECTOR, selector).click()
 
     def follow(self, selector: str) -> None:
@@ -91,7 +89,6 @@ class Browser:
         self.until("return window.isLeft === undefined && document.readyState === 'complete'")
 
     def until(self, script: str) -> None:
-        """Wait until a script returns something true."""
         WebDriverWait(self.driver, WAIT_SECONDS).until(lambda driver: driver.execute_script(script))
 
     def barriers(self) -> list[str]:
@@ -107,7 +104,6 @@ class Browser:
         return bool(self.run(script))
 
     def requests(self) -> list[str]:
-        """Return the URLs that were requested since the last time."""
         messages = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
         return [
             message["params"]["request"]["url"]
@@ -161,7 +157,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """The page of workloads in several states."""
     with opened(fleet()) as address:
         yield address
 

@@ -40,11 +40,9 @@ class Elements(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
         self.elements.append((tag, dict(attrs)))
 
     def of(self, tag: str, attribute: str) -> list[str | None]:
-        """Return an attribute of each element of one kind."""
         return [
             attrs[attribute] for name, attrs in self.elements if name == tag and attribute in attrs
         ]
@@ -214,7 +212,6 @@ class Slow(Known):
     waiting: int = 0
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        """Wait."""
         self.waiting += 1
         if self.waiting == status.AT_ONCE:
             self.is_full.set()

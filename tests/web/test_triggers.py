@@ -38,7 +38,6 @@ class Known:
     step_seconds: float = 15.0
 
     def summaries(self, namespace: str | None) -> list[Summary]:
-        """Return one for each name."""
         if self.told is not None:
             return list(self.told)
         return [
@@ -48,7 +47,6 @@ class Known:
         ]
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        """Return one for each time it is named."""
         if self.made is not None:
             return list(self.made)
         view = snapshot(bert("b", 90))

@@ -31,7 +31,6 @@ def cases() -> list[str]:
 
 
 def values(case: str) -> Path:
-    """Return the file with the values of a case."""
     return CHART / "ci" / f"{case}{_VALUES}"
 
 
@@ -46,7 +45,6 @@ def template(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) ->
 
 
 def rendered(case: str, *flags: str) -> str:
-    """Return the manifests of a case."""
     return template("--values", str(values(case)), *flags)
 
 
@@ -57,7 +55,6 @@ def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> st
 
 
 def kustomized(directory: Path = BASE) -> str:
-    """Return the manifests that `kubectl kustomize` makes of a directory."""
     return run("kubectl", "kustomize", str(directory))
 
 
@@ -85,7 +82,6 @@ def _listed(file: str, name: str) -> dict[str, str]:
 
 
 def objects(manifests: str) -> list[Object]:
-    """Return the objects of manifests, in their order."""
     return [one for one in yaml.safe_load_all(manifests) if one is not None]
 
 

@@ -25,7 +25,6 @@ class Release:
     objects: tuple[Object, ...]
 
     def of(self, kind: str) -> list[Object]:
-        """Return every object of a kind."""
         return [one for one in self.objects if one["kind"] == kind]
 
     def the(self, kind: str, suffix: str = "") -> Object:
@@ -35,13 +34,11 @@ class Release:
 
     @property
     def pod(self) -> Object:
-        """The template of the scaler's pods."""
         template: Object = self.the("Deployment")["spec"]["template"]
         return template
 
     @property
     def container(self) -> Object:
-        """The scaler's container."""
         found: Object
         found, *_ = self.pod["spec"]["containers"]
         return found

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.needs("helm")
 
 @cache
 def policy() -> dict[str, Any]:
-    """Return the specification of the policy that the chart makes."""
     found = charts.objects(charts.template("--set=admissionPolicy.enabled=true"))
     (one,) = (each for each in found if each["kind"] == "ValidatingAdmissionPolicy")
     specification: dict[str, Any] = one["spec"]
