@@ -34,7 +34,7 @@ _serial = itertools.count()
 _FIXTURES: Mapping[str, Iterable[str]] = {
     "defined": ("kubectl", "cert-manager-crds.yaml", "prometheus-operator-crds.yaml"),
     "helm": ("helm",),
-    "shell": ("helm", "kubectl", "grpcurl"),
+    "shell": ("helm", "kubectl"),
 }
 """Further programs that some fixtures use."""
 
