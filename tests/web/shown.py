@@ -75,19 +75,29 @@ def fleet() -> list[Answered]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Room:
     """What an evaluator shows of these."""
 
     answers: Sequence[Answered]
+    told: Sequence[Summary] | None = None
+    """What a list shows; None: one for each answer."""
+    made: Sequence[Record] | None = None
+    """What is shown of any object; None: its own answers."""
     step_seconds: float = 15.0
 
-    def summaries(self, namespace: str | None) -> Iterator[Summary]:
-        for each in self.answers:
-            if namespace in {None, each.scaled_object.namespace}:
-                yield build.summary(each.scaled_object, each.spec, each.decision, 0.0)
+    def summaries(self, namespace: str | None) -> list[Summary]:
+        if self.told is not None:
+            return list(self.told)
+        return [
+            build.summary(each.scaled_object, each.spec, each.decision, 1.5)
+            for each in self.answers
+            if namespace in {None, each.scaled_object.namespace}
+        ]
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
+        if self.made is not None:
+            return list(self.made)
         return [build.record(each) for each in self.answers if each.scaled_object == scaled_object]
 
 

@@ -24,8 +24,8 @@ from keda_gpu_scaler.web import status
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
 from tests.support.triggers import BERT, spec
-from tests.web.shown import fleet, room
-from tests.web.test_triggers import DECIDED, NAMES, Known, serving
+from tests.web.shown import Room, fleet, room
+from tests.web.test_triggers import DECIDED, NAMES, answers, serving
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 ROWS_OF_A_TIMELINE = 4
@@ -204,7 +204,7 @@ async def test_no_text_becomes_markup() -> None:
 
 
 @dataclass
-class Slow(Known):
+class Slow(Room):
     """Decides nothing before it may, and counts how many wait for it."""
 
     may: asyncio.Event = field(default_factory=asyncio.Event)
@@ -221,16 +221,16 @@ class Slow(Known):
 
 
 async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
-    slow = Slow(NAMES)
+    slow = Slow(answers())
     shown = web.Shown(cast("Evaluator", slow), noted(), clock=lambda: NOW)
     app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
     async with browsing(app) as client:
-        answers = [asyncio.create_task(client.get("/triggers/ml/bert")) for _ in range(20)]
+        pages = [asyncio.create_task(client.get("/triggers/ml/bert")) for _ in range(20)]
         await slow.is_full.wait()
         assert (await client.get("/healthz")).text == "ok\n"
         assert slow.waiting == status.AT_ONCE
         slow.may.set()
-        assert {(await answer).status_code for answer in answers} == {200}
+        assert {(await each).status_code for each in pages} == {200}
 
 
 async def test_what_is_held_comes_first_and_a_silent_pod_has_no_load_of_now() -> None:
