@@ -18,7 +18,8 @@ from lightkube import ApiError
 from lightkube.resources.core_v1 import Service
 from lightkube.resources.discovery_v1 import EndpointSlice
 
-_CHUNK_BYTES = 65536
+from tests.support.loopback import pump
+
 Place = tuple[str, int]
 """A host and a port."""
 
@@ -31,7 +32,7 @@ def loopback(address: str) -> str:
 async def serve(client: lightkube.AsyncClient, port: int) -> None:
     """Lead to the Services of a cluster, until the process ends."""
     network = Network(client)
-    server = await asyncio.start_server(network.take, "127.0.0.1", port, limit=_CHUNK_BYTES)
+    server = await asyncio.start_server(network.take, "127.0.0.1", port)
     await server.serve_forever()
 
 
@@ -53,7 +54,7 @@ class Network:
                 writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
+                await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
         writer.close()
 
     async def _places(self, host: str, port: int) -> Sequence[Place]:
@@ -98,12 +99,3 @@ async def _connected(
         with contextlib.suppress(OSError):
             return await asyncio.open_connection(*place)
     return await asyncio.open_connection(*last)
-
-
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes on until there are no more."""
-    with contextlib.suppress(OSError):
-        while chunk := await reader.read(_CHUNK_BYTES):
-            writer.write(chunk)
-            await writer.drain()
-        writer.write_eof()

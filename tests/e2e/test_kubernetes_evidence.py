@@ -59,7 +59,7 @@ async def test_the_role_is_enough_and_without_the_api_server_exporters_are_belie
 ) -> None:
     configuration = json.loads(lab.kubeconfig.read_text())
     cluster = configuration["clusters"][0]["cluster"]
-    async with Relay(int(cluster["server"].rpartition(":")[2])).standing() as door:
+    async with Relay(int(cluster["server"].rpartition(":")[2])) as door:
         cluster["server"] = f"https://{door.address}"
         configuration["users"][0]["user"]["token"] = await _token(lab.client)
         lab.scaler.kubeconfig = lab.directory / "kubeconfig"
