@@ -18,8 +18,8 @@ from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import BETWEEN, KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
-from tests.support import setting_rows
 from tests.support.exposed import exposed
+from tools import setting_rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -14,8 +14,8 @@ from keda_gpu_scaler.settings import process, sources
 from keda_gpu_scaler.settings.loading import fields
 from tests.repository.chart import charts
 from tests.repository.chart.charts import CHART
-from tests.support.setting_rows import Row, describe
 from tools.chart import forms
+from tools.setting_rows import Row, describe
 
 SCHEMA = CHART / "values.schema.json"
 Part = dict[str, Any]

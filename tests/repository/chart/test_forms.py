@@ -9,7 +9,7 @@ import yaml
 
 from keda_gpu_scaler.settings import Settings, load
 from tests.repository.chart import charts
-from tests.support.setting_rows import describe
+from tools.setting_rows import describe
 
 pytestmark = pytest.mark.needs("helm")
 

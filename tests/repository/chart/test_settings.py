@@ -9,7 +9,7 @@ from keda_gpu_scaler import settings
 from keda_gpu_scaler.settings import sources
 from keda_gpu_scaler.settings.loading import fields
 from tests.repository.chart import charts, shapes
-from tests.support import setting_rows
+from tools import setting_rows
 
 pytestmark = pytest.mark.needs("helm")
 
