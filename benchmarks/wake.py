@@ -31,9 +31,9 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.programs import CLUSTER
 from tests.e2e.resources import ScaledObject
 from tests.e2e.watching import again
-from tests.support import programs
 from tests.support.processes import until
 from tests.support.prometheus import PrometheusServer
+from tools import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

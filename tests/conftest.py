@@ -30,9 +30,9 @@ import pytest_asyncio
 import structlog
 from structlog.testing import LogCapture
 
-from tests.support import programs
 from tests.support.pki import Pki
 from tests.support.prometheus import KINDS, PrometheusServer, each
+from tools import programs
 
 _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[str]()
@@ -107,7 +107,7 @@ def _needed(item: pytest.Item) -> frozenset[str]:
     """Return what a test requires besides Python: the names of programs, and time."""
     named = {name for marker in item.iter_markers("needs") for name in marker.args}
     if unknown := named - programs.PROGRAMS.keys():
-        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/support/programs.py"
+        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tools/programs.py"
         raise pytest.UsageError(message)
     if item.get_closest_marker("slow") or item.get_closest_marker("nightly"):
         named.add(_TIME)

@@ -8,8 +8,8 @@ from typing import Any
 from tests.e2e import router
 from tests.e2e.lab import Lab
 from tests.e2e.programs import Program
-from tests.support import programs
 from tests.support.processes import free_port
+from tools import programs
 
 READY_WITHIN_SECONDS = 30.0
 TOKEN = "of-the-webhook"  # noqa: S105 - of a scaler on loopback that lives for minutes

@@ -24,7 +24,7 @@ from tests.e2e.lab import Lab
 from tests.e2e.programs import CLUSTER
 from tests.e2e.recorder import Recorder, recording
 from tests.e2e.shell import Shell, open_shell
-from tests.support import programs
+from tools import programs
 
 _CLUSTER = pytest.StashKey[Cluster]()
 _VERSIONS = pytest.StashKey[tuple[str, str]]()

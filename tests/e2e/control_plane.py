@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.e2e import generation
 from tests.e2e.certificates import Certificates
 from tests.e2e.kubelet import LABEL as PROCESSES
-from tests.support import programs
 from tests.support.processes import free_port
+from tools import programs
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""

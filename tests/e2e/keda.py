@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.e2e import generation
 from tests.e2e.certificates import Certificates
-from tests.support import programs
 from tests.support.processes import free_port
+from tools import programs
 
 NAMESPACE = "keda"
 

@@ -29,7 +29,7 @@ CLUSTER = (
     "kwok",
     "prometheus",
 )
-"""What runs under every scenario, by the names in `tests/support/programs.py`."""
+"""What runs under every scenario, by the names in `tools/programs.py`."""
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.e2e.cluster import Cluster
 from tests.e2e.programs import ROOT
-from tests.support import programs
 from tests.support.processes import bounded
+from tools import programs
 
 
 @dataclass(frozen=True, slots=True)

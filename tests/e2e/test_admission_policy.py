@@ -23,10 +23,10 @@ from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec import spec
 from tests.e2e import manifests
 from tests.e2e.resources import ScaledObject
-from tests.repository.chart import charts
 from tests.repository.test_examples import ADDRESS, EXAMPLES, read
 from tests.support.processes import until
 from tests.support.triggers import access
+from tools.chart import charts
 
 pytestmark = pytest.mark.usefixtures("helm")
 

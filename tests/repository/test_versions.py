@@ -7,7 +7,7 @@ import yaml
 from packaging.version import Version
 
 from tests.repository.test_docs import DOCS, ROOT, section
-from tests.support.go_modules import keda, kubernetes, pinned
+from tools.go_modules import keda, kubernetes, pinned
 
 PAGE = DOCS / "versions.md"
 GENERATIONS = [

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.repository.test_docs import ROOT
-from tests.support import programs
+from tools import programs
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
 WRITES = {

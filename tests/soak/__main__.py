@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tests.soak.run import Pace, Soak
-from tests.support import programs
+from tools import programs
 
 _SHOWN = 100
 """The most failures to print."""

@@ -13,8 +13,8 @@ from typing import ClassVar, Self
 
 import httpx
 
-from tests.support import programs
 from tests.support.processes import bounded, free_port, inner, until
+from tools import programs
 
 NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
 READY_WITHIN_SECONDS = 20.0
@@ -36,7 +36,7 @@ class Server:
     """One process with its data in a directory of the test."""
 
     PROGRAM: ClassVar[str]
-    """The program's name in `tests/support/programs.py`."""
+    """The program's name in `tools/programs.py`."""
     READY: ClassVar[str]
     STARTS_WITHIN_SECONDS: ClassVar[float] = READY_WITHIN_SECONDS
     STOPS_WITHIN_SECONDS: ClassVar[float] = 10.0

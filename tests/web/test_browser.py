@@ -19,9 +19,9 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from keda_gpu_scaler.record.build import Answered
-from tests.support import programs
 from tests.support.snapshots import NOW, pod
 from tests.web.shown import answered, fleet, opened, pods
+from tools import programs
 
 pytestmark = pytest.mark.needs("chromium", "chromedriver")
 

@@ -8,9 +8,8 @@ import re
 import textwrap
 from pathlib import Path
 
-from tests.repository.chart import charts
-from tests.support import programs
-from tools.chart import comments, kustomized, schema
+from tools import programs
+from tools.chart import charts, comments, kustomized, schema
 
 PAGE = charts.ROOT / "docs" / "chart.md"
 TABLES = (PAGE, charts.CHART / "README.md")

@@ -12,9 +12,8 @@ from pydantic import BaseModel
 
 from keda_gpu_scaler.settings import process, sources
 from keda_gpu_scaler.settings.loading import fields
-from tests.repository.chart import charts
-from tests.repository.chart.charts import CHART
-from tools.chart import forms
+from tools.chart import charts, forms
+from tools.chart.charts import CHART
 from tools.setting_rows import Row, describe
 
 SCHEMA = CHART / "values.schema.json"

@@ -3,8 +3,8 @@
 import base64
 from collections.abc import Iterator, Mapping
 
-from tests.support import programs
 from tests.web.test_browser import DESKTOP, PHONE, started
+from tools import programs
 from tools.pictures import showroom
 
 SCALE = 0.75

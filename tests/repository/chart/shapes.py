@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import cli
-from tests.repository.chart import charts
-from tests.repository.chart.charts import Object
+from tools.chart import charts
+from tools.chart.charts import Object
 
 ETC = "/etc/"
 _TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.repository.chart import charts
 from tests.repository.test_docs import section
-from tools.chart import comments, kustomized, regenerate, schema
+from tools.chart import charts, comments, kustomized, regenerate, schema
 
 ANEW = "run make chart, and look at what changes"
 

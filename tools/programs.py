@@ -3,7 +3,7 @@
 A program is the one that the environment names (KUBE_APISERVER for `kube-apiserver`), else what
 `tools/programs.mk` has put into .cache.
 
-    python -m tests.support.programs helm kubectl  # builds what is missing, prints where each is
+    python -m tools.programs helm kubectl  # builds what is missing, prints where each is
 """
 
 import fcntl
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".cache"
 _FOLDERS = {
     "bin": "prometheus promtool prom-label-proxy grpcurl actionlint syft helm kubectl",

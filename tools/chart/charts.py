@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from tests.support import go_modules, programs
+from tools import go_modules, programs
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
 BASE = ROOT / "deploy" / "kustomize"
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = ROOT / "tests" / "repository" / "chart" / "golden"
 RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
 KUBE_VERSION = go_modules.kubernetes("1.36")
 """No cluster is asked. Without this version, the programs use the newest they know."""
@@ -76,7 +76,8 @@ def renamed() -> dict[str, str]:
 def _listed(file: str, name: str) -> dict[str, str]:
     text = (CHART / "templates" / file).read_text()
     found = re.search(rf'define "keda-gpu-scaler.{name}" -}}}}(.*?){{{{- end', text, re.DOTALL)
-    assert found
+    if found is None:
+        raise ValueError(f"{file} defines no {name}")
     listed: dict[str, str] = yaml.safe_load(found[1])
     return listed
 
