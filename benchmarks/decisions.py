@@ -38,10 +38,10 @@ from benchmarks.decided import (
 )
 from benchmarks.results import RUNS
 from keda_gpu_scaler.autoscaling.rules import Hpa, MetricType
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS
+from keda_gpu_scaler.backtest.recipes import Recipe
 from tests.stories.loops.loop import BEGIN, Loop
 from tests.stories.loops.monitoring import Scrapes, each_at_its_own_second
-from tests.stories.loops.pods import COLLECT
-from tests.stories.loops.recipes import Recipe
 from tests.support.triggers import demanding, spec
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -151,7 +151,7 @@ def replay(case: Case) -> tuple[float, float, float]:
         loading=case.loading,
         recipe=RECIPES.get(case.way),
         hpa=Hpa(maximum=MOST_REPLICAS),
-        begin=BEGIN + chance.randrange(2 * COLLECT),
+        begin=BEGIN + chance.randrange(2 * COLLECT_SECONDS),
         trigger=demanding("sum(waiting)", demandThreshold=threshold)
         if case.way == DEMAND
         else spec(threshold=threshold),

@@ -138,11 +138,6 @@ QUOTES = (
         "recipe {} and {} %",
         decided_at_70,
     ),
-    Quote(
-        "docs/how-it-works.md",
-        "uses {} MiB and {} % of a core for 100 ScaledObjects, {} MiB and {} % of a core for 1,000",
-        size,
-    ),
     Quote("docs/how-it-works.md", "Prometheus answers {} queries a minute", queries_in_a_minute),
     Quote(
         "docs/migrate/keda-prometheus.md",

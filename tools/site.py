@@ -36,6 +36,7 @@ MOVED: dict[str, str] = {
     "migrate/managed-cloud-adapter": "migrate/adapters#a-managed-clouds-adapter",
     "migrate/pmady-keda-gpu-scaler": "migrate/exporters#pmadykeda-gpu-scaler",
     "migrate/prometheus-adapter": "migrate/adapters",
+    "platforms": "install#platforms",
     "presets": "llm#presets",
     "production": "operations#before-production",
     "release": "testing#how-a-release-is-made",

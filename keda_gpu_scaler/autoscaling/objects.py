@@ -119,7 +119,9 @@ class HpaMetric(Struct, frozen=True):
     external: _External = _External()
 
 
-class _Policy(Struct, frozen=True, rename="camel"):
+class Policy(Struct, frozen=True, rename="camel"):
+    """How many pods, or percent of them, may change within a period."""
+
     type: str
     value: Count
     period_seconds: Count
@@ -130,11 +132,13 @@ class Direction(Struct, frozen=True, rename="camel"):
 
     stabilization_window_seconds: Count | None = None
     select_policy: str = "Max"
-    policies: tuple[_Policy, ...] | None = None
+    policies: tuple[Policy, ...] | None = None
     tolerance: str | None = None
 
 
-class _Behavior(Struct, frozen=True, rename="camel"):
+class Behavior(Struct, frozen=True, rename="camel"):
+    """How an HPA scales, where it is not as usual."""
+
     scale_up: Direction = Direction()
     scale_down: Direction = Direction()
 
@@ -143,7 +147,7 @@ class HpaSpec(Struct, frozen=True, rename="camel"):
     """What the HPA is to do."""
 
     metrics: tuple[HpaMetric, ...] | None = None
-    behavior: _Behavior = _Behavior()
+    behavior: Behavior = Behavior()
 
 
 class _HpaStatus(Struct, frozen=True, rename="camel"):

@@ -1,8 +1,7 @@
 """The rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
 
-Pure. Left out: `behavior` except its tolerances, fallback, scalingModifiers, pausing, idle replicas
-and the initial cooldown. Sources: KEDA's `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and
-`replica_calculator.go`.
+Pure. Left out: fallback, scalingModifiers, pausing and the initial cooldown. Sources: KEDA's
+`scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.
 """
 
 import math
@@ -10,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from keda_gpu_scaler.autoscaling.objects import Behavior, Direction, Policy
 
 
 class MetricType(StrEnum):
@@ -75,8 +76,13 @@ class Hpa:
     minimum: int = 0
     maximum: int = 100
     stabilization_seconds: float = 300
+    """Of scale-in, where `behavior` has none."""
     tolerances: Tolerances = CLUSTERS
+    behavior: Behavior | None = None
+    """None: the limits of an HPA without it, which are not those of an empty one."""
     _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False)
+    _changes: list[tuple[float, int]] = field(default_factory=list, init=False)
+    """When replicas were added, or with a negative number removed."""
 
     @property
     def floor(self) -> int:
@@ -94,20 +100,78 @@ class Hpa:
             return Step(bounded, f"{scale.spec} is outside {self.floor} to {self.maximum}")
         if (wanted := recommend(metrics, scale, self.tolerances)) is None:
             return Step(scale.spec, "held: a metric has no value")
-        # The highest recommendation within the window (`stabilizeRecommendation`).
-        since = now - self.stabilization_seconds
-        kept = [known for known in self._recommendations if known[0] >= since]
-        self._recommendations = [*kept, (now, wanted.replicas)]
-        highest = max(replicas for _, replicas in self._recommendations)
-        reason = wanted.reason
-        if highest != wanted.replicas:
-            reason += f"; stabilised at {highest}"
-        # The limits (`normalizeDesiredReplicas`).
-        limit = min(self.maximum, scale_up_limit(scale.spec))
-        replicas = min(max(highest, self.floor), limit)
-        if replicas != highest:
-            reason += f"; limited to {self.floor} to {limit}"
+        stable, reason = self._stabilized(now, scale.spec, wanted.replicas), wanted.reason
+        if stable != wanted.replicas:
+            reason += f"; stabilised at {stable}"
+        most, least = self._limits(now, scale.spec)
+        replicas = max(min(max(stable, self.floor), self.maximum, most), least)
+        if replicas != stable:
+            reason += f"; limited to {max(self.floor, least)} to {min(self.maximum, most)}"
+        if replicas != scale.spec:
+            kept = [change for change in self._changes if change[0] > now - LONGEST_PERIOD_SECONDS]
+            self._changes = [*kept, (now, replicas - scale.spec)]
         return Step(replicas, reason)
+
+    def _stabilized(self, now: float, replicas: int, wanted: int) -> int:
+        """Return the replicas after the recommendations of the last minutes.
+
+        `stabilizeRecommendation`: the highest within the window. With a `behavior`,
+        `stabilizeRecommendationWithBehaviors`: a window for each direction.
+        """
+        before, behavior, down = self._recommendations, self.behavior, self.stabilization_seconds
+        if behavior is None:
+            before = [known for known in before if now - known[0] <= down]
+            self._recommendations = [*before, (now, wanted)]
+            return max(number for _, number in self._recommendations)
+        up = behavior.scale_up.stabilization_window_seconds or 0
+        if behavior.scale_down.stabilization_window_seconds is not None:
+            down = behavior.scale_down.stabilization_window_seconds
+        before = [known for known in before if now - known[0] < max(up, down)]
+        self._recommendations = [*before, (now, wanted)]
+        lowest = min([wanted, *(number for at, number in before if now - at < up)])
+        highest = max([wanted, *(number for at, number in before if now - at < down)])
+        return min(max(replicas, lowest), highest)
+
+    def _limits(self, now: float, replicas: int) -> tuple[int, int]:
+        """Return the most and the fewest replicas that this sync may set.
+
+        `normalizeDesiredReplicas` and `convertDesiredReplicasWithBehaviorRate`.
+        """
+        if self.behavior is None:
+            return scale_up_limit(replicas), 0
+        up, down = self.behavior.scale_up, self.behavior.scale_down
+        most = self._allowed(now, replicas, up, _POLICIES_UP, 1)
+        least = self._allowed(now, replicas, down, _POLICIES_DOWN, -1)
+        return max(most, replicas), min(least, replicas)
+
+    def _allowed(
+        self, now: float, replicas: int, direction: Direction, usual: Sequence[Policy], sign: int
+    ) -> int:
+        """Return how far a direction's policies let the replicas go (`calculateScale…Limit…`)."""
+        if direction.select_policy == "Disabled":
+            return replicas
+        ends = []
+        for policy in direction.policies or usual:
+            since = now - policy.period_seconds
+            began = replicas - sum(change for at, change in self._changes if at > since)
+            if policy.type == "Pods":
+                ends.append(began + sign * policy.value)
+            elif sign > 0:
+                ends.append(math.ceil(began * (1 + policy.value / 100)))
+            else:
+                ends.append(int(began * (1 - policy.value / 100)))
+        takes_highest = (direction.select_policy == "Max") == (sign > 0)
+        return max(ends) if takes_highest else min(ends)
+
+
+LONGEST_PERIOD_SECONDS = 1800
+"""Of a policy, by the API server."""
+_POLICIES_UP = (
+    Policy(type="Pods", value=4, period_seconds=15),
+    Policy(type="Percent", value=100, period_seconds=15),
+)
+_POLICIES_DOWN = (Policy(type="Percent", value=100, period_seconds=15),)
+"""What the API server writes into a `behavior` without policies."""
 
 
 def scale_up_limit(replicas: int) -> int:
@@ -160,9 +224,13 @@ def milli(value: float) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Keda:
-    """KEDA's scale loop for one ScaledObject that goes to zero (`RequestScale`)."""
+    """KEDA's scale loop for one ScaledObject (`RequestScale`), as of 2.21."""
 
     cooldown_seconds: float = 300
+    minimum: int = 0
+    """minReplicaCount."""
+    goes_to_zero: bool = True
+    """minReplicaCount or idleReplicaCount is 0; otherwise KEDA leaves all to the HPA."""
     last_active: float | None = None
     """LastActiveTime."""
 
@@ -170,18 +238,22 @@ class Keda:
         """Return the replicas after one poll; a trigger that failed is None."""
         failed = None in triggers
         if True in triggers:
-            if replicas and failed:
+            rests = replicas == 0 or (self.goes_to_zero and replicas < self.minimum)
+            if failed and not rests:
                 return Step(replicas, "active, but a trigger failed: the cooldown runs on")
             self.last_active = now
-            reason = (
-                "active: the rest is the HPA's part" if replicas else "a trigger is active: woken"
-            )
-            return Step(max(1, replicas), reason)
+            if not rests:
+                return Step(replicas, "active: the rest is the HPA's part")
+            return Step(max(1, self.minimum), "a trigger is active: woken")
         if failed:
             return Step(replicas, "a trigger failed: nothing is changed")
-        if replicas == 0:
-            return Step(0, "inactive: nothing to do")
-        # To zero after the cooldown (`scaleToZeroOrIdle`).
+        if replicas == 0 or not self.goes_to_zero:
+            fewest = 0 if self.goes_to_zero else self.minimum
+            return Step(max(replicas, fewest), "inactive: nothing to do")
+        return self._to_zero(now, replicas)
+
+    def _to_zero(self, now: float, replicas: int) -> Step:
+        """Return zero after the cooldown (`scaleToZeroOrIdle`)."""
         if self.last_active is not None:
             waiting = self.last_active + self.cooldown_seconds - now
             if waiting >= 0:

@@ -85,6 +85,13 @@ class Node:
     def has(self, *path: str) -> bool:
         return self.get(*path) is not None
 
+    @property
+    def plain(self) -> object:
+        """The same in dictionaries, lists and strings."""
+        if self.kind == "mapping":
+            return {key: entry.value.plain for key, entry in self.entries.items()}
+        return [item.plain for item in self.items] if self.kind == "list" else self.scalar
+
     def place(self, *path: str) -> Position:
         """Return where a key is; where it is missing, the key above it."""
         node, place = self, self.position

@@ -26,6 +26,7 @@ COMMANDS = {
     "check": "Find what is wrong with ScaledObjects before they are applied.",
     "probe": "Ask a scaler for a trigger's metrics and values, as KEDA does.",
     "explain": "Show what is decided of a ScaledObject, and why.",
+    "backtest": "Replay recorded load under other thresholds, before they cost.",
     "simulate": "Show simulated GPUs as dcgm-exporter does, without a GPU.",
     "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
 }

@@ -5,7 +5,7 @@ stands behind a port is opened before the evaluator is made, and closed after it
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,6 +100,20 @@ class Samples(Protocol):
         """Return where the GPUs with these UUIDs are at the instant `at`."""
 
 
+class Past(Protocol):
+    """The samples and numbers of any earlier time, at instants of a step."""
+
+    async def past(
+        self, snapshot_query: SnapshotQuery, at: float, step_seconds: float
+    ) -> Observation:
+        """Return the samples in the query's span up to `at`."""
+
+    async def past_numbers(
+        self, text: str, span_seconds: float, at: float, step_seconds: float
+    ) -> Mapping[float, float]:
+        """Return the numbers that a demand's expression gave in the span up to `at`, by time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source that triggers name, by what it can be asked for."""
@@ -114,6 +128,8 @@ class Source:
     same in PromQL; None: it understands no PromQL."""
     of_namespace: "Callable[[str], Source] | None" = None
     """The part about one namespace, where no query can be about several; None: all at once."""
+    past: Past | None = None
+    """None: only the present can be queried."""
 
     def within(self, namespace: str) -> "Source":
         """Return the source for queries about this namespace."""

@@ -30,81 +30,77 @@ class Settings(BaseSettings):
     )
 
     grpc_address: values.ListenAddress = values.Address("", 6000)
-    """Where KEDA finds the scaler; port 0 takes a free one."""
+    """Address of the gRPC port, for KEDA; port 0 takes a free one."""
     grpc_cert_file: values.CertificateFile | None = None
-    """PEM file with the certificate of the gRPC port, its own first, then those that lead to its
-    CA; without one the port has no TLS. Read again when it changes, as are its key and the CAs."""
+    """PEM file with the gRPC port's certificate, then its chain; empty: no TLS. Certificate, key
+    and CAs are read again when they change."""
     grpc_key_file: Annotated[Path | None, needs("grpc_cert_file"), key_of("grpc_cert_file")] = None
-    """PEM file with its key, unless the certificate's file holds it."""
+    """PEM file with its key, unless the certificate file has it."""
     grpc_client_ca_file: Annotated[values.CertificateFile | None, needs("grpc_cert_file")] = None
-    """PEM file with CAs: clients of the gRPC port have to show a certificate of one of them."""
+    """PEM file with CAs; gRPC clients must have a certificate of one of them (mTLS)."""
     http_address: values.ListenAddress = values.Address("", 8080)
-    """Where /metrics, /healthz, /readyz, /webhook and /alerts are."""
+    """Address of the HTTP port: /metrics, /healthz, /readyz, /webhook, /alerts, status page."""
     http_cert_file: values.CertificateFile | None = None
-    """PEM file with the certificate of the HTTP port, which then accepts only HTTPS; read again
-    when it changes, as is its key."""
+    """PEM file with the HTTP port's certificate; the port then accepts only HTTPS. Certificate and
+    key are read again when they change."""
     http_key_file: Annotated[Path | None, needs("http_cert_file"), key_of("http_cert_file")] = None
-    """PEM file with its key, unless the certificate's file holds it."""
+    """PEM file with its key, unless the certificate file has it."""
     http_token: values.Token | None = None
-    """Token that every page needs but /healthz, /readyz and those of the webhook, which has its
-    own; without one, each client that reaches the port may read."""
+    """Token for every path except /healthz, /readyz and the webhook's; empty: every client may
+    read."""
     http_token_file: Annotated[tokens.TokenFile | None, without("http_token")] = None
     """File with the token; read again when it changes."""
     http_namespace_tokens: Annotated[
         DirectoryPath | None, needs("http_token_file", "http_token")
     ] = None
-    """Folder with tokens that show only one namespace: each file is named after the namespace and
-    holds its token; read again when they change. It goes with a token for everything else."""
+    """Folder with tokens for single namespaces: each file has a namespace's name and holds its
+    token. Needs http_token or http_token_file."""
     config: Path | None = None
-    """YAML file with more settings, such as several named sources."""
+    """YAML file with settings, such as several sources."""
     log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO
     """debug, info, warning or error."""
     log_format: Annotated[LogFormat, _LOWER] = LogFormat.AUTO
     """json, console, or auto: console on a terminal, else json."""
     own_promql: Annotated[Policy, _LOWER] = Policy.NAMESPACED
-    """What PromQL in triggers may read: allow, namespaced (only series of the ScaledObject's
-    namespace), or deny."""
+    """What PromQL in triggers may read: namespaced (only series of the ScaledObject's namespace),
+    allow, or deny."""
     kubernetes: bool = False
-    """true: ask the Kubernetes API which pods there are; it needs the role in
+    """true: read the list of pods from the Kubernetes API, with the role in
     deploy/kubernetes-evidence.yaml."""
     claims_without_gpus: values.Names = frozenset()
-    """ResourceClaims that are for no GPU, by their name, their template's or their name in the pod,
-    and DeviceClasses of extended resources, separated by commas; every other one counts as one for
-    a GPU."""
+    """ResourceClaims without a GPU (their name, their template's, or their name in the pod) and
+    such DeviceClasses of extended resources, separated by commas; any other is for a GPU."""
     traces: values.Traces = False
-    """true: send traces by OTLP, to where the standard OTEL_… variables say; it needs the extra
-    otel."""
+    """true: send traces by OTLP as the OTEL_… variables say; needs the extra otel."""
     give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
-    """How long a pod that vanished together with its exporter still counts as missing."""
+    """How long a pod that disappeared together with its exporter counts as missing."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0
-    """How long the process waits for open calls when it stops. It must be below
+    """How long the process waits for open calls when it stops; must be below
     terminationGracePeriodSeconds."""
     connection_max_age_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 600.0
-    """After this KEDA connects again and finds new replicas of the scaler."""
+    """Longest life of a connection, after which KEDA finds new replicas of the scaler."""
     max_concurrent_rpcs: values.Count = 5_000
-    """Calls open at once, streams included; one more is RESOURCE_EXHAUSTED. One namespace has at
-    most three times as many as are free, which is three quarters of all."""
+    """Open calls and streams at once; more get RESOURCE_EXHAUSTED. One namespace gets at most three
+    quarters of them."""
     demand_interval_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 5.0
-    """How often one demandQuery is asked at most; open streams look as often."""
+    """Shortest time between two queries of one demandQuery, also for open streams."""
     demand_queries_per_second: values.Count = 10
-    """How many demandQueries a source is asked per second; more of them take turns."""
+    """demandQueries to one source per second; more of them take turns."""
     other_namespaces: values.Namespaces = NO_NAMESPACE
-    """Whose pods ScaledObjects of other namespaces may measure: namespaces separated by commas, or
-    * for all; by default none."""
+    """Namespaces whose pods any ScaledObject may measure, separated by commas, or * for all."""
     webhook_token: values.Token | None = None
-    """Token that senders of alerts show to /webhook; without one there is no webhook."""
+    """Token for senders of alerts; empty: no webhook."""
     webhook_token_file: Annotated[tokens.TokenFile | None, without("webhook_token")] = None
     """File with the token; read again when it changes."""
     webhook_lifetime_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 18_000.0
-    """How long an alert fires that is not sent again; keep it above the sender's repeat interval,
+    """How long an alert fires unless it is sent again; must be above the sender's repeat interval,
     by default 4h in Alertmanager and Grafana."""
     webhook_peers: Annotated[values.Peers, needs("webhook_token", "webhook_token_file")] = ()
-    """The other replicas of the scaler, separated by commas: http://host:port, or
-    dns+http://name:port for every address of a headless Service; https and dns+https for those
-    whose HTTP port has a certificate."""
+    """Other replicas of the scaler, separated by commas: http(s)://host:port, or
+    dns+http(s)://name:port for every address of a headless Service; https if their HTTP port has a
+    certificate."""
     webhook_ca_file: values.CertificateFile | None = None
-    """PEM file with the CAs of those certificates instead of the system's; read again when it
-    changes."""
+    """PEM file with the CAs of https peers, instead of the system's; read again when it changes."""
     # The short names that define the source `default`; read it from `sources`.
     prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
     scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)

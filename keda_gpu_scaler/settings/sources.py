@@ -37,16 +37,16 @@ class ApiSettings(BaseModel):
     url: values.Url
     """Base URL of the HTTP API, without /api/v1 or /query."""
     step_seconds: values.PositiveSeconds = 15.0
-    """How often new samples are asked for; use the interval at which they are scraped or
+    """Time between two queries for samples; use the interval at which they are scraped or
     written."""
     collection_seconds: values.Seconds = 30.0
-    """How often exporters read their GPUs, as dcgm-exporter's `-c` says; a scrape can be as old."""
+    """Interval at which exporters read their GPUs (dcgm-exporter's `-c`)."""
     timeout_seconds: values.PositiveSeconds = 10.0
-    """Longest time for one query; RPCs do not wait for it."""
+    """Longest time for one query; KEDA's calls do not wait for it."""
     max_response_bytes: values.Bytes = LIMIT_BYTES
-    """An answer larger than this is refused; reading one may take ten times as much memory."""
+    """Largest answer; reading it may take ten times as much memory."""
     bearer_token: values.Token | None = None
-    """Token to authenticate with."""
+    """Bearer token."""
     bearer_token_file: Annotated[tokens.TokenFile | None, without("bearer_token")] = None
     """File with the token; read again when it changes."""
     username: Annotated[
@@ -57,15 +57,15 @@ class ApiSettings(BaseModel):
     password: Annotated[values.Secret | None, needs("username")] = None
     """Password for basic authentication."""
     ca_file: values.CertificateFile | None = None
-    """PEM file with the CAs to trust instead of the system's."""
+    """PEM file with the CAs to trust, instead of the system's."""
     cert_file: values.CertificateFile | None = None
     """PEM file with the client certificate for mTLS."""
     key_file: Annotated[Path | None, needs("cert_file"), key_of("cert_file")] = None
-    """PEM file with its key, unless the certificate's file holds it."""
+    """PEM file with its key, unless the certificate file has it."""
     headers: values.Headers = {}
-    """Headers of each request, such as a tenant: name=value,name=value or JSON."""
+    """Headers of each request: name=value,name=value or JSON."""
     namespaces: values.Namespaces = EVERY_NAMESPACE
-    """Whose ScaledObjects may use it: namespaces separated by commas, or * for all."""
+    """Namespaces whose ScaledObjects may use it, separated by commas, or * for all."""
 
 
 def _check_namespace_header(header: str, info: ValidationInfo) -> str:
@@ -82,16 +82,16 @@ class PrometheusSettings(ApiSettings):
     sigv4_region: Annotated[
         values.Region | None, without("bearer_token", "bearer_token_file", "username")
     ] = None
-    """AWS region of an Amazon Managed Service for Prometheus: requests are signed for it, with the
-    credentials of the AWS environment; it needs the extra aws."""
+    """AWS region of an Amazon Managed Service for Prometheus; signs requests with the AWS
+    environment's credentials, and needs the extra aws."""
     matchers: values.Matchers = ()
-    """What every series has to match, such as cluster="eu-1": one of several clusters."""
+    """Matchers for every series, such as cluster="eu-1"."""
     namespace_parameter: values.Parameter | None = None
-    """URL parameter with the namespace; each request is then about one namespace."""
+    """URL parameter that names the one namespace of a request."""
     namespace_header: (
         Annotated[values.HeaderName, AfterValidator(_check_namespace_header)] | None
     ) = None
-    """Header with the namespace; each request is then about one namespace."""
+    """Header that names the one namespace of a request."""
 
     @property
     def is_per_namespace(self) -> bool:
@@ -112,20 +112,20 @@ class ScrapeSettings(BaseModel):
 
     type: Literal["scrape"] = "scrape"
     targets: values.Targets
-    """Exporters to ask, separated by commas: http(s)://host:port/path, or
+    """Exporters to scrape, separated by commas: http(s)://host:port/path, or
     dns+http(s)://name:port/path for every address of the name."""
     interval_seconds: values.PositiveSeconds = 5.0
-    """How often each exporter is asked."""
+    """Time between two scrapes of an exporter."""
     collection_seconds: values.Seconds = 30.0
-    """How often exporters read their GPUs, as dcgm-exporter's `-c` says; a scrape can be as old."""
+    """Interval at which exporters read their GPUs (dcgm-exporter's `-c`)."""
     timeout_seconds: Annotated[values.PositiveSeconds, AfterValidator(_check_scrape_timeout)] = (
         Field(default_factory=lambda data: data["interval_seconds"])
     )
-    """Longest time for one scrape, at most the interval; by default the interval."""
+    """Longest time for one scrape; by default, and at most, the interval."""
     max_response_bytes: values.Bytes = 16 * _MIB
-    """An exporter's answer larger than this is refused."""
+    """Largest answer of an exporter."""
     namespaces: values.Namespaces = EVERY_NAMESPACE
-    """Whose ScaledObjects may use it: namespaces separated by commas, or * for all."""
+    """Namespaces whose ScaledObjects may use it, separated by commas, or * for all."""
 
 
 def _check_field(field: str, info: ValidationInfo) -> str:
@@ -139,22 +139,21 @@ class InfluxdbSettings(ApiSettings):
 
     type: Literal["influxdb"] = "influxdb"
     database: values.Name
-    """The database with the samples of GPUs."""
+    """Database with the GPU samples."""
     retention_policy: values.Name | None = None
-    """The retention policy with them, where it is not the database's default."""
+    """Retention policy, unless the database's default."""
     measurement: values.Name = METRIC
-    """The measurement with the samples; {metric} where each metric has one of its own."""
+    """Measurement with the samples; {metric} if each metric has its own."""
     field: Annotated[values.Name, AfterValidator(_check_field)] = "gauge"
-    """The field with the number; {metric} where each metric has one of its own."""
+    """Field with the number; {metric} if each metric has its own."""
     namespace_tag: values.Name = "namespace"
-    """The tag that names the namespace of the pod that has the GPU."""
+    """Tag with the namespace of the GPU's pod."""
     pod_tag: values.Name = "pod"
-    """The tag that names the pod that has the GPU."""
+    """Tag with the GPU's pod."""
     gpu_tag: values.Name = "UUID"
-    """The tag that names the GPU."""
+    """Tag with the identifier of the GPU."""
     delay_seconds: values.Seconds = 10.0
-    """How late points are written, as Telegraf's `flush_interval` says; none younger are asked
-    for."""
+    """Delay with which points are written (Telegraf's `flush_interval`)."""
 
     @property
     def layout(self) -> Schema:

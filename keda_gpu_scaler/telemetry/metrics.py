@@ -62,19 +62,18 @@ class Telemetry(facts.Subscriber, Collector):
         new_gauge = functools.partial(prometheus_client.Gauge, registry=registry)
         new_histogram = functools.partial(prometheus_client.Histogram, registry=registry)
         new_gauge(
-            "keda_gpu_scaler_build_info", "1, for the version that runs.", ["version"]
+            "keda_gpu_scaler_build_info", "1, with the version as a label.", ["version"]
         ).labels(__version__).set(1)
         new_gauge(
             "keda_gpu_scaler_tasks",
-            "Tasks of the event loop: one or two for each open call and stream, and one for each "
-            "query under way.",
+            "Tasks of the event loop: one or two for each open call or stream, one for each query.",
         ).set_function(tasks)
         rpcs = new_counter(
             "keda_gpu_scaler_rpcs_total", "Calls from KEDA that ended.", ["method", "code"]
         )
         rpc_seconds = new_histogram(
             "keda_gpu_scaler_rpc_duration_seconds",
-            "How long calls took.",
+            "Duration of calls.",
             ["method"],
             buckets=_RPC_BUCKETS,
         )
@@ -83,43 +82,41 @@ class Telemetry(facts.Subscriber, Collector):
         self._rpc_seconds = functools.cache(rpc_seconds.labels)
         self._queries = new_counter(
             "keda_gpu_scaler_source_queries_total",
-            "Requests to a source, by whether it answered: ok, or error, also where its answer "
-            "took too long and was given up.",
+            "Requests to a source, by outcome: ok, or error (timeouts included).",
             ["source", "query", "outcome"],
         )
         self._query_seconds = new_histogram(
             "keda_gpu_scaler_source_query_duration_seconds",
-            "How long requests to a source took.",
+            "Duration of requests to a source.",
             ["source", "query"],
             buckets=_QUERY_BUCKETS,
         )
         self._watches = new_gauge(
             "keda_gpu_scaler_kubernetes_watch_up",
-            "1 while a resource of the Kubernetes API can be followed, 0 while not.",
+            "1 while this resource of the Kubernetes API can be watched, else 0.",
             ["resource"],
         )
         self._notifications = new_counter(
             "keda_gpu_scaler_webhook_notifications_total",
-            "Messages to the webhook, by the HTTP status of the answer and by who sent them: "
-            "alertmanager, grafana, grafana-dashboard, or unknown for what was not read.",
+            "Messages to the webhook, by HTTP status and sender: alertmanager, grafana, "
+            "grafana-dashboard, or unknown.",
             ["sender", "code"],
         )
         self._alerts = new_gauge(
             "keda_gpu_scaler_alerts_firing",
-            "Alerts that fire for a ScaledObject; absent where there are none.",
+            "Alerts that fire for a ScaledObject; absent if none.",
             ["namespace", "scaled_object"],
         )
         self._peers = new_gauge(
             "keda_gpu_scaler_peers",
-            "Addresses of replicas of the scaler, its own among them, when they were last told of "
-            "alerts or asked for theirs: reachable or unreachable.",
+            "Addresses of the scaler's replicas, this one included, at the last exchange of "
+            "alerts: reachable or unreachable.",
             ["state"],
         )
         self._expiry = new_gauge(
             "keda_gpu_scaler_certificate_expiry_timestamp_seconds",
-            "When the certificate that new clients are shown expires (server), or the first CA of "
-            "those that they have to show (client_ca), in Unix seconds: of the grpc or of the http "
-            "port; absent where a port has none.",
+            "Unix time at which a port's (grpc, http) certificate expires (server), or the first "
+            "of its clients' CAs (client_ca); absent if it has none.",
             ["server", "kind"],
         )
         super().__init__(
@@ -182,8 +179,7 @@ class Telemetry(facts.Subscriber, Collector):
     def collect(self) -> Iterable[Metric]:
         yield CounterMetricFamily(
             "keda_gpu_scaler_log_lines_dropped_total",
-            "Lines of the log that were not written, because its reader hangs or is gone, or the "
-            "disk is full.",
+            "Log lines that were not written: the reader hangs or is gone, or the disk is full.",
             value=self._lines_dropped(),
         )
 
@@ -315,27 +311,26 @@ class Series(Collector):
         sources = [((name,), source) for name, source in self._sources.items()]
         yield _gauge(
             "keda_gpu_scaler_source_up",
-            "1 while a source answers, 0 while not.",
+            "1 while a source answers, else 0.",
             _SOURCE,
             ((name, source.is_up) for name, source in sources),
         )
         yield _gauge(
             "keda_gpu_scaler_source_lag_seconds",
-            "How late all samples of a source arrive, where that is more than a minute; absent "
-            "where they never were.",
+            "Delay of all samples of a source, if above a minute; absent if it never was.",
             _SOURCE,
             ((name, source.lag_seconds) for name, source in sources),
         )
         yield _gauge(
             "keda_gpu_scaler_source_evidence",
-            "1 for what says which pods there are, 0 for what does not: kubernetes, "
+            "1 for the source of the list of pods, 0 for the others: kubernetes, "
             "kube-state-metrics or exporters.",
             (*_SOURCE, "evidence"),
             _one_of(EvidenceSource, ((name, source.evidence) for name, source in sources)),
         )
         yield _gauge(
             "keda_gpu_scaler_snapshot_age_seconds",
-            "Age of the data that triggers are decided from.",
+            "Age of the data behind decisions.",
             _SNAPSHOT,
             ((key, now - snapshot.at) for key, snapshot in snapshots if snapshot.at is not None),
         )
@@ -347,7 +342,7 @@ class Series(Collector):
         )
         yield _gauge(
             "keda_gpu_scaler_snapshot_refused_samples",
-            "Samples that the newest snapshot left out because no GPU can have such a load.",
+            "Samples in the newest snapshot that were refused as impossible loads.",
             _SNAPSHOT,
             ((key, snapshot.refused_samples) for key, snapshot in snapshots),
         )
@@ -357,25 +352,25 @@ class Series(Collector):
             )
         yield _gauge(
             "keda_gpu_scaler_trigger_decision_age_seconds",
-            "Time since this replica was last asked about the trigger.",
+            "Time since this replica last answered for the trigger.",
             _TRIGGER,
             ((key, now - decided.at) for key, decided in triggers),
         )
         yield _gauge(
             "keda_gpu_scaler_trigger_demand",
-            "What demandQuery gave when it was last asked; absent while it is unknown.",
+            "Last value of demandQuery; absent while unknown.",
             _TRIGGER,
             ((key, demand.value) for key, demand in self._demands.items()),
         )
         yield _gauge(
             "keda_gpu_scaler_trigger_state",
-            "1 for the state the trigger is in, 0 for the others.",
+            "1 for the trigger's state, 0 for the others.",
             (*_TRIGGER, "state"),
             _one_of(State, ((key, decided.decision.state) for key, decided in triggers)),
         )
         yield _gauge(
             "keda_gpu_scaler_trigger_evidence",
-            "1 for what the last decision rests on, 0 for the others: kubernetes, "
+            "1 for the evidence of the last decision, 0 for the others: kubernetes, "
             "kube-state-metrics or exporters.",
             (*_TRIGGER, "evidence"),
             _one_of(
@@ -387,30 +382,29 @@ class Series(Collector):
 _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
     (
         "keda_gpu_scaler_trigger_value",
-        "What GetMetrics returns; absent while the number of replicas is held.",
+        "Value that GetMetrics returns; absent during a hold.",
         lambda decided: decided.decision.value,
     ),
     (
         "keda_gpu_scaler_trigger_average",
-        "Load per replica, in the threshold's unit; absent while it is unknown.",
+        "Load per replica, in the threshold's unit; absent while unknown.",
         lambda decided: decided.decision.average,
     ),
     (
         "keda_gpu_scaler_trigger_threshold",
-        "The target per replica.",
+        "Target per replica.",
         lambda decided: decided.threshold,
     ),
     (
         "keda_gpu_scaler_trigger_active",
-        "1 while IsActive says active, 0 while not; absent while it fails.",
+        "1 while IsActive returns active, else 0; absent while it fails.",
         lambda decided: decided.decision.active,
     ),
     (
         "keda_gpu_scaler_recommended_replicas",
         (
-            "Replicas that the last answer asks for at those that there are, before minimum, "
-            "maximum, stabilization and policies: 0 while the trigger is inactive; absent while "
-            "the load is unknown or the replicas are held."
+            "Replicas that the last answer asks for, before minimum, maximum, stabilization and "
+            "policies; 0 while inactive, absent while unknown or held."
         ),
         lambda decided: decided.recommended,
     ),
@@ -426,20 +420,17 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
     ),
     (
         "keda_gpu_scaler_trigger_reporting_pods",
-        "Pods that report right now.",
+        "Pods that report now.",
         lambda decided: decided.decision.reporting_pods,
     ),
     (
         "keda_gpu_scaler_trigger_ignored_pods",
-        "Ready pods that ask for no GPU and never showed one, while others of the workload did.",
+        "Ready pods that request no GPU and never showed one, while others of the workload did.",
         lambda decided: len(decided.decision.ignored),
     ),
     (
         "keda_gpu_scaler_trigger_unschedulable_replicas",
-        (
-            "Replicas with a pod for which the scheduler finds no node, which is also so while a "
-            "node is on its way; absent where nothing shows one."
-        ),
+        "Replicas with a pod for which the scheduler finds no node yet; absent if none.",
         lambda decided: decided.decision.unschedulable or None,
     ),
 )

@@ -1,12 +1,15 @@
 """The model of KEDA and the HPA, against the worked cases of their arithmetic."""
 
 import math
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.autoscaling.objects import Behavior
 
 AVERAGE_VALUE = rules.MetricType.AVERAGE_VALUE
 VALUE = rules.MetricType.VALUE
@@ -215,6 +218,104 @@ def test_a_sync_that_fails_leaves_no_recommendation() -> None:
     for now in range(15, 400, 15):
         synced(hpa, now, 7, metric(None))
     assert synced(hpa, 400, 7, metric(70)).replicas == 1
+
+
+def direction(*policies: tuple[str, int, int], **fields: int | str) -> dict[str, Any]:
+    written = [{"type": kind, "value": n, "periodSeconds": period} for kind, n, period in policies]
+    return {"policies": written or None, **fields}
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "start", "values", "expected"),
+    [
+        pytest.param({}, {}, 1, [1000] * 3, [5, 10, 20], id="as usual: 4 more, or twice"),
+        pytest.param(direction(("Pods", 1, 60)), {}, 3, [1000] * 5, [4, 4, 4, 4, 5], id="a pod"),
+        pytest.param(direction(("Percent", 50, 15)), {}, 3, [1000] * 2, [5, 8], id="rounded up"),
+        pytest.param(
+            direction(("Pods", 1, 15), ("Percent", 100, 15), selectPolicy="Min"),
+            {},
+            4,
+            [1000] * 2,
+            [5, 6],
+            id="the least of both",
+        ),
+        pytest.param(direction(selectPolicy="Disabled"), {}, 4, [1000], [4], id="never up"),
+        pytest.param(
+            direction(stabilizationWindowSeconds=30),
+            {},
+            2,
+            [60, 20, 60, 60],
+            [2, 2, 2, 6],
+            id="the lowest of a window",
+        ),
+        pytest.param({}, direction(stabilizationWindowSeconds=0), 9, [10], [1], id="down at once"),
+        pytest.param(
+            {},
+            direction(("Pods", 2, 60), stabilizationWindowSeconds=0),
+            9,
+            [10] * 6,
+            [7, 7, 7, 7, 5, 5],
+            id="two pods a minute",
+        ),
+        pytest.param(
+            {},
+            direction(("Percent", 30, 15), stabilizationWindowSeconds=0),
+            10,
+            [10] * 2,
+            [7, 4],
+            id="rounded down",
+        ),
+        pytest.param(
+            {},
+            direction(
+                ("Percent", 10, 15),
+                ("Pods", 4, 15),
+                selectPolicy="Min",
+                stabilizationWindowSeconds=0,
+            ),
+            20,
+            [10],
+            [18],
+            id="the slower of both",
+        ),
+        pytest.param({}, direction(selectPolicy="Disabled"), 9, [10] * 30, [9] * 30, id="not down"),
+    ],
+)
+def test_behavior_limits_how_fast_replicas_change(
+    up: dict[str, Any], down: dict[str, Any], start: int, values: list[float], expected: list[int]
+) -> None:
+    written = {"scaleUp": up, "scaleDown": down}
+    hpa = rules.Hpa(maximum=100, behavior=msgspec.convert(written, Behavior))
+    replicas, sizes = start, []
+    for count, value in enumerate(values):
+        replicas = synced(hpa, 15 * count, replicas, metric(value, target=10)).replicas
+        sizes.append(replicas)
+    assert sizes == expected
+
+
+def test_a_window_for_scaling_up_does_not_repeat_a_size_from_before() -> None:
+    """Without a behavior, the HPA jumps to the highest recommendation of the last minutes."""
+    for behavior, expected in ((None, 8), (Behavior(), 5)):
+        hpa = rules.Hpa(behavior=behavior)
+        assert synced(hpa, 0, 8, metric(80, target=10)).replicas == 8
+        assert synced(hpa, 60, 4, metric(50, target=10)).replicas == expected
+
+
+@pytest.mark.parametrize(
+    ("keda", "replicas", "active", "expected"),
+    [
+        pytest.param({"minimum": 2, "goes_to_zero": False}, 2, [False], 2, id="left to the HPA"),
+        pytest.param({"minimum": 2, "goes_to_zero": False}, 1, [False], 2, id="below the minimum"),
+        pytest.param({"minimum": 2, "goes_to_zero": False}, 0, [True], 2, id="to the minimum"),
+        pytest.param({"minimum": 3}, 3, [False], 0, id="idle: to zero"),
+        pytest.param({"minimum": 3}, 0, [False], 0, id="idle: it stays"),
+        pytest.param({"minimum": 3}, 1, [True], 3, id="idle: active, to the minimum"),
+    ],
+)
+def test_keda_beside_a_minimum(
+    keda: dict[str, Any], replicas: int, active: list[bool], expected: int
+) -> None:
+    assert rules.Keda(**keda).poll(0, replicas, active).replicas == expected
 
 
 def test_an_active_trigger_wakes_at_once() -> None:

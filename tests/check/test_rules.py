@@ -252,14 +252,14 @@ KIND = "apiVersion: apps/v1\n    kind: Deployment"
 PERCENT = '"70"'
 MISTAKES = [
     ("wrong-api-version", KEDA, "apiVersion: keda.sh/v1", "Write apiVersion: keda.sh/v1alpha1."),
-    ("wrong-api-version", KEDA, "apiVersion: keda.k8s.io/v1alpha1", "this one of keda.k8s.io/v1"),
-    ("wrong-api-version", KEDA, "spec_: {}", "this one of no API"),
-    ("wrong-trigger-type", "external", "externalpush", "no triggers of type externalpush"),
+    ("wrong-api-version", KEDA, "apiVersion: keda.k8s.io/v1alpha1", "apiVersion is keda.k8s.io/v1"),
+    ("wrong-api-version", KEDA, "spec_: {}", "apiVersion is missing"),
+    ("wrong-trigger-type", "external", "externalpush", "no trigger type externalpush"),
     ("wrong-trigger-type", "external", "External", "Write type: external."),
     ("wrong-trigger-type", "external", "external_push", "Write type: external-push."),
     ("wrong-address", ADDRESS, f"http://{ADDRESS}", "with http://, and gRPC knows no such scheme"),
     ("wrong-address", ADDRESS, f"grpc://{ADDRESS}/", f"Write {ADDRESS}."),
-    ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc", "gRPC then takes 443"),
+    ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc", "gRPC then uses 443"),
     ("wrong-address", ADDRESS, "dns:///keda-gpu-scaler.keda.svc", f"Write {ADDRESS}."),
     ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc:8080", "the scaler's HTTP port"),
     ("wrong-address", ADDRESS, "keda-gpu-scaler-http.keda.svc:8080", f"Write {ADDRESS}."),
@@ -289,7 +289,7 @@ MISTAKES = [
         "gpus-beside-requests",
         f"threshold: {PERCENT}",
         "demandPreset: vllm-requests\n        threshold: '70'",
-        "by threshold 70 they ask for more replicas than vllm-requests does",
+        "with threshold 70 they ask for more replicas than vllm-requests does",
     ),
     (
         "gpus-beside-requests",
@@ -301,11 +301,11 @@ MISTAKES = [
         ("zero-for-unknown", PERCENT, f"{PERCENT}\n{more} {query}", said)
         for query in ("sum(x) or vector(0)", '"(sum(x) / 2) OR on() ( vector (0.0) )"')
         for more, said in (
-            ("        demandThreshold: '5'\n        demandQuery:", "Remove it; where no"),
-            ("        activationThreshold: '1'\n        query:", "makes 0 of what is missing"),
+            ("        demandThreshold: '5'\n        demandQuery:", "Remove it; if no"),
+            ("        activationThreshold: '1'\n        query:", "turns missing data into 0"),
             (
                 "    - type: prometheus\n      metadata:\n        query:",
-                'Remove it and write ignoreNullValues: "false"; where no series does mean 0',
+                'Remove it and write ignoreNullValues: "false"; if no series means 0',
             ),
         )
     ),

@@ -68,7 +68,7 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[0] == "ml/bert: deployment/bert is measured, active"
-    title = lines.index("From the value to 2 replicas, by staging")
+    title = lines.index("From the value to 2 replicas, in staging")
     reason = "maxReplicaCount 2 is reached, and 3 replicas are asked for"
     assert lines[title + 1 :] == [f"max: {reason} (ScalingLimited=True/TooManyReplicas)"]
     assert "\x1b" not in result.stdout
@@ -102,7 +102,7 @@ def test_where_the_scaler_cannot_be_asked_the_gates_alone_are_shown(tmp_path: Pa
     with Kubernetes.of("wrong", "bert").serving(tmp_path) as path:
         result = explaining("ml/bert", "--server", server, kubeconfig=path)
     assert result.exit_code == 1
-    assert result.stdout.startswith("From the value to 1 replica, by staging\nready: KEDA")
+    assert result.stdout.startswith("From the value to 1 replica, in staging\nready: KEDA")
     assert server in result.stderr
     assert result.stderr.count("\n") == 1
 
@@ -185,8 +185,8 @@ def test_what_cannot_be_asked_is_a_wrong_argument(arguments: Sequence[str]) -> N
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [
-        (200, b"<html>", "is that the HTTP port of a scaler"),
-        (200, b'{"triggers": [{"version": 1}]}', "is that the HTTP port of a scaler"),
+        (200, b"<html>", "is this the HTTP port of a scaler"),
+        (200, b'{"triggers": [{"version": 1}]}', "is this the HTTP port of a scaler"),
         (500, b"\x1b[31mno", "HTTP 500: ?[31mno"),
         (503, b"", "its own token"),
         (404, b"; ".join([b"key: unknown key"] * 50), "key; key: unknown key\n"),
@@ -212,7 +212,7 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
     assert "trouble" in text
     assert "stalled" in text
     assert "1e+300 s since 1970" in text
-    assert "known last" in text
+    assert "last known" in text
     assert "UTIL by namespace, pod" in text
 
 

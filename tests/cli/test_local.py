@@ -160,7 +160,7 @@ async def test_no_query_about_the_past_is_about_the_present(empty: HttpServer) -
         "--at", "2h", "--prometheus-url", empty.url, given=given, environ={**QUIET, **kubernetes}
     )
     assert result.exit_code == 0, result.stderr
-    assert "decided as of" in result.stdout
+    assert "decided at" in result.stdout
     asked = {request.form["query"]: float(request.form["time"]) for request in empty.requests}
     assert any("http_requests_total" in query for query in asked)
     assert all(at - 3600 < when <= at + 60 for when in asked.values())

@@ -28,9 +28,13 @@ def test_what_is_wrong_with_a_certificate_is_named(pki: Pki) -> None:
     plain, tls, ours = (), trusting(pki), (*trusting(pki), *showing(pki, pki.other))
     client = "where it asks for client certificates, --cert-file and --key-file have to be"
     for shown, flags, words in (
-        (credentials(other), tls, "certificate is for another name: --server-name says"),
+        (
+            credentials(other),
+            tls,
+            "certificate is for another name: give this name with --server-name",
+        ),
         (credentials(certificates.expired(pki.ca, "127.0.0.1")), tls, "certificate has expired ("),
-        (credentials(right), plain, "where it speaks TLS, give --ca-file ("),
+        (credentials(right), plain, "if it uses TLS, give --ca-file ("),
         (None, tls, "health: the server speaks no TLS: leave --ca-file out ("),
         (credentials(right, pki.ca), tls, client),
         (credentials(right, pki.ca), ours, client),

@@ -1,6 +1,7 @@
-"""The table in docs/states.md, row by row: each decision is the documented one."""
+"""The cases in docs/states.md, one by one: each decision is the documented one."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -30,8 +31,8 @@ LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
 EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 EXPORTERS, KUBE_STATE_METRICS, KUBERNETES = "exporters", "kube-state-metrics", "kubernetes"
 BASES = {
-    "all": (KUBERNETES, KUBE_STATE_METRICS, EXPORTERS),
-    "the cluster's": (KUBERNETES, KUBE_STATE_METRICS),
+    "": (KUBERNETES, KUBE_STATE_METRICS, EXPORTERS),
+    "cluster": (KUBERNETES, KUBE_STATE_METRICS),
 }
 POLICIES = ("hold", "error", "zero")
 
@@ -52,19 +53,44 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the table."""
+    """One case of the page."""
 
     state: str
     evidence: str
     case: str
-    policy: str
     value: str
     active: str
 
+    @property
+    def is_of_hold(self) -> bool:
+        """`onUnknown` changes the answer: the page has that of `hold`."""
+        return self.state == "`unknown`" and self.case != BUSY_BEFORE
+
+    def by(self, policy: str) -> tuple[str, str]:
+        """Return both answers with this `onUnknown`."""
+        held = self.value, self.active
+        return {"error": ("error", "error"), "zero": ("0", "inactive")}.get(policy, held)
+
+
+NAMES = {
+    "cluster": "cluster",
+    "exporters": EXPORTERS,
+    "kube-state-metrics": KUBE_STATE_METRICS,
+    "Kubernetes API": KUBERNETES,
+}
+"""What the page calls an evidence, after a case."""
+_ITEM = re.compile(r"^(`\w+`)|^- \*\*(.+?), (\w+)\*\*: ((?:.+\n)(?:  .+\n)*)", re.MULTILINE)
+
 
 def _rows() -> Iterator[Row]:
-    for line in section(ROOT / "docs" / "states.md", "states")[2:]:
-        yield Row(*(cell.strip() for cell in line.strip("|").split("|")))
+    """Yield every case of the page: a state's answers come after it, and an answer's cases."""
+    state = ""
+    text = "\n".join([*section(ROOT / "docs" / "states.md", "states"), ""])
+    for named, value, active, cases in _ITEM.findall(text):
+        state = named or state
+        for case in filter(None, " ".join(cases.split()).rstrip(".").split("; ")):
+            words, _, evidence = case.removesuffix(")").partition(" (")
+            yield Row(state, NAMES[evidence] if evidence else "", words, value, active)
 
 
 def _young(value: float) -> Pod:
@@ -87,89 +113,81 @@ def _unseen(suffix: str = "z") -> Pod:
     return unseen(suffix, said(is_ready=True))
 
 
-UNSHOWN = "a Ready pod asks for a GPU that no exporter has shown in 15 minutes"
+BUSY_BEFORE = "a GPU was busy within `activationWindow`"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
-UNTOLD = "the pods selected by the label selector are not known"
 SELECTED = World(_pods(5, 0), selected=True)
 CASES: dict[str, World] = {
-    "a GPU was busy within `activationWindow`": World(_pods(2, 50)),
-    "no GPU was busy, and samples cover `activationWindow` or the pods' life": World(_pods(2, 0)),
-    "no GPU was busy, and samples do not cover it yet": World((HALF,)),
-    "no GPU was busy, and another pod was never Ready, within `startTimeout`": World(
-        (*_pods(2, 0), _unready(60))
-    ),
-    "no GPU was busy, and another pod was never Ready, beyond `startTimeout`": World(
-        (*_pods(2, 0), _unready(LATE))
-    ),
-    "the owner asks for more replicas than are Ready, and these are above `threshold`": World(
+    "a GPU was busy": World(_pods(2, 50)),
+    "no GPU was busy": World(_pods(2, 0)),
+    "samples do not cover `activationWindow` yet": World((HALF,)),
+    "another pod was never Ready, within `startTimeout`": World((*_pods(2, 0), _unready(60))),
+    "another pod was never Ready, beyond `startTimeout`": World((*_pods(2, 0), _unready(LATE))),
+    "fewer replicas are Ready than were asked for, and are above `threshold`": World(
         _pods(3, 90), replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
     ),
-    "the owner asks for more replicas than are Ready, and these alone ask for more still": World(
+    "fewer replicas are Ready than were asked for, and ask for more still": World(
         _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
     ),
-    "a replica left recently, and it is not known until when it worked": World(
+    "a replica left, and it is not known until when it worked": World(
         (*_pods(5, 50), bert("z", 50, ended=True, status=said(ended=True, ended_at=NOW)))
     ),
     "a pod is too young to be measured, and the others alone ask for more": World(
         (*_pods(5, 100), _young(100))
     ),
     "a pod is too young to be measured, and the others do not": World((*_pods(5, 0), _young(0))),
-    "exporters that are scraped directly have not been for a whole window": World(
+    "a direct source has been scraped for less than a `window`": World(
         tuple(replace(one, sampled_since=NOW - 60) for one in _pods(5, 0))
     ),
     "no pod was ever Ready, within `startTimeout`": World((_unready(60),)),
     "no pod was ever Ready, beyond `startTimeout`": World((_unready(LATE),)),
     "a pod is missing, and the others alone ask for more": World((*_pods(5, 100), _missing())),
     "a pod is missing, and the others do not": World((*_pods(5, 0), _missing())),
-    "a Ready pod that reported is silent, and all others are full": World(
+    "a pod is silent, and all others are full": World(
         (bert("b", 100), replace(_missing(), status=said(is_ready=True)))
     ),
-    f"{UNSHOWN}, and half are measured": World((bert("b", 0), _unseen())),
-    f"{UNSHOWN}, and fewer are measured": World((bert("b", 0), _unseen(), _unseen("x"))),
+    "pods are unseen, at most half of them": World((bert("b", 0), _unseen())),
+    "more than half of the pods are unseen": World((bert("b", 0), _unseen(), _unseen("x"))),
     "pods may be overlooked": World(_pods(5, 0), complete=False),
     "the owner has no replicas": World((), EMPTY),
-    "the API lists no pod of it": World(()),
+    "it lists no pod": World(()),
     "each pod ended, or none was seen for an hour": World((bert("b", 90, ended=True),)),
-    "no pod is seen, and the HPA asks about one, within `startTimeout`": World(
+    "no pod is seen, and the HPA asks, within `startTimeout`": World(
         (), asking=Asking(NOW - 60, NOW)
     ),
-    "no pod is seen, and the HPA asks about one, beyond `startTimeout`": World(
+    "no pod is seen, and the HPA asks, beyond `startTimeout`": World(
         (), asking=Asking(NOW - LATE, NOW)
     ),
     "its last pod is ending, or went within the last minute": World(
         (bert("b", 90, ended=True, status=said(ended=True)),)
     ),
     "no pod is listed, and the owner has no count": World(()),
-    "a GPU was busy within `activationWindow`, and no pod reports": World(
-        (bert("b", 90, last_seen=NOW - 90),)
-    ),
-    "no pod reports; before, it was `ended` or `empty`": World(
-        (_missing(),), remembered=State.EMPTY
-    ),
-    "no pod reports; before, it was another state": World((_missing(),)),
-    "no pod reports, and nothing is remembered": World((_missing(),), remembered=None),
-    "no pod reports, nothing is remembered, and the cluster lists one": World(
-        (_missing(),), remembered=None
-    ),
-    "no pod reports, nothing is remembered, and the HPA asks about one": World(
+    BUSY_BEFORE: World((bert("b", 90, last_seen=NOW - 90),)),
+    "the state before was `ended` or `empty`": World((_missing(),), remembered=State.EMPTY),
+    "the state before was another one": World((_missing(),)),
+    "nothing is remembered": World((_missing(),), remembered=None),
+    "nothing is remembered, and the cluster lists a pod": World((_missing(),), remembered=None),
+    "nothing is remembered, and the HPA asks": World(
         (_missing(),), remembered=None, asking=Asking(NOW - 60, NOW)
     ),
-    "no pod reports, or samples are older than `maxAge`": World((_missing(),)),
-    f"{UNTOLD}; before, it was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
-    f"{UNTOLD}; before, it was another state": SELECTED,
-    f"{UNTOLD}, and nothing is remembered": replace(SELECTED, remembered=None),
-    UNTOLD: SELECTED,
+    "nothing is remembered of selected pods": replace(SELECTED, remembered=None),
 }
+ALSO = {
+    "the state before was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
+    "the state before was another one": SELECTED,
+}
+"""Pods that a label selector selects and that are not known, in the same case."""
 
 
-def _walked() -> Iterator[tuple[Row, str, str]]:
-    """Yield every row once for each evidence and each policy it speaks of."""
+def _walked() -> Iterator[tuple[Row, World, str, str]]:
+    """Yield every row once for each world, each evidence and each policy it speaks of."""
     for row in _rows():
+        worlds = [CASES[row.case], *([ALSO[row.case]] if row.case in ALSO else [])]
         bases = BASES.get(row.evidence, (row.evidence,))
-        policies = POLICIES if row.policy == "any" else (row.policy,)
-        for evidence_source, policy in itertools.product(bases, policies):
-            yield row, evidence_source, policy
+        yield from (
+            (row, world, base, policy)
+            for world, base, policy in itertools.product(worlds, bases, POLICIES)
+        )
 
 
 def _decided(world: World, evidence_source: str, policy: str) -> Decision:
@@ -203,25 +221,26 @@ def _value(decided: Decision) -> str:
 _ACTIVE = {True: "active", False: "inactive", None: "error"}
 
 
-def test_the_table_says_what_is_decided(subtests: pytest.Subtests) -> None:
-    for row, evidence_source, policy in _walked():
+def test_the_page_says_what_is_decided(subtests: pytest.Subtests) -> None:
+    for row, world, evidence_source, policy in _walked():
         with subtests.test(f"{row.state} {row.case} {evidence_source} {policy}"):
-            decided = _decided(CASES[row.case], evidence_source, policy)
+            decided = _decided(world, evidence_source, policy)
+            value, active = row.by(policy) if row.is_of_hold else (row.value, row.active)
             assert (f"`{decided.state}`", decided.evidence) == (row.state, evidence_source)
-            assert _ACTIVE[decided.active] == row.active
-            if row.value == "0":
+            assert _ACTIVE[decided.active] == active
+            if value == "0":
                 assert decided.value == 0
             else:
-                assert _value(decided) == row.value
+                assert _value(decided) == value
 
 
-def test_every_case_has_a_row() -> None:
+def test_every_case_is_on_the_page() -> None:
     assert {row.case for row in _rows()} == CASES.keys()
     assert {row.state for row in _rows()} == {f"`{state}`" for state in State}
 
 
 @pytest.mark.parametrize("named", ["GetMetrics", "IsActive"])
-def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> None:
+def test_nothing_but_what_the_page_allows_is_zero_or_inactive(named: str) -> None:
     read: Callable[[Row], bool] = {
         "GetMetrics": lambda row: row.value == "0",
         "IsActive": lambda row: row.active == "inactive",
@@ -229,8 +248,8 @@ def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> No
     allowed = {"`empty`"} if named == "GetMetrics" else {"`measured`", "`empty`", "`ended`"}
     for row in filter(read, _rows()):
         late = "beyond `startTimeout`" in row.case
-        remembered = "before, it was `ended` or `empty`" in row.case
-        assert row.state in allowed or row.policy == "zero" or late or remembered
+        remembered = row.case == "the state before was `ended` or `empty`"
+        assert row.state in allowed or late or remembered
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def test_without_threshold_the_record_says_what_the_gpus_are_for() -> None:
     assert (metric.name, metric.value, metric.desired) == ("gpu-demand", 12, 3)
     assert (shown.unit, shown.gpu_unit, shown.threshold) == ("", "%", 5)
     settings = {setting.key: setting.value for setting in shown.settings}
-    assert settings["threshold"].endswith("the GPUs whether they still work")
+    assert settings["threshold"].endswith("the GPUs show whether they still work")
     assert settings["metricName"] == "gpu-demand"
     assert not {"aggregation", "gpuAggregation", "window"} & settings.keys()
     assert [query.name for query in shown.queries] == ["busiest GPU", "demand"]

@@ -144,7 +144,7 @@ def test_what_no_value_can_give_is_said() -> None:
         ),
     )
     assert why_not(busy(90), 6).reasons[0] == (
-        "without other policies the HPA goes from 1 to at most 4 at once"
+        "without other policies the HPA goes from 1 to at most 4 in one step"
     )
 
 
@@ -182,7 +182,10 @@ def test_a_lower_bound_can_raise_and_not_lower() -> None:
     assert (shown.state, shown.value) == ("partial", 300)
     lower = why_not(shown, 5)
     assert lower.ways == ()
-    assert "the load of 3 of 4 replicas is known: fewer are not asked for" in lower.reasons
+    assert (
+        "only the load of 3 of 4 replicas is known, so the scaler does not ask for fewer"
+        in lower.reasons
+    )
     assert any(f"pod {PODS}fffff" in reason for reason in lower.reasons)
     assert [way.at_least for way in why_not(shown, 7).ways if not way.key] == [300.001]
 
@@ -220,8 +223,8 @@ STARTING = snapshot(bert("b", 0), unseen("c", said(never=True, created=NOW - 60)
 ZERO = {
     "a busy GPU": (busy(7, activationThreshold="5"), 0, False, [BUSIEST]),
     "at rest": (gone(AT_FIVE, Demand(8.0)), 0, True, ["it is inactive and has no replicas"]),
-    "idle": (busy(0, 0), 0, True, ["it is inactive: KEDA takes"]),
-    "idle, and more are wanted": (busy(0, 0), 3, False, ["it is inactive: KEDA takes"]),
+    "idle": (busy(0, 0), 0, True, ["it is inactive: KEDA removes"]),
+    "idle, and more are wanted": (busy(0, 0), 3, False, ["it is inactive: KEDA removes"]),
     "nothing can wake it": (gone(spec()), 1, False, ["KEDA starts it", "gpus is idle: no GPU of"]),
     "a demand that could wake it": (
         gone(AT_FIVE, Demand(3.0)),

@@ -11,18 +11,21 @@ from keda_gpu_scaler import cli, trigger
 from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.presets import PRESETS, Preset
+from keda_gpu_scaler.query.presets import PRESETS, Metric, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
 from keda_gpu_scaler.record import record, why_not
+from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
-from keda_gpu_scaler.spec.workload import BETWEEN, KINDS_BY_ALIAS, Kind, Workload
+from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
 from tests.support.exposed import exposed
 from tools import setting_rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+OF_A_TRIGGER = "namespace, scaled_object, metric"
+"""Labels that the page names once, for all metrics that begin with them."""
 _OPTIONS = "grpc."
 """Prefixes of gRPC options, which are dotted words like the events of the log."""
 
@@ -52,20 +55,19 @@ def test_every_key_of_a_trigger() -> None:
     assert [" | ".join([*cells[:2], *cells[3:]]) for cells in written] == expected
 
 
-def kind_row(kind: Kind) -> list[str]:
+def kind_words(kind: Kind) -> str:
+    """Return a kind, and in brackets how else it is written."""
     words = [word for word in KINDS_BY_ALIAS if KINDS_BY_ALIAS[word] is kind and "." not in word]
     plurals = {f"{word}s" for word in words}
     others = [f"`{word}`" for word in words if word != kind and word not in plurals]
-    owner, between = Workload(kind, "ml", "x").owner, BETWEEN.get(kind)
-    chain = None if owner is None else owner.kind if between is None else f"{between}, {owner.kind}"
-    replica = "a group of pods" if Workload(kind, "ml", "x").is_grouped else "a pod"
-    return [f"`{kind}`", ", ".join(others), chain or "not used: only names tell", replica]
+    return f"`{kind}` ({', '.join(others)})" if others else f"`{kind}`"
 
 
 def test_every_kind_of_workload() -> None:
-    head = ["kind", "also written", "owners of its pods", "a replica is"]
-    assert section(DOCS / "specification.md", "kinds") == table(
-        head, [kind_row(kind) for kind in Kind]
+    grouped = [f"`{kind}`" for kind in Kind if Workload(kind, "ml", "x").is_grouped]
+    assert " ".join(section(DOCS / "specification.md", "kinds")) == (
+        f"{', '.join(map(kind_words, Kind))}. "
+        f"A replica of {' and '.join(grouped)} is a group of pods."
     )
 
 
@@ -87,27 +89,41 @@ def test_every_scale_target_with_groups() -> None:
     assert section(DOCS / "states.md", "groups") == table(head, rows)
 
 
-def test_every_setting() -> None:
+def setting_lines() -> list[str]:
+    """Return the table of settings; those that several kinds of sources share are one row."""
+    variables: dict[tuple[str, str, str], list[str]] = {}
+    for row in setting_rows.describe():
+        kind, _, name = row.key.partition("_")
+        same = name if kind in KINDS else row.key, row.default, row.meaning
+        variables.setdefault(same, []).append(f"`{row.variable}`")
     rows = [
-        [f"`{row.variable}`", f"`{row.default}`" if row.default else "", row.meaning]
-        for row in setting_rows.describe()
+        ["<br>".join(shared) + (f" (`{default}`)" if default else ""), meaning]
+        for (_, default, meaning), shared in variables.items()
     ]
-    expected = table(["variable", "default", "meaning"], rows)
-    assert section(DOCS / "settings.md", "settings") == expected
+    return table(["variable (default)", "meaning"], rows)
+
+
+def test_every_setting() -> None:
+    assert section(DOCS / "settings.md", "settings") == setting_lines()
+
+
+def metric_lines() -> list[str]:
+    """Return the table of metrics; the labels that all of a trigger have are named above it."""
+    rows = []
+    for metric in exposed():
+        labels = ", ".join(metric.labels).removeprefix(OF_A_TRIGGER).lstrip(", ")
+        name = f"`{metric.name}`"
+        rows.append([f"{name} ({labels})" if labels else name, metric.meaning])
+    return table(["metric (labels)", "meaning"], rows)
 
 
 def test_every_metric() -> None:
-    rows = [
-        [f"`{metric.name}`", metric.kind, ", ".join(metric.labels), metric.meaning]
-        for metric in exposed()
-    ]
-    expected = table(["metric", "type", "labels", "meaning"], rows)
-    assert sorted(section(DOCS / "metrics.md", "metrics")) == sorted(expected)
+    assert sorted(section(DOCS / "metrics.md", "metrics")) == sorted(metric_lines())
 
 
 def test_every_event_of_the_log() -> None:
     page = (DOCS / "metrics.md").read_text().partition("## Log events")[2]
-    rows = re.findall(r"^\| (`[^|]+) \| \w+(?:, \w+)* \|", page, re.MULTILINE)
+    rows = re.findall(r"^- (`[^:]+):", page, re.MULTILINE)
     explained = [event for row in rows for event in re.findall(r"`([a-z_.]+)`", row)]
     assert sorted(explained) == sorted(events())
 
@@ -128,9 +144,10 @@ def profile_row(name: str, profile: Profile) -> list[str]:
     metrics = dict.fromkeys(
         f"`{one.name}`" for way in metric_sources for one in way.measure.metrics
     )
-    others = ", ".join(signal for signal in profile.signals if signal is not Signal.UTILIZATION)
+    others = [signal for signal in profile.signals if signal is not Signal.UTILIZATION]
+    shown = "all" if set(profile.signals) == set(Signal) - {Signal.NUMBER} else ", ".join(others)
     exporter = profile.exporter if profile.verified else f"{profile.exporter} ‡"
-    return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), others]
+    return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), shown]
 
 
 def test_every_profile() -> None:
@@ -139,14 +156,22 @@ def test_every_profile() -> None:
     assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
 
 
+def _spelt(metric: Metric) -> list[str]:
+    """Return a metric's names, without those that only have `_` for `:`."""
+    others = {name.replace(":", "_") for name in metric.names if ":" in name}
+    return [f"`{name}`" for name in metric.names if name not in others]
+
+
 def preset_cells(preset: Preset) -> list[str]:
     quantities = [
-        [f"{', '.join(f'`{name}`' for name in one.names)} ({one.since})" for one in each]
-        for each in preset.added
+        [f"{', '.join(_spelt(one))} ({one.since})" for one in each] for each in preset.added
     ]
     added = "; plus ".join("; or ".join(one) for one in quantities)
+    single = {each.added[0]: f"`{each.name}`" for each in PRESETS.values() if len(each.added) == 1}
+    if len(preset.added) > 1 and set(preset.added) <= single.keys():
+        added = f"those of {' and '.join(single[each] for each in preset.added)}"
     threshold = "-" if preset.threshold is None else f"{preset.threshold:g}"
-    return [f"`{preset.name}`", added, threshold, "it wakes" if preset.wakes else "it cannot wake"]
+    return [f"`{preset.name}`", added, threshold, "by" if preset.wakes else "no"]
 
 
 def test_every_preset() -> None:
@@ -154,8 +179,8 @@ def test_every_preset() -> None:
     _, _, *lines = section(DOCS / "llm.md", "presets")
     rows = [line.strip("| ").split(" | ") for line in lines]
     shown = [
-        [name, added, threshold.partition(":")[0], at_zero.rpartition(": ")[2]]
-        for name, _, added, threshold, at_zero in rows
+        [name, added, threshold, wakes.partition(" ")[0]]
+        for name, _, added, threshold, wakes in rows
     ]
     assert shown == list(map(preset_cells, PRESETS.values()))
 
@@ -183,34 +208,44 @@ def test_every_command(names: tuple[str, ...]) -> None:
 SHOWN = (
     record.Summary,
     record.Record,
-    record.Setting,
     record.Source,
     record.Pod,
-    record.PodCount,
     record.Gpu,
     record.Activation,
     record.Metric,
-    record.Query,
     history.Change,
     gates.Gates,
-    gates.Gate,
     why_not.WhyNot,
-    why_not.Way,
 )
-"""What `explain` prints as JSON."""
+"""What `explain` prints as JSON, each with a list of its own."""
+WITHIN = (
+    (record.Setting, record.Record),
+    (record.PodCount, record.Record),
+    (record.Query, record.Record),
+    (gates.Gate, gates.Gates),
+    (why_not.Way, why_not.WhyNot),
+)
+"""What the list of another says."""
 
 
-def first_words(name: str) -> list[str]:
-    """Return the first cells of a table of the page on `explain`."""
+def listed_words(name: str) -> list[str]:
+    """Return the words that a list of the page on `explain` is about."""
     lines = "\n".join(section(DOCS / "explain.md", name))
-    return re.findall(r"^\| `([^`]+)` \|", lines, re.MULTILINE)
+    items = re.findall(r"^- ((?:`[^`]+`(?:, )?)+):", lines, re.MULTILINE)
+    return [word for item in items for word in re.findall(r"`([^`]+)`", item)]
 
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_every_field_of_explain(shown: type) -> None:
     inherited = {name for base in shown.__bases__ for name in field_names(base)}
     expected = [name for name in field_names(shown) if name not in inherited]
-    assert first_words(shown.__name__) == expected
+    assert listed_words(shown.__name__) == expected
+
+
+@pytest.mark.parametrize(("shown", "holder"), WITHIN)
+def test_every_field_within_another(shown: type, holder: type) -> None:
+    lines = "\n".join(section(DOCS / "explain.md", holder.__name__))
+    assert set(field_names(shown)) <= set(re.findall(r"`([^`]+)`", lines))
 
 
 def field_names(shown: type) -> list[str]:
@@ -220,4 +255,4 @@ def field_names(shown: type) -> list[str]:
 
 
 def test_every_gate() -> None:
-    assert first_words("gates") == list(gates.NAMES)
+    assert listed_words("gates") == list(gates.NAMES)

@@ -23,10 +23,6 @@ IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 PAGES = (
     "install",
     "arithmetic",
-    "states",
-    "zero",
-    "platforms",
-    "llm",
     "operations",
 )
 """Pages whose commands are typed without a cluster, or say why not."""

@@ -42,7 +42,6 @@ class Exposed(NamedTuple):
     """One metric as people read about it."""
 
     name: str
-    kind: str
     labels: tuple[str, ...]
     meaning: str
 
@@ -58,5 +57,5 @@ def exposed() -> list[Exposed]:
         if family.name.startswith(PREFIX):
             total = "_total" if family.type == "counter" else ""
             labels = tuple(name for name in family.samples[0].labels if name != "le")
-            shown.append(Exposed(family.name + total, family.type, labels, family.documentation))
+            shown.append(Exposed(family.name + total, labels, family.documentation))
     return shown

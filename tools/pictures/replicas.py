@@ -6,14 +6,14 @@ from statistics import mean
 
 from benchmarks.drawings import Curve, Panel, picture, times, words
 from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.backtest.recipes import Recipe
 from tests.stories.loops.loop import Loop
-from tests.stories.loops.monitoring import STEP
-from tests.stories.loops.recipes import Recipe
 
 MINUTES = 60
 BEGINS, LOADS = (0, 5, 35), (40, 430, 130)
 """The load: from each of these minutes on it is so many percent of one GPU."""
-LABELS = 10 * 60 // STEP
+LABELS = 10 * 60 // STEP_SECONDS
 """The step at which the labels of the curves begin."""
 
 
@@ -58,7 +58,7 @@ def replicas() -> str:
     ours, total, mean_as_value, average = loops.values()
     if total.sizes != mean_as_value.sizes:
         raise ValueError("the two corrected recipes differ: each needs a curve")
-    load = [offered(STEP * number) for number in range(MINUTES * 60 // STEP)]
+    load = [offered(STEP_SECONDS * number) for number in range(MINUTES * 60 // STEP_SECONDS)]
     over, under = Panel(64, 46, 766, 60, max(LOADS)), Panel(64, 150, 766, 150, max(ours.sizes))
     curves = (
         Curve("sum(), avg() as Value", "l", total.sizes),

@@ -25,6 +25,7 @@ from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, 
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
 from keda_gpu_scaler.sources.query_client import create_client
+from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
 
@@ -102,6 +103,7 @@ class PrometheusSource:
             self,
             lambda: self._exporters,
             of_namespace if self._settings.is_per_namespace else None,
+            self,
         )
 
     async def close(self) -> None:
@@ -179,6 +181,29 @@ class PrometheusSource:
                 return await self._fetch_elements("own-history", own, hour, before, step)
         with self._client.http.turn():
             return await self._fetch_observation("history", hour, before, step)
+
+    async def past(
+        self, snapshot_query: SnapshotQuery, at: float, step_seconds: float
+    ) -> Observation:
+        if (own := snapshot_query.query) is not None:
+            return await self._fetch_elements("past", own, snapshot_query, at, step_seconds)
+        return await self._fetch_observation("past", snapshot_query, at, step_seconds)
+
+    async def past_numbers(
+        self, text: str, span_seconds: float, at: float, step_seconds: float
+    ) -> dict[float, float]:
+        # The line break ends a comment in the text.
+        ranged = f"({text}\n){promql_texts.range_text(span_seconds, step_seconds)}"
+        rows = await self._client.ask("past-demand", ranged, at, parse_matrix)
+        times = evaluation_times.within(at, span_seconds, step_seconds)
+        rows = evaluation_times.between(times[0], times[-1], rows)
+        points = [point for row in rows for point in row.points]
+        numbers = dict(points)
+        if len(numbers) < len(points):
+            raise errors.SourceMalformedError(
+                "several elements instead of one number; sum(...) or max(...) makes one of them"
+            )
+        return {time: number for time, number in numbers.items() if is_countable(number)}
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs; each query is about a few hundred."""

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keda_gpu_scaler.autoscaling.rules import Hpa, Tolerances
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.judge import Judge
 from tests.stories.loops.loop import BEGIN, Loop
-from tests.stories.loops.monitoring import STEP, Scrapes, Second, each_at_its_own_second
-from tests.stories.loops.pods import COLLECT, NEVER, SimPod
+from tests.stories.loops.monitoring import Scrapes, Second, each_at_its_own_second
+from tests.stories.loops.pods import SimPod
 from tests.support.triggers import demanding, spec
 
 EXPORTERS = (EvidenceSource.EXPORTERS,)
@@ -45,7 +46,7 @@ class History:
         drawn = random.Random(seed)
         # The scaler does not know the HPA's tolerances: it has to be right with any.
         tolerances = Tolerances(up=drawn.choice(_TOLERANCES), down=drawn.choice(_TOLERANCES))
-        begin = BEGIN + drawn.randrange(2 * STEP)
+        begin = BEGIN + drawn.randrange(2 * STEP_SECONDS)
         self.loop = Loop(
             self._offered, self.evidence, seed=seed, trigger=trigger, begin=begin, **terms
         )
@@ -70,7 +71,7 @@ class History:
     ) -> None:
         """Let time pass, at random between two bounds."""
         seconds = shortest if longest is None else self.chance.uniform(shortest, longest)
-        await self.loop.run(max(STEP, seconds // STEP * STEP), keda=keda)
+        await self.loop.run(max(STEP_SECONDS, seconds // STEP_SECONDS * STEP_SECONDS), keda=keda)
 
     @property
     def working(self) -> list[SimPod]:
@@ -195,7 +196,7 @@ async def map_of_pods(one: History) -> None:
     """An exporter names no pod any more, while the GPU is busy now and then."""
     loop = one.begin(60.0)
     phase = one.chance.randrange(4)
-    one.works(lambda t: 100.0 if (t // COLLECT + phase) % 4 == 0 else 0.0)
+    one.works(lambda t: 100.0 if (t // COLLECT_SECONDS + phase) % 4 == 0 else 0.0)
     await one.last(300, 450)
     one.working[0].unnamed = (loop.clock + one.chance.randrange(60), NEVER)
     await one.last(900, 1200)
@@ -222,7 +223,7 @@ async def a_pair(one: History) -> None:
     await one.last(30, 60)
     one.work(0.0)
     while loop.replicas:
-        await one.last(STEP)
+        await one.last(STEP_SECONDS)
     gone = max(pod.gone for pod in loop.pods)
     second.down = (gone - one.chance.uniform(1, 30), gone + one.chance.uniform(20, 60))
     await one.last(450, 600)
@@ -268,7 +269,7 @@ async def rolling(one: History) -> None:
     await one.last(150, 300)
     for old in list(one.working):
         loop.surge()
-        await one.last(1.2 * start_seconds + 2 * STEP)
+        await one.last(1.2 * start_seconds + 2 * STEP_SECONDS)
         loop.delete(old)
         await one.last(30)
     await one.last(300)

@@ -1,8 +1,6 @@
 """The loop itself: time, work, and the replicas that come of the scaler's answers."""
 
 import asyncio
-import math
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -10,16 +8,17 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, MetricType, Scale
+from keda_gpu_scaler.autoscaling.rules import Metric, MetricType
+from keda_gpu_scaler.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
+from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
-from tests.stories.loops.monitoring import STEP, Monitoring
-from tests.stories.loops.pods import COLLECT, NEVER, SimPod
-from tests.stories.loops.recipes import Recipe
+from tests.stories.loops.monitoring import Monitoring
+from tests.stories.loops.pods import SimPod
 from tests.support.triggers import BERT, spec
 
 BEGIN = 100_020.0
@@ -58,30 +57,16 @@ class AtOnce(ThreadPoolExecutor):
 
 
 @dataclass(slots=True)
-class Loop:
-    """One workload in one cluster."""
+class Loop(ClosedLoop[SimPod]):
+    """One workload in one cluster, in which anything can go wrong."""
 
-    offered: Callable[[float], float]
-    """The work there is, in GPU percent, by the seconds since the loop began."""
     evidence: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
-    replicas: int = 1
-    start_seconds: float = 60.0
-    node_seconds: float = 0.0
-    """How long a pod waits for a node, where it starts."""
     node_leaves_seconds: float = NEVER
     """How long after a pod its node goes, and the exporter with it."""
     exporter_late_seconds: float = 0.0
     """How long after its pod is Ready a new node's exporter appears."""
-    loading: float = 100.0
     weight: Callable[[int], float] = lambda _number: 1.0
     """How much of the work a replica gets, by its number, beside the others."""
-    grace_seconds: float = 30.0
-    queues: bool = False
-    """Work beyond the replicas' capacity is done later."""
-    averaged: bool = False
-    """The exporters show averages; otherwise what they see at one moment."""
-    seed: int = 0
-    """Of how long each start takes and how the work is spread; 0: all alike."""
     has_exporter: Callable[[int], bool] = lambda _number: True
     """Tells whether the node of a replica has an exporter."""
     group: int = 0
@@ -104,34 +89,22 @@ class Loop:
     also: Callable[[Decision, float | None], Awaitable[None]] | None = None
     """Is told of each decision and of the deadline of the call, at the time of the call."""
     trigger: TriggerSpec = field(default_factory=spec)
-    hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
-    keda: Keda = field(default_factory=Keda)
-    pods: list[SimPod] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    """The replicas wanted, step by step."""
     decisions: list[Decision] = field(default_factory=list)
-    overloaded_seconds: float = 0.0
-    """How long there was more work than replicas could do."""
-    begin: float = BEGIN
+    begin: float = field(default=BEGIN, kw_only=True)
     """Its steps follow from here, and scrapes and what exporters read are at times of their own."""
-    clock: float = field(init=False)
     monitoring: Monitoring = field(init=False)
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
-    _chance: random.Random = field(init=False)
     _extra: int = field(default=0, init=False)
     """The pods beyond those wanted, in a rolling update."""
     _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
     """When the owner was told how many replicas, and how many."""
-    _waiting: float = field(default=0.0, init=False)
-    """Work not done yet, in GPU percent for one second."""
 
     def __post_init__(self) -> None:
         """Begin with pods that have been Ready for an hour."""
         owner = self.trigger.pods.owner
         assert owner is not None
-        self.clock = self.begin
-        self._chance = random.Random(self.seed)
+        ClosedLoop.__post_init__(self)
         self._asked.append((float("-inf"), self.replicas))
         self.monitoring = Monitoring(
             self.pods, owner, lambda: self.clock, self.evidence, self.averaged, self.wanted
@@ -152,24 +125,19 @@ class Loop:
         """How many answers were errors, of which KEDA's fallback is made."""
         return sum(one.refused or one.active is None for one in self.decisions)
 
-    @property
-    def replica_hours(self) -> float:
-        """How many hours of replicas were wanted."""
-        return sum(self.sizes) * STEP / 3600
-
     def wanted(self, now: float) -> int:
         """Return how many replicas the owner was told to run, as of a time."""
         return next(replicas for since, replicas in reversed(self._asked) if since <= now)
 
     def seconds_until(self, replicas: int) -> float:
         """Return after how many seconds so many replicas were wanted for the first time."""
-        return float((self.sizes.index(replicas) + 1) * STEP)
+        return float((self.sizes.index(replicas) + 1) * STEP_SECONDS)
 
     async def run(self, seconds: float, *, keda: bool = False) -> None:
         """Let time pass: a step of 15 s at a time, as the HPA syncs; KEDA polls every other one."""
         asyncio.get_running_loop().set_default_executor(AtOnce())
-        for _ in range(int(seconds // STEP)):
-            until = self.clock + STEP
+        for _ in range(int(seconds // STEP_SECONDS)):
+            until = self.clock + STEP_SECONDS
             self._collect(self.clock, until)
             # Queried a little later than the instant it is about.
             self.clock += 2
@@ -193,7 +161,7 @@ class Loop:
             await self._compare(timeout_seconds)
             self.clock = until
             self.decisions.append(decided)
-            self._scale(decided, metrics, keda=keda)
+            self._scale(active=decided.active, metrics=metrics, polls=keda)
             self.sizes.append(self.replicas)
 
     def evaluator(self, samples: Samples | None = None, *, is_observing: bool = False) -> Evaluator:
@@ -222,11 +190,11 @@ class Loop:
 
     def resize(self, replicas: int) -> None:
         """Create and delete pods as the workload's controller would."""
-        there = self._there()
+        counted = self._counted()
         for called in self._missing(replicas):
             self._create(self.clock, called)
-        there.sort(key=lambda one: (one.called, one.ready), reverse=True)
-        for pod in there[: max(0, len(there) - replicas - self._extra)]:
+        counted.sort(key=lambda pod: (pod.called, pod.ready), reverse=True)
+        for pod in counted[: max(0, len(counted) - replicas - self._extra)]:
             self._delete(pod)
         if replicas != self.replicas:
             self._asked.append((self.clock, replicas))
@@ -243,11 +211,10 @@ class Loop:
         self._delete(pod)
 
     def _delete(self, pod: SimPod) -> None:
-        for one in self.pods:
-            if one.number == pod.number:
-                one.deleted = self.clock
-                one.gone = self.clock + self.grace_seconds
-                one.unlisted = min(one.unlisted, one.gone + self.node_leaves_seconds)
+        for member in self.pods:
+            if member.number == pod.number:
+                member.deleted, member.gone = self.clock, self.clock + self.grace_seconds
+                member.unlisted = min(member.unlisted, member.gone + self.node_leaves_seconds)
 
     def lose(self, *pods: SimPod, evicted_after: float = 0.0) -> None:
         """Lose the nodes of pods; the control plane deletes the pods so much later."""
@@ -258,32 +225,30 @@ class Loop:
     def _missing(self, replicas: int) -> list[str]:
         """Name the pods to create; one of a StatefulSet waits until its old one is gone."""
         if not self.stateful:
-            return [""] * (replicas + self._extra - len(self._there()))
+            return [""] * (replicas + self._extra - len(self._counted()))
         taken = {pod.called for pod in self.pods if pod.exists(self.clock)}
         return [name for n in range(replicas) if (name := f"bert-{n}") not in taken]
 
     def _create(self, created: float, called: str = "") -> None:
-        placed = created + self.node_seconds * self._spread(0.2)
-        ready = placed + self.start_seconds * self._spread(0.2)
+        placed, ready = self._times(created)
         number = len(self.pods) // max(1, self.group)
         workers: list[int | None] = list(range(self.group)) if self.group else [None]
         since = ready + self.exporter_late_seconds if self.exporter_late_seconds else placed
-        self.pods += [
-            SimPod(
-                number, created, placed, ready, self.loading, worker, called, exporter_since=since
-            )
-            for worker in workers
-        ]
-        if not self.has_exporter(number):
-            for pod in self.pods[-len(workers) :]:
+        for worker in workers:
+            pod = SimPod(number, created, placed, ready, self.loading, worker=worker, called=called)
+            pod.exporter_since = since
+            if not self.has_exporter(number):
                 pod.silent = created
+            self.pods.append(pod)
 
-    def _spread(self, part: float) -> float:
-        """Return a factor around 1 that differs from time to time, unless all is alike."""
-        return self._chance.uniform(1 - part, 1 + part) if self.seed else 1.0
-
-    def _there(self) -> list[SimPod]:
+    def _counted(self) -> list[SimPod]:
         return [pod for pod in self.pods if pod.is_replica and pod.counts(self.clock)]
+
+    def _working(self, now: float) -> list[SimPod]:
+        return [pod for pod in self.pods if pod.is_replica and pod.works(now)]
+
+    def _weight(self, pod: SimPod) -> float:
+        return self.weight(pod.number)
 
     def _count(self) -> None:
         """Let the router count what there is now."""
@@ -305,7 +270,7 @@ class Loop:
             return
         if self.restarts():
             await self.second.close()
-            anew = replace(self.monitoring, history_since=self.clock // STEP * STEP)
+            anew = replace(self.monitoring, history_since=self.clock // STEP_SECONDS * STEP_SECONDS)
             self.second = self.evaluator(anew if self.monitoring.is_direct else None)
         self.clock += 1  # the same poll would get the same answer
         first = await self.first.evaluate(BERT, self.trigger, timeout_seconds)
@@ -326,36 +291,3 @@ class Loop:
             return []
         found = await self.first.demand(BERT, self.trigger, None)
         return [Metric(value=found.value, target=wanted.threshold)]
-
-    def _scale(self, decided: Decision, metrics: Sequence[Metric], *, keda: bool) -> None:
-        there = self._there()
-        ready = sum(pod.works(self.clock) for pod in there)
-        scale = Scale(spec=self.replicas, status=len(there), ready=ready)
-        wanted = self.hpa.sync(self.clock, scale, metrics).replicas
-        if keda and (self.clock - self.begin) % (2 * STEP) == 0:
-            wanted = self.keda.poll(self.clock, wanted, [decided.active]).replicas
-        self.resize(wanted)
-
-    def _collect(self, since: float, until: float) -> None:
-        """Let the exporters read their GPUs, each time that they do until then."""
-        first, last = math.ceil(since / COLLECT), math.ceil(until / COLLECT)
-        for now in range(first * COLLECT, last * COLLECT, COLLECT):
-            self._read(now)
-
-    def _read(self, now: int) -> None:
-        working = sum(pod.is_replica and pod.works(now) for pod in self.pods)
-        shares = [self._share(now - n, working) for n in range(COLLECT if self.averaged else 1)]
-        share = sum(shares) / len(shares)
-        there = [self.weight(pod.number) for pod in self.pods if pod.is_replica and pod.works(now)]
-        for pod in self.pods:
-            own = share if share >= 100 else share * self._spread(0.05)
-            weight = self.weight(pod.number) * len(there) / (sum(there) or 1.0)
-            pod.collect(now, min(100.0, own * weight if there else own))
-        if now >= self.begin and self.offered(now - self.begin) > 100 * working:
-            self.overloaded_seconds += COLLECT
-
-    def _share(self, now: int, working: int) -> float:
-        """Return how busy each replica is that works."""
-        work = self.offered(now - self.begin) + self._waiting / COLLECT
-        self._waiting = max(0.0, work - 100 * working) * COLLECT if self.queues else 0.0
-        return min(100.0, work / max(1, working))

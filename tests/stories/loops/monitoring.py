@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
@@ -18,9 +19,8 @@ from keda_gpu_scaler.sources.evaluation_times import (
     Lag,
 )
 from keda_gpu_scaler.spec.workload import Owner
-from tests.stories.loops.pods import COLLECT, SimPod
+from tests.stories.loops.pods import SimPod
 
-STEP = 15
 KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")
 AT_ONCE = float("-inf")
 
@@ -34,7 +34,7 @@ LOOKBACK = 300
 class Scrapes(NamedTuple):
     """When a target is scraped; in whole seconds, so that each time is exact."""
 
-    every_seconds: int = STEP
+    every_seconds: int = STEP_SECONDS
     phase_seconds: int = 0
 
     def newest(self, now: float) -> float:
@@ -76,7 +76,7 @@ class Monitoring:
     """What the exporters show are averages."""
     wanted: Callable[[float], int]
     """The replicas that the owner asked for at a time."""
-    step_seconds: float = STEP
+    step_seconds: float = STEP_SECONDS
     history_since: float = AT_ONCE
     """What Prometheus stores begins here."""
     listed_since: float = AT_ONCE
@@ -98,7 +98,7 @@ class Monitoring:
     shows_requests: bool = True
     """kube-state-metrics shows what pods ask for."""
 
-    lag: Lag = field(default_factory=lambda: Lag(STEP))
+    lag: Lag = field(default_factory=lambda: Lag(STEP_SECONDS))
 
     is_direct: bool = False
     """The scaler scrapes the exporters itself: there is no past, and nothing else is stored."""
@@ -128,12 +128,12 @@ class Monitoring:
 
     def instant(self) -> float:
         """Return the newest multiple of the step."""
-        return self.now() // STEP * STEP
+        return self.now() // STEP_SECONDS * STEP_SECONDS
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return what Prometheus stores of the exporters."""
         self._answers()
-        return self._observed("snapshot", at, snapshot_query.span_seconds, STEP)
+        return self._observed("snapshot", at, snapshot_query.span_seconds, STEP_SECONDS)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         """Return the last hour."""
@@ -141,7 +141,7 @@ class Monitoring:
             return None
         assert snapshot_query.namespaces == {"ml"}
         self._answers()
-        return self._observed("history", at - STEP, HISTORY_SECONDS, HISTORY_STEP_SECONDS)
+        return self._observed("history", at - STEP_SECONDS, HISTORY_SECONDS, HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
@@ -213,11 +213,11 @@ class Monitoring:
                 pod.target: scrapes
                 for pod in self.pods
                 if (scrapes := self._scrapes(request, at, pod, stored))
-                and pod.unlisted > at - 2 * STEP
+                and pod.unlisted > at - 2 * STEP_SECONDS
             },
             sample_ages=self._ages(at),
             absence_known=self.history_since <= at - SETTLED,
-            collection_seconds=COLLECT,
+            collection_seconds=COLLECT_SECONDS,
             sampled_since=self.history_since if self.is_direct else AT_ONCE,
         )
 
@@ -286,4 +286,6 @@ class Monitoring:
 
 def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:
     """Return when each exporter is scraped, as often as the rest."""
-    return lambda target: Scrapes(STEP, zlib.crc32(f"{salt} {target.instance}".encode()) % STEP)
+    return lambda target: Scrapes(
+        STEP_SECONDS, zlib.crc32(f"{salt} {target.instance}".encode()) % STEP_SECONDS
+    )

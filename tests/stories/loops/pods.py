@@ -1,39 +1,26 @@
 """Pods with a life of their own, each on a node of its own."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, Replica
 from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
 
-COLLECT = 30
-"""dcgm-exporter reads its GPUs this often, and shows the same numbers in between."""
 NODE_GRACE = 40
 """How long the control plane waits for a node before its pods are not Ready."""
-NEVER = float("inf")
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
 
 
 @dataclass(slots=True)
-class SimPod:
-    """One pod of a Deployment, or of a group of a LeaderWorkerSet."""
+class SimPod(Replica):
+    """One pod of a Deployment, or of a group of a LeaderWorkerSet, to which anything can happen."""
 
-    number: int
-    """Of its replica."""
-    created: float
-    placed: float
-    """It has a node from here on."""
-    ready: float
-    loading: float
-    """What its GPU shows until then."""
     worker: int | None = None
     """Its place in its group, of which 0 leads; None: it is a replica by itself."""
     called: str = ""
     """Its name, if its owner does not make it up."""
-    deleted: float = NEVER
-    """From here on it is terminating."""
-    gone: float = NEVER
     silent: float = NEVER
     """From here on its exporter does not answer."""
     unlisted: float = NEVER
@@ -51,8 +38,6 @@ class SimPod:
     """From and until when its exporter shows no GPU at all, and is scraped well."""
     foreign_since: float = NEVER
     """From here on a process outside Kubernetes keeps its GPU busy."""
-    shown: dict[int, float] = field(default_factory=dict)
-    """What the exporter collected, and when."""
 
     @property
     def name(self) -> str:
@@ -113,7 +98,7 @@ class SimPod:
         is_named = now < self.gone and not self.unnamed[0] <= now < self.unnamed[1]
         if not is_named or not self.is_shown(now):
             return None
-        return self.shown.get(int(now // COLLECT) * COLLECT)
+        return self.shown.get(int(now // COLLECT_SECONDS) * COLLECT_SECONDS)
 
     def collect(self, now: int, share: float) -> None:
         """Let the exporter look: a pod that drains still does its share."""
@@ -136,7 +121,7 @@ class SimPod:
         )
 
     def _collected(self, now: float) -> float:
-        return self.shown.get(int(now // COLLECT) * COLLECT, 0.0)
+        return self.shown.get(int(now // COLLECT_SECONDS) * COLLECT_SECONDS, 0.0)
 
     @property
     def _owners(self) -> frozenset[Owner]:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, seeded
-from tests.stories.loops.monitoring import STEP
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ async def test_load_gets_its_replicas_and_keeps_them(
     )
     await loop.run(3000, keda=True)
     assert loop.grown == alone.grown
-    assert loop.overloaded_seconds <= alone.overloaded_seconds + 4 * STEP
+    assert loop.overloaded_seconds <= alone.overloaded_seconds + 4 * STEP_SECONDS
     assert not loop.errors
 
 
@@ -94,7 +94,7 @@ async def test_what_has_no_pods_is_not_woken_when_both_are_cut_off(
     assert loop.sizes[-1] == 0
     loop.monitoring.away_until = loop.clock + 1800
     await loop.run(3600, keda=True)
-    assert set(loop.sizes[1200 // STEP :]) == {0}
+    assert set(loop.sizes[1200 // STEP_SECONDS :]) == {0}
 
 
 @each
@@ -117,4 +117,4 @@ async def test_a_workload_that_is_woken_on_a_late_node_is_not_zeroed(
     await loop.run(900, keda=True)
     loop.wake()
     await loop.run(3000, keda=True)
-    assert set(loop.sizes[900 // STEP :]) == {1}
+    assert set(loop.sizes[900 // STEP_SECONDS :]) == {1}

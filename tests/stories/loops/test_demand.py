@@ -5,10 +5,10 @@ import random
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.loop import Loop, each, seeded, told
-from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import demanding
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
     await loop.run(2 * 3600, keda=True)
     assert set(loop.sizes) == {0}
     await loop.run(1800, keda=True)
-    assert set(loop.sizes[2 * 3600 // STEP + 1 :]) == {1}
+    assert set(loop.sizes[2 * 3600 // STEP_SECONDS + 1 :]) == {1}
     assert not loop.errors
 
 
@@ -96,7 +96,7 @@ async def test_an_idle_workload_falls_and_sleeps_for_hours(evidence: EvidenceSou
     loop.keda.last_active = loop.clock
     await loop.run(2 * 3600, keda=True)
     asleep = loop.sizes.index(0)
-    assert asleep * STEP <= 300 + 30
+    assert asleep * STEP_SECONDS <= 300 + 30
     assert set(loop.sizes[asleep:]) == {0}
     assert not loop.errors
 
@@ -183,7 +183,7 @@ async def test_a_model_that_loads_longer_than_the_cooldown_survives_a_demand_tha
     )
     await loop.run(660, keda=True)
     await loop.run(600, keda=True)
-    assert set(loop.sizes[660 // STEP :]) == {1}
+    assert set(loop.sizes[660 // STEP_SECONDS :]) == {1}
     await loop.run(600, keda=True)
     assert loop.sizes[-1] == 0
 

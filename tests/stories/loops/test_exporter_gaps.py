@@ -3,10 +3,9 @@
 import random
 from collections.abc import Callable
 
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded
-from tests.stories.loops.monitoring import STEP
-from tests.stories.loops.pods import COLLECT, NEVER
 
 seeds = seeded(range(6))
 
@@ -15,7 +14,7 @@ def _bursts(seed: int, share: float) -> Callable[[float], float]:
     """Return work that fills a GPU in this share of the exporter's samples."""
     chance = random.Random(seed)
     busy = [chance.random() < share for _ in range(400)]
-    return lambda t: 100.0 * busy[int(t // COLLECT)]
+    return lambda t: 100.0 * busy[int(t // COLLECT_SECONDS)]
 
 
 @seeds
@@ -24,10 +23,10 @@ async def test_an_exporter_that_loses_its_map_of_pods_takes_no_bursty_workload_a
 ) -> None:
     """Three of four samples are idle, which is less than activationWindow."""
     loop = Loop(
-        lambda t: 100.0 if (t // COLLECT + seed) % 4 == 0 else 0.0, EvidenceSource.EXPORTERS
+        lambda t: 100.0 if (t // COLLECT_SECONDS + seed) % 4 == 0 else 0.0, EvidenceSource.EXPORTERS
     )
     await loop.run(600, keda=True)
-    loop.pods[0].unnamed = (loop.clock + seed * STEP, NEVER)
+    loop.pods[0].unnamed = (loop.clock + seed * STEP_SECONDS, NEVER)
     await loop.run(3000, keda=True)
     assert min(loop.sizes) > 0
     assert not loop.errors
@@ -42,17 +41,19 @@ async def test_a_process_outside_kubernetes_on_the_gpu_of_a_pod_that_went_blocks
     assert loop.sizes[-1] == 0
     loop.pods[0].foreign_since = loop.clock + seed * 120
     await loop.run(2 * 3600, keda=True)
-    assert set(loop.sizes[900 // STEP :]) == {0}
+    assert set(loop.sizes[900 // STEP_SECONDS :]) == {0}
 
 
 @seeds
 async def test_one_exporter_of_two_without_its_map_of_pods_lowers_nothing(seed: int) -> None:
     """Every fourth sample is idle, for longer than the HPA remembers larger numbers."""
     loop = Loop(
-        lambda t: 2 * 75.0 * ((t // COLLECT + seed) % 4 > 0), EvidenceSource.EXPORTERS, replicas=2
+        lambda t: 2 * 75.0 * ((t // COLLECT_SECONDS + seed) % 4 > 0),
+        EvidenceSource.EXPORTERS,
+        replicas=2,
     )
     await loop.run(600)
-    loop.pods[0].unnamed = (loop.clock + seed * STEP, NEVER)
+    loop.pods[0].unnamed = (loop.clock + seed * STEP_SECONDS, NEVER)
     await loop.run(1800)
     assert set(loop.sizes) == {2}
 

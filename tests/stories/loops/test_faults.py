@@ -2,9 +2,9 @@
 
 import pytest
 
+from keda_gpu_scaler.backtest.loop import NEVER
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each
-from tests.stories.loops.pods import NEVER
 
 pytestmark = pytest.mark.slow
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded
-from tests.stories.loops.monitoring import STEP
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +81,7 @@ async def test_an_exporter_that_is_later_than_the_cooldown_zeroes_nothing(
     assert loop.sizes[-1] == 0
     loop.wake()
     await loop.run(2400, keda=True)
-    assert set(loop.sizes[1200 // STEP :]) == {1}
+    assert set(loop.sizes[1200 // STEP_SECONDS :]) == {1}
     assert not loop.errors
     assert loop.decisions[-1].state is State.MEASURED
 
@@ -97,7 +97,7 @@ async def test_an_exporter_that_is_later_than_start_timeout_zeroes_nothing(seed:
     await loop.run(300, keda=True)
     loop.wake()
     await loop.run(3 * 3600, keda=True)
-    assert set(loop.sizes[300 // STEP :]) == {1}
+    assert set(loop.sizes[300 // STEP_SECONDS :]) == {1}
     loop.offered = lambda _: 0.0
     await loop.run(900, keda=True)
     assert loop.sizes[-1] == 0

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import BEGIN, Loop, each, seeded
-from tests.stories.loops.monitoring import KUBE_STATE, STEP
-from tests.stories.loops.pods import COLLECT
+from tests.stories.loops.monitoring import KUBE_STATE
 from tests.support.triggers import spec
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ def _late(loop: Loop, seconds: float | Callable[[float], float]) -> Loop:
 
 def _one_in_four(seed: int) -> Callable[[float], float]:
     """Return work that fills a GPU in one of four samples, which a window never overlooks."""
-    return lambda t: 100.0 * ((t // COLLECT + seed) % 4 == 0)
+    return lambda t: 100.0 * ((t // COLLECT_SECONDS + seed) % 4 == 0)
 
 
 def _keda() -> Keda:
@@ -44,7 +44,7 @@ async def test_an_idle_workload_goes_to_zero_and_stays_there(
     loop = _late(Loop(lambda t: 60.0 if t < 0 else 0.0, evidence, seed=seed), seconds)
     await loop.run(3600, keda=True)
     assert set(loop.sizes[loop.sizes.index(0) :]) == {0}
-    assert loop.seconds_until(0) <= 120 + 300 + 45 + seconds + STEP
+    assert loop.seconds_until(0) <= 120 + 300 + 45 + seconds + STEP_SECONDS
     assert not loop.errors
 
 
@@ -186,10 +186,12 @@ async def test_the_hpa_is_not_taken_for_silent_when_samples_catch_up(seed: int) 
         replicas=0,
         exporter_late_seconds=500.0,
     )
-    await _late(loop, lambda t: 170.0 if t < 1560 + STEP * seed else 0.0).run(1200, keda=True)
+    await _late(loop, lambda t: 170.0 if t < 1560 + STEP_SECONDS * seed else 0.0).run(
+        1200, keda=True
+    )
     loop.wake()
     await loop.run(900, keda=True)
-    asked_twice = 1245 // STEP
+    asked_twice = 1245 // STEP_SECONDS
     assert all(one.active for one in loop.decisions[asked_twice:])
 
 

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded, told
-from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import spec
 
 pytestmark = pytest.mark.slow
@@ -122,7 +122,7 @@ async def test_a_node_that_is_lost_adds_nothing(seed: int) -> None:
     assert set(loop.sizes) == {2}
     assert loop.decisions[-1].state is State.PARTIAL
     await loop.run(1200)
-    assert loop.sizes[300 // STEP :].count(2) == len(loop.sizes) - 300 // STEP
+    assert loop.sizes[300 // STEP_SECONDS :].count(2) == len(loop.sizes) - 300 // STEP_SECONDS
 
 
 @told

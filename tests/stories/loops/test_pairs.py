@@ -4,9 +4,10 @@ import random
 
 import pytest
 
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded
-from tests.stories.loops.monitoring import STEP, Second
+from tests.stories.loops.monitoring import Second
 
 seeds = seeded(range(6))
 
@@ -22,7 +23,7 @@ async def test_one_of_a_pair_that_restarts_as_the_last_pod_goes_wakes_nothing(se
     loop = Loop(lambda t: 60.0 if t < 0 else 0.0, EvidenceSource.EXPORTERS)
     loop.monitoring.second = second = _second(seed)
     while loop.replicas:
-        await loop.run(STEP, keda=True)
+        await loop.run(STEP_SECONDS, keda=True)
     gone = loop.pods[0].gone
     second.down = (gone - 4 * seed - 1, gone + 20 + 5 * seed)
     asleep = len(loop.sizes)
@@ -41,4 +42,4 @@ async def test_a_pair_with_clocks_a_scrape_apart_loses_no_busy_pod(
     await loop.run(300, keda=True)
     loop.wake()
     await loop.run(1800, keda=True)
-    assert set(loop.sizes[300 // STEP :]) == {1}
+    assert set(loop.sizes[300 // STEP_SECONDS :]) == {1}

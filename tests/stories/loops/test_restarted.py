@@ -6,11 +6,10 @@ import random
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, seeded
-from tests.stories.loops.monitoring import STEP
-from tests.stories.loops.pods import COLLECT, NEVER
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +20,7 @@ seeds = seeded(range(6))
 def _restarting(loop: Loop, seed: int, seconds: float = 300.0) -> Loop:
     """Let the second scaler restart at random, after so long on average."""
     chance = random.Random(seed)
-    loop.restarts = lambda: chance.random() < STEP / seconds
+    loop.restarts = lambda: chance.random() < STEP_SECONDS / seconds
     return loop
 
 
@@ -62,10 +61,10 @@ async def test_after_replicas_left_it_takes_no_more_of_them(
 @seeds
 async def test_a_bursty_gpu_without_its_pod_is_as_busy_for_it(seed: int) -> None:
     loop = Loop(
-        lambda t: 100.0 if (t // COLLECT + seed) % 4 == 0 else 0.0, EvidenceSource.EXPORTERS
+        lambda t: 100.0 if (t // COLLECT_SECONDS + seed) % 4 == 0 else 0.0, EvidenceSource.EXPORTERS
     )
     await _restarting(loop, seed).run(600, keda=True)
-    loop.pods[0].unnamed = (loop.clock + seed * STEP, NEVER)
+    loop.pods[0].unnamed = (loop.clock + seed * STEP_SECONDS, NEVER)
     await loop.run(3000, keda=True)
     _says_no_less(loop)
 
@@ -122,7 +121,10 @@ async def test_without_a_past_it_holds_until_its_window_is_full(
 ) -> None:
     """The first samples of a load in bursts are not its mean."""
     loop = Loop(
-        lambda t: 480.0 if t % (COLLECT * 8) < COLLECT * 3 else 0.0, evidence, replicas=7, seed=seed
+        lambda t: 480.0 if t % (COLLECT_SECONDS * 8) < COLLECT_SECONDS * 3 else 0.0,
+        evidence,
+        replicas=7,
+        seed=seed,
     )
     loop.monitoring.is_direct = True
     await _restarting(loop, seed).run(3600)

@@ -3,10 +3,10 @@
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, told
-from tests.stories.loops.monitoring import STEP
 
 loading = pytest.mark.parametrize("loading", [0.0, 100.0])
 
@@ -58,7 +58,7 @@ async def test_a_gpu_node_pool_at_zero_without_evidence_of_readiness_is_woken_on
     assert {one.active for one in loop.decisions} == {False}
     loop.wake()
     await loop.run(1800, keda=True)
-    assert set(loop.sizes[600 // STEP :]) == {1}
+    assert set(loop.sizes[600 // STEP_SECONDS :]) == {1}
     assert not loop.errors
     assert loop.decisions[-1].state is State.MEASURED
 

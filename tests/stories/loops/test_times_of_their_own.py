@@ -2,10 +2,10 @@
 
 import pytest
 
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import BEGIN, Loop, seeded
-from tests.stories.loops.monitoring import STEP, Scrapes, each_at_its_own_second
-from tests.stories.loops.pods import COLLECT
+from tests.stories.loops.monitoring import Scrapes, each_at_its_own_second
 
 seeds = seeded(range(10))
 
@@ -24,7 +24,7 @@ async def test_a_scale_in_of_an_idle_workload_makes_zero_no_later(seed: int) -> 
     loop = _at_its_own_second(Loop(lambda t: 200.0 if t < 0 else 0.0, replicas=3, seed=seed), seed)
     loop.keda.last_active = loop.clock
     await loop.run(900, keda=True)
-    assert loop.sizes.index(0) * STEP <= 120 + 300 + 60
+    assert loop.sizes.index(0) * STEP_SECONDS <= 120 + 300 + 60
 
 
 @pytest.mark.slow
@@ -51,9 +51,11 @@ async def test_where_no_series_shows_requests_pods_without_an_exporter_still_cou
 @seeds
 async def test_the_first_samples_after_a_gap_take_no_busy_replica(seed: int) -> None:
     """Every other one is idle: two of them are not the mean of a load in bursts."""
-    loop = Loop(lambda t: 200.0 * ((t // COLLECT + seed) % 2), replicas=2, seed=seed)
+    loop = Loop(lambda t: 200.0 * ((t // COLLECT_SECONDS + seed) % 2), replicas=2, seed=seed)
     await _at_its_own_second(loop, seed).run(600)
-    loop.monitoring.away_until = loop.monitoring.history_since = loop.clock + 400 + seed * STEP
+    loop.monitoring.away_until = loop.monitoring.history_since = (
+        loop.clock + 400 + seed * STEP_SECONDS
+    )
     await loop.run(1200)
     assert min(loop.sizes) >= 2
 

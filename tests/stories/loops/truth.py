@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling.rules import Metric, Scale, recommend
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.loop import Loop
-from tests.stories.loops.monitoring import STEP
 from tests.stories.loops.pods import SimPod
 
 RAISING = Aggregation.MAX, Aggregation.P95
@@ -57,7 +57,9 @@ class Truth:
     @property
     def is_at_rest(self) -> bool:
         """Whether there are no pods, and the HPA has not asked about any for a minute."""
-        wanted = max(self.loop.wanted(self.now - ago) for ago in range(0, REST_SECONDS, STEP))
+        wanted = max(
+            self.loop.wanted(self.now - ago) for ago in range(0, REST_SECONDS, STEP_SECONDS)
+        )
         return not wanted and not self.has_pods
 
     def left(self, within_seconds: float = REACH_SECONDS) -> list[SimPod]:
@@ -74,7 +76,7 @@ class Truth:
         return all(
             sum(pod.is_replica and _is_known(pod, self.now - ago) for pod in self.loop.pods)
             == self.loop.replicas
-            for ago in range(0, REACH_SECONDS, STEP)
+            for ago in range(0, REACH_SECONDS, STEP_SECONDS)
         )
 
     @property
@@ -91,7 +93,7 @@ class Truth:
             for pod in self.loop.pods
             if pod.works(self.now) and pod.ready < self.now - young
             for time, value in pod.shown.items()
-            if self.now - window + STEP < time < self.now - OLD_SECONDS
+            if self.now - window + STEP_SECONDS < time < self.now - OLD_SECONDS
         )
 
     @property
@@ -132,7 +134,8 @@ class Truth:
     def _works(self) -> list[float]:
         since = self.now - self.loop.begin
         return [
-            self.loop.offered(since - ago) for ago in range(0, REACH_SECONDS + SEEN_SECONDS, STEP)
+            self.loop.offered(since - ago)
+            for ago in range(0, REACH_SECONDS + SEEN_SECONDS, STEP_SECONDS)
         ]
 
     def _needed(self, work: float) -> int:
@@ -184,8 +187,8 @@ def _of_activity(truth: Truth, decided: Decision, age_seconds: float) -> Iterato
 def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
     loop, is_told, asked = truth.loop, truth.is_told, truth.asked(decided)
     # The scaler reads how many are wanted from the newest list, at the step after it.
-    late = loop.monitoring.list_scrapes.every_seconds + STEP
-    wanted = min(loop.wanted(truth.now - ago) for ago in range(0, late, STEP))
+    late = loop.monitoring.list_scrapes.every_seconds + STEP_SECONDS
+    wanted = min(loop.wanted(truth.now - ago) for ago in range(0, late, STEP_SECONDS))
     if (is_told or truth.is_whole) and asked < min(wanted, loop.replicas, truth.least_needed):
         yield f"{truth.least_needed} replicas are needed, and fewer are asked for"
     is_alike = loop.stateful or not loop.seed

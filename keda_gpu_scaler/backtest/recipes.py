@@ -1,11 +1,14 @@
 """What the scaler is compared with: KEDA's own prometheus trigger, with a query that people write.
 
+Pure.
+
 The trigger has KEDA's defaults: an empty answer is 0 (`ignoreNullValues`), and anything above 0 is
 active. A query that fails is an error.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.decision.decision import Decision, State
@@ -26,3 +29,11 @@ class Recipe:
         return Decision(
             state=State.MEASURED, reason=f"the query gives {value}", value=value, active=value > 0
         )
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "sum()": Recipe(sum, MetricType.AVERAGE_VALUE),
+    "avg() with Value": Recipe(mean, MetricType.VALUE),
+    "avg()": Recipe(mean, MetricType.AVERAGE_VALUE),
+}
+"""The last one is what most guides have: it stays at few replicas, whatever the load."""

@@ -1,0 +1,157 @@
+"""Work → what each alternative costs, and which one to take. Pure."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.backtest.loop import FULL
+from keda_gpu_scaler.backtest.recipes import RECIPES, Recipe
+from keda_gpu_scaler.backtest.replay import Limits, Outcome, Replay, clairvoyant, fixed, past
+from keda_gpu_scaler.backtest.work import Work
+from keda_gpu_scaler.spec.spec import TriggerSpec
+
+USUAL_PERCENT = (50.0, 60.0, 70.0, 80.0)
+"""Thresholds that are tried where none are named; of a demand, these parts of its own ÷ 70."""
+LEAST_COVERAGE = 0.5
+MOST_SATURATION = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One workload: its trigger, the limits of its ScaledObject, and how its pods start."""
+
+    spec: TriggerSpec
+    limits: Limits
+    metric_type: MetricType = MetricType.AVERAGE_VALUE
+    start_seconds: float = 120.0
+    node_seconds: float = 0.0
+    loading: float = 100.0
+    """What a GPU shows while a model loads, in percent."""
+
+    @property
+    def key(self) -> str:
+        """The key of the trigger that is tried."""
+        return "demandThreshold" if self.spec.is_by_demand else "threshold"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A way to scale the workload."""
+
+    name: str
+    threshold: float
+    recipe: Recipe | None = None
+
+
+def alternatives(case: Case, thresholds: Sequence[float]) -> Iterator[Alternative]:
+    """Yield what is replayed, the present trigger first."""
+    spec, present = case.spec, case.spec.threshold
+    unit = present / 70 if spec.is_by_demand else 1.0
+    tried = thresholds or [percent * unit for percent in USUAL_PERCENT]
+    for threshold in dict.fromkeys([present, *tried]):
+        now = ", as it is" if threshold == present else ""
+        yield Alternative(f"{case.key} {threshold:g}{now}", threshold)
+    if not spec.is_by_demand:
+        for name, recipe in RECIPES.items():
+            yield Alternative(f"{name}, threshold {present:g}", present, recipe)
+
+
+def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
+    """Return what would have come of an alternative; it begins with the replicas that there were.
+
+    A recipe keeps one replica: its query says nothing at zero.
+    """
+    spec, limits = case.spec, case.limits
+    demand = spec.demand
+    if demand is not None and demand.threshold is not None and spec.is_by_demand:
+        demand = replace(demand, threshold=alternative.threshold)
+    spec = replace(spec, threshold=alternative.threshold, demand=demand)
+    if alternative.recipe is not None:
+        limits = limits.above_zero()
+    first = next((replicas for replicas in work.replicas if replicas is not None), 1)
+    return Replay(
+        work.load,
+        work,
+        spec,
+        recipe=alternative.recipe,
+        metric_type=case.metric_type,
+        replicas=min(limits.maximum, max(limits.minimum, first)),
+        begin=work.begin,
+        hpa=limits.hpa(),
+        keda=limits.keda(),
+        start_seconds=case.start_seconds,
+        node_seconds=case.node_seconds,
+        loading=case.loading,
+    ).run()
+
+
+def references(case: Case, work: Work, most_overloaded: float) -> Iterator[tuple[str, Outcome]]:
+    """Yield what needs no replay: what there was, a fixed size, and foresight."""
+    if any(work.replicas):
+        yield "as it was (overloaded: at least)", past(work)
+    needs = sorted(math.ceil(load / FULL) for load in work.loads if load is not None)
+    allowed = int(len(needs) * most_overloaded)
+    size = max(1, needs[-1 - allowed]) if needs else 1
+    yield f"{size} replicas, always", fixed(work, size)
+    yield "clairvoyant", clairvoyant(work, case.start_seconds + case.node_seconds)
+
+
+class Advice(NamedTuple):
+    """What to do."""
+
+    sentence: str
+    threshold: float | None = None
+    """To write into the trigger; None: nothing is recommended, or nothing would change."""
+
+
+def advise(
+    case: Case,
+    work: Work,
+    outcomes: Sequence[tuple[Alternative, Outcome]],
+    most_overloaded: float,
+) -> Advice:
+    """Return the cheapest threshold within the share of overloaded time, and what it trades.
+
+    `outcomes` begin with that of the present trigger; those of recipes do not count.
+    """
+    if work.coverage < LEAST_COVERAGE:
+        known = f"the work is known in {percent(work.coverage)} of the time only"
+        return Advice(f"No recommendation: {known}. Choose a time with samples.")
+    if work.saturation > MOST_SATURATION:
+        full = f"all GPUs were full in {percent(work.saturation)} of the time"
+        return Advice(
+            f"No recommendation: {full}, so they do not show how much work there was. A demand "
+            "shows it: demandPreset, or a demandQuery with demandThreshold."
+        )
+    ours = [pair for pair in outcomes if pair[0].recipe is None]
+    present, bound = ours[0][1], percent(most_overloaded)
+    within = [pair for pair in ours if share(work, pair[1]) <= most_overloaded]
+    if not within:
+        best, least = min(ours, key=lambda pair: share(work, pair[1]))
+        return Advice(
+            f"No recommendation: no {case.key} keeps the overload within {bound} of the time; the "
+            f"least is {percent(share(work, least))} at {best.threshold:g}. A larger "
+            "minReplicaCount, or a demand that rises before GPUs are full, makes it less."
+        )
+    best, outcome = min(within, key=lambda pair: pair[1].replica_hours)
+    cheapest = f"the cheapest with at most {bound} of the time overloaded"
+    if best.threshold == case.spec.threshold:
+        return Advice(f"Keep {case.key} {best.threshold:g}: it is {cheapest}.")
+    hours = (outcome.replica_hours - present.replica_hours) * work.gpus
+    overload, now = percent(share(work, outcome)), percent(share(work, present))
+    return Advice(
+        f"{case.key} {best.threshold:g} is {cheapest}: {abs(hours):.3g} GPU-hours "
+        f"{'more' if hours > 0 else 'less'} than now, with {overload} overloaded instead of {now}.",
+        best.threshold,
+    )
+
+
+def share(work: Work, outcome: Outcome) -> float:
+    """Return the part of the known time with more work than the replicas could do."""
+    return outcome.overloaded_seconds / work.covered_seconds if work.covered_seconds else 0.0
+
+
+def percent(part: float) -> str:
+    return f"{100 * part:.3g} %"

@@ -1,0 +1,169 @@
+"""The closed loop: work → replicas that share it → answers → KEDA and the HPA → replicas.
+
+Pure: time goes on in steps, and chance comes from a seed. What answers, and what it sees of the
+replicas, is for those who build on this.
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Generic, TypeVar
+
+from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, Scale
+
+STEP_SECONDS = 15
+"""Between two syncs of the HPA, and two scrapes. KEDA polls at every second one."""
+COLLECT_SECONDS = 30
+"""dcgm-exporter reads its GPUs this often, and shows the same numbers in between."""
+FULL = 100.0
+"""The most work that a replica can do, in percent."""
+NEVER = float("inf")
+_KEPT_SECONDS = 7200
+"""How long a GPU's numbers are remembered."""
+
+
+@dataclass(slots=True)
+class Replica:
+    """One pod, on a node of its own. Its times are those at which something begins."""
+
+    number: int
+    created: float
+    placed: float
+    """It has a node from here on."""
+    ready: float
+    loading: float
+    """What its GPU shows until then, in percent."""
+    deleted: float = NEVER
+    """From here on it is terminating."""
+    gone: float = NEVER
+    shown: dict[int, float] = field(default_factory=dict)
+    """What the exporter collected, and when."""
+
+    def works(self, now: float) -> bool:
+        """Tell whether it does its share of the work."""
+        return self.ready <= now < self.deleted
+
+    def counts(self, now: float) -> bool:
+        """Tell whether its owner counts it."""
+        return self.created <= now < self.deleted
+
+    def collect(self, now: int, share: float) -> None:
+        """Let the exporter look: a pod that drains still does its share."""
+        if self.placed <= now < self.gone:
+            self.shown[now] = share if now >= self.ready else self.loading
+            self.shown.pop(now - _KEPT_SECONDS, None)
+
+
+R = TypeVar("R", bound=Replica)
+
+
+@dataclass(slots=True)
+class ClosedLoop(Generic[R]):
+    """One workload in one cluster."""
+
+    offered: Callable[[float], float]
+    """The work there is, in percent of what a replica can do, by the seconds since the begin."""
+    _: KW_ONLY
+    replicas: int = 1
+    """The replicas wanted."""
+    start_seconds: float = 60.0
+    node_seconds: float = 0.0
+    """How long a pod waits for a node, where it starts."""
+    loading: float = 100.0
+    grace_seconds: float = 30.0
+    averaged: bool = False
+    """The exporters show averages; otherwise what they see at one moment."""
+    queues: bool = False
+    """Work beyond the replicas' capacity is done later."""
+    seed: int = 0
+    """Of how long each start takes and how the work is spread; 0: all alike."""
+    hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
+    keda: Keda = field(default_factory=Keda)
+    begin: float = 0.0
+    pods: list[R] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """The replicas wanted after each step."""
+    overloaded_seconds: float = 0.0
+    """How long there was more work than replicas could do."""
+    clock: float = field(init=False)
+    _chance: random.Random = field(init=False)
+    _waiting: float = field(default=0.0, init=False)
+    """Work not done yet, in percent of a replica for one second."""
+
+    def __post_init__(self) -> None:
+        self.clock = self.begin
+        self._chance = random.Random(self.seed)  # noqa: S311 - no secret
+
+    @property
+    def replica_hours(self) -> float:
+        return sum(self.sizes) * STEP_SECONDS / 3600
+
+    def resize(self, replicas: int) -> None:
+        """Create and delete pods as the workload's controller would: the youngest go first."""
+        counted = self._counted()
+        for _ in range(replicas - len(counted)):
+            self._create(self.clock)
+        counted.sort(key=lambda pod: pod.ready, reverse=True)
+        for pod in counted[: max(0, len(counted) - replicas)]:
+            self._delete(pod)
+        self.replicas = replicas
+
+    def _create(self, created: float) -> None:
+        raise NotImplementedError
+
+    def _times(self, created: float) -> tuple[float, float]:
+        """Return when a pod that is created then has a node, and when it is Ready."""
+        placed = created + self.node_seconds * self._spread(0.2)
+        return placed, placed + self.start_seconds * self._spread(0.2)
+
+    def _delete(self, pod: R) -> None:
+        pod.deleted, pod.gone = self.clock, self.clock + self.grace_seconds
+
+    def _counted(self) -> list[R]:
+        return [pod for pod in self.pods if pod.counts(self.clock)]
+
+    def _spread(self, part: float) -> float:
+        """Return a factor around 1 that differs from time to time, unless all is alike."""
+        return self._chance.uniform(1 - part, 1 + part) if self.seed else 1.0
+
+    def _scale(self, *, active: bool | None, metrics: Sequence[Metric], polls: bool) -> None:
+        """Let the HPA act on its metrics, and if KEDA polls now, KEDA on the trigger."""
+        counted = self._counted()
+        ready = sum(pod.works(self.clock) for pod in counted)
+        scale = Scale(spec=self.replicas, status=len(counted), ready=ready)
+        wanted = self.hpa.sync(self.clock, scale, metrics).replicas
+        if polls and (self.clock - self.begin) % (2 * STEP_SECONDS) == 0:
+            wanted = self.keda.poll(self.clock, wanted, [active]).replicas
+        self.resize(wanted)
+
+    def _collect(self, since: float, until: float) -> None:
+        """Let the exporters read their GPUs, each time that they do until then."""
+        first, last = math.ceil(since / COLLECT_SECONDS), math.ceil(until / COLLECT_SECONDS)
+        for now in range(first * COLLECT_SECONDS, last * COLLECT_SECONDS, COLLECT_SECONDS):
+            self._read(now)
+
+    def _read(self, now: int) -> None:
+        working = self._working(now)
+        times = range(now, now - (COLLECT_SECONDS if self.averaged else 1), -1)
+        share = sum(self._share(time, len(working)) for time in times) / len(times)
+        weights = sum(map(self._weight, working)) or 1.0
+        for pod in self.pods:
+            own = share if share >= FULL else share * self._spread(0.05)
+            weight = self._weight(pod) * len(working) / weights
+            pod.collect(now, min(FULL, own * weight if working else own))
+        if now >= self.begin and self.offered(now - self.begin) > FULL * len(working):
+            self.overloaded_seconds += COLLECT_SECONDS
+
+    def _working(self, now: float) -> list[R]:
+        return [pod for pod in self.pods if pod.works(now)]
+
+    def _weight(self, _pod: R) -> float:
+        """Return how much of the work a pod gets, beside the others."""
+        return 1.0
+
+    def _share(self, now: float, working: int) -> float:
+        """Return how busy each replica is that works, in percent."""
+        work = self.offered(now - self.begin) + self._waiting / COLLECT_SECONDS
+        self._waiting = max(0.0, work - FULL * working) * COLLECT_SECONDS if self.queues else 0.0
+        return min(FULL, work / max(1, working))

@@ -1,0 +1,81 @@
+"""`keda-gpu-scaler backtest`: replay recorded load under other thresholds, recipes and sizes."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from keda_gpu_scaler.cli import arguments
+from keda_gpu_scaler.cli.arguments import option
+from keda_gpu_scaler.spec.spec import ScaledObject
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to replay, what is assumed of its pods, and how the result is shown."""
+
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="The ScaledObjects.")]
+    scaled_object: Annotated[
+        ScaledObject | None,
+        typer.Argument(
+            metavar="NAMESPACE/NAME",
+            help="The one to replay; all in the file unless one is named.",
+            parser=arguments.read_scaled_object,
+        ),
+    ] = None
+    prometheus_url: Annotated[
+        str | None, option("URL", "The Prometheus, over that of the settings.")
+    ] = None
+    namespace: Annotated[str, option("NAME", "The namespace of objects that name none.")] = (
+        "default"
+    )
+    since: Annotated[str, option("DURATION", "How far back: 36h, 7d.")] = "7d"
+    cache: Annotated[
+        Path | None,
+        option("FILE", "Keep what is read in it, and go on from there next time.", dir_okay=False),
+    ] = None
+    threshold: Annotated[
+        list[float] | None, option("NUMBER", "A threshold to try; can be repeated.")
+    ] = None
+    start_up: Annotated[str, option("DURATION", "From a pod's node to Ready.")] = "2m"
+    node: Annotated[str, option("DURATION", "How long a pod waits for its node.")] = "0s"
+    loading: Annotated[
+        float, option("PERCENT", "What a GPU shows while a model loads.", min=0, max=100)
+    ] = 100
+    capacity: Annotated[
+        float | None,
+        option("NUMBER", "Where the demand alone scales: the most that one replica can serve."),
+    ] = None
+    overloaded: Annotated[
+        float, option("PERCENT", "How much of the time may be overloaded.", min=0, max=100)
+    ] = 1
+    price: Annotated[float | None, option("NUMBER", "Of a GPU for an hour.", min=0)] = None
+    output: Annotated[
+        Literal["text", "json"], option("text|json", "How to write it.", "--output", "-o")
+    ] = "text"
+
+
+def backtest(options: Options) -> None:
+    """Replay what GPUs did, under the present trigger, other thresholds and KEDA's recipes.
+
+    Reads the samples of the last days from Prometheus, two queries a second at most. The scaler's
+    own decisions, KEDA's and the HPA's rules then say how many replicas each alternative would have
+    had. Nothing is changed anywhere. The Prometheus is the one of the settings of serve
+    (KEDA_GPU_SCALER_… variables), or --prometheus-url.
+
+    With a document of kind Episode in the file it is a test: its load is replayed, and no source is
+    asked.
+
+    Exit status: 0 when it was replayed, 1 when the source gives nothing to replay or replicas are
+    not as an Episode expects, 2 for a wrong argument, file or setting.
+    """
+    from keda_gpu_scaler.cli import backtesting, episodes, files  # noqa: PLC0415 - they load what --help does not need
+
+    try:
+        text = files.read(options.file)
+    except ValueError as error:
+        raise arguments.failure(error, status=2) from error
+    if not episodes.run(options, text):
+        asyncio.run(backtesting.run(options, text))

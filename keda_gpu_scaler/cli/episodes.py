@@ -1,0 +1,63 @@
+"""`backtest` of a file with an Episode: the replicas under a made-up load, as a test."""
+
+import typer
+
+from keda_gpu_scaler import check
+from keda_gpu_scaler.backtest import episode
+from keda_gpu_scaler.backtest.advice import Alternative, Case
+from keda_gpu_scaler.backtest.advice import replay as replay_alternative
+from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger
+from keda_gpu_scaler.cli import arguments, backtesting, files
+from keda_gpu_scaler.cli.backtest import Options
+
+
+def run(options: Options, text: str) -> bool:
+    """Run the episodes of a file; False: it has none. Ends the command if one fails, or is wrong.
+
+    Each of them is about the one ScaledObject in the file, or the one that its metadata name.
+    """
+    try:
+        manifests, _ = check.read({options.file: text}, Terms(options.namespace))
+        episodes = [manifest for manifest in manifests if manifest.kind == episode.KIND]
+        if not episodes:
+            return False
+        triggers, refused = files.triggers({options.file: text}, Terms(options.namespace))
+        files.refuse([*refused, *(f for one in triggers for f in check.refused(one, one.mistakes))])
+        results = [_failures(manifest, triggers) for manifest in episodes]
+    except ValueError as error:
+        raise arguments.failure(error, status=2) from error
+    for failures in results:
+        for failure in failures:
+            typer.echo(failure, err=True)
+    if any(results):
+        raise typer.Exit(1)
+    return True
+
+
+def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
+    """Run one episode and return what was not as expected; ValueError: it cannot be run."""
+    name = manifest.node.text("metadata", "name")
+    place = f"{manifest.file}:{manifest.node.position.line}: Episode {name}"
+    of_name = [trigger for trigger in triggers if trigger.of.scaled_object.name == name]
+    candidates = of_name or triggers
+    if len(candidates) != 1 or (spec := candidates[0].spec) is None:
+        expected = "the name of the ScaledObject that it is about, with one trigger for this scaler"
+        raise ValueError(f"{place}: metadata.name: expected {expected}")
+    trigger = candidates[0]
+    try:
+        parsed = episode.parse(manifest.node.block("spec").plain)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+    case = Case(
+        spec=spec,
+        limits=backtesting.limits_of(trigger.of),
+        metric_type=backtesting.metric_type_of(trigger),
+        start_seconds=parsed.start_seconds,
+        node_seconds=parsed.node_seconds,
+        loading=parsed.loading,
+    )
+    outcome = replay_alternative(case, parsed.work, Alternative("", spec.threshold))
+    wrong = [f"{place}: {failure}" for failure in episode.failures(parsed, outcome)]
+    if not wrong:
+        typer.echo(f"{place}: {len(parsed.expectations)} times, replicas as expected")
+    return wrong

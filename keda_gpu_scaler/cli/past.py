@@ -1,0 +1,120 @@
+"""Reads what `backtest` replays: an hour a query, slowly, and kept in a file to go on from."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from keda_gpu_scaler import errors, sources
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.backtest.recorded import Chunk, chunk_of
+from keda_gpu_scaler.query.snapshot_query import snapshot_query_of
+from keda_gpu_scaler.settings import Settings
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+
+CHUNK_SECONDS = 3600
+"""Of the past that one query is about."""
+QUERY_SECONDS = 0.5
+"""From one query to the next: whoever else uses the Prometheus comes first."""
+
+
+class _Line(msgspec.Struct):
+    """One line of the file: a chunk, and what it is of."""
+
+    key: str
+    chunk: Chunk
+
+
+class Cache:
+    """The chunks that were read before, in a file with a line for each."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read the file, if there is one; ValueError: it is no such file."""
+        self._path = path
+        self._chunks: dict[tuple[str, float], Chunk] = {}
+        if path is None or not path.exists():
+            return
+        for number, text in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                line = msgspec.json.decode(text, type=_Line)
+            except msgspec.MsgspecError as error:
+                message = f"{path}:{number}: no line of a backtest's cache: {error}"
+                raise ValueError(message) from error
+            self._chunks[line.key, line.chunk.begin] = line.chunk
+
+    def get(self, key: str, begin: float) -> Chunk | None:
+        return self._chunks.get((key, begin))
+
+    def add(self, key: str, chunk: Chunk) -> None:
+        if self._path is not None:
+            with self._path.open("ab") as file:
+                file.write(msgspec.json.encode(_Line(key, chunk)) + b"\n")
+
+
+class PastReader:
+    """Reads one trigger's past from the source that it names."""
+
+    def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache) -> None:
+        self._spec, self._settings, self._cache = spec, settings, cache
+        shown = [
+            spec.pods,
+            spec.signal,
+            spec.profile,
+            spec.gpu_aggregation,
+            spec.query,
+            spec.source,
+        ]
+        texts = [repr(part) for part in (*shown, spec.demand and spec.demand.text)]
+        self._key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Open the source; SettingsError: it has no past. SourceError: it does not answer."""
+        spec, name = self._spec, self._spec.source
+        opened = sources.opened(name, self._settings.sources[name], facts.ignore)
+        source = (await self._stack.enter_async_context(opened)).within(spec.pods.namespace)
+        if source.past is None:
+            await self._stack.aclose()
+            raise errors.SettingsError(f"source {name} knows the present only")
+        self._past, self._samples = source.past, source.samples
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self._stack.aclose()
+
+    async def read(self, seconds: float, tell: Callable[[float], None]) -> list[Chunk]:
+        """Return the whole hours of the last seconds; `tell` gets the part that is done."""
+        await self._samples.synchronize()
+        end = self._samples.now() // CHUNK_SECONDS * CHUNK_SECONDS
+        count = max(1, int(seconds // CHUNK_SECONDS))
+        chunks = []
+        for number in range(count):
+            at = end - (count - 1 - number) * CHUNK_SECONDS
+            chunk = self._cache.get(self._key, at - CHUNK_SECONDS + STEP_SECONDS)
+            if chunk is None:
+                chunk = await self._fetch(at)
+                self._cache.add(self._key, chunk)
+            chunks.append(chunk)
+            tell((number + 1) / count)
+        return chunks
+
+    async def _fetch(self, at: float) -> Chunk:
+        spec = self._spec
+        snapshot_query = replace(
+            snapshot_query_of(spec, STEP_SECONDS), span_seconds=float(CHUNK_SECONDS)
+        )
+        await asyncio.sleep(QUERY_SECONDS)
+        observation = await self._past.past(snapshot_query, at, STEP_SECONDS)
+        demands = None
+        if spec.demand is not None:
+            await asyncio.sleep(QUERY_SECONDS)
+            demands = await self._past.past_numbers(
+                spec.demand.text, CHUNK_SECONDS, at, STEP_SECONDS
+            )
+        return chunk_of(spec, observation, demands)
