@@ -7,8 +7,7 @@ from typing import Any
 
 from tests.e2e import router
 from tests.e2e.lab import Lab
-from tests.e2e.programs import Program
-from tests.support.processes import free_port
+from tests.support.processes import Program, free_port
 from tools import programs
 
 READY_WITHIN_SECONDS = 30.0

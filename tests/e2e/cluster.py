@@ -29,8 +29,8 @@ from lightkube.resources.apiregistration_v1 import APIService
 from tests.e2e.certificates import Certificates
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.keda import Keda, resource_definitions
-from tests.e2e.programs import ROOT, Program
-from tests.support.processes import free_port
+from tests.support.processes import Program, free_port
+from tools.programs import ROOT
 
 READY_WITHIN_SECONDS = 90.0
 """Seconds on an idle machine; a busy one with two cores takes a while."""

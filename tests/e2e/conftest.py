@@ -20,8 +20,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
+from tests.e2e.generation import CLUSTER
 from tests.e2e.lab import Lab
-from tests.e2e.programs import CLUSTER
 from tests.e2e.recorder import Recorder, recording
 from tests.e2e.shell import Shell, open_shell
 from tools import programs

@@ -43,3 +43,7 @@ def kubernetes() -> dict[str, str]:
 
 def _programs(folder: str, parts: Iterable[str]) -> dict[str, str]:
     return {part: folder + part for part in parts if folder + part in PROGRAMS}
+
+
+CLUSTER = ("etcd", *kubernetes().values(), *keda().values(), "kwok", "prometheus")
+"""The programs that run under every scenario."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.counts import Counts
-from tests.e2e.programs import Program
-from tests.support.processes import free_port
+from tests.support.processes import Program, free_port
 
 READY_WITHIN_SECONDS = 60.0
 _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))

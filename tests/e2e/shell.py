@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.cluster import Cluster
-from tests.e2e.programs import ROOT
 from tests.support.processes import bounded
 from tools import programs
+from tools.programs import ROOT
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from lightkube.resources.core_v1 import Secret, ServiceAccountToken
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e.lab import Lab
-from tests.e2e.programs import ROOT
 from tests.e2e.relay import Door, Relay
 from tests.e2e.under_load import (
     LONGER_THAN_THE_COOLDOWN,
@@ -25,6 +24,7 @@ from tests.e2e.under_load import (
     follows_more_load,
     the_hpa_has_a_number,
 )
+from tools.programs import ROOT
 
 ROLE = ROOT / "deploy" / "kubernetes-evidence.yaml"
 RESOURCES = {"pods", "replicasets.apps", "jobs.batch", "scaledobjects.keda.sh"}

@@ -13,8 +13,8 @@ from tests.e2e import generation, keda_log
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest, secret
 from tests.e2e.product import Scaler
-from tests.e2e.programs import ROOT
 from tests.support import certificates
+from tools.programs import ROOT
 
 NAMES = ("127.0.0.1", "keda-gpu-scaler")
 """What KEDA checks a scaler's certificate against: the host of `scalerAddress`, one of these."""
