@@ -43,7 +43,9 @@ class Pace:
     poll_seconds: float = 15.0
     """How often each trigger is asked about at each scaler, as KEDA's pollingInterval."""
     restart_seconds: float = 150.0
+    flood_seconds: float = 240.0
     size_seconds: float = 10.0
+    streams: int = 1000
 
 
 @dataclass(slots=True)
@@ -78,6 +80,7 @@ class Soak:
                 for work in (
                     self._faults(),
                     self._restarts(),
+                    self._floods(),
                     self._sizes(),
                     *(self._polls(scaler) for scaler in self.scalers),
                 )
@@ -218,6 +221,26 @@ class Soak:
             self.report.stop_seconds.append(scaler.stop_seconds)
             await scaler.start()
             self.report.restarts["SIGTERM"] += 1
+
+    async def _floods(self) -> None:
+        """Open many streams, and drop them: half by a cancellation, half with their connection."""
+        address = f"127.0.0.1:{self.scalers[0].grpc_port}"
+        while True:
+            await asyncio.sleep(self.pace.flood_seconds)
+            async with (
+                grpc.aio.insecure_channel(address) as kept,
+                grpc.aio.insecure_channel(address) as cut,
+            ):
+                streams = []
+                for number in range(self.pace.streams):
+                    stub = externalscaler_pb2_grpc.ExternalScalerStub((kept, cut)[number % 2])
+                    trigger = TRIGGERS[number % len(TRIGGERS)]
+                    streams.append(stub.StreamIsActive(trigger.reference()))
+                    await asyncio.sleep(0)
+                await asyncio.sleep(5)
+                for stream in streams[::2]:
+                    stream.cancel()
+            del streams  # they keep their connections
 
     async def _sizes(self) -> None:
         while True:

@@ -13,7 +13,9 @@ SHORT = Pace(
     calm_seconds=1.5,
     poll_seconds=20,
     restart_seconds=60,
+    flood_seconds=60,
     size_seconds=5,
+    streams=300,
 )
 
 
