@@ -94,7 +94,7 @@ def references(case: Case, work: Work, most_overloaded: float) -> Iterator[tuple
     needs = sorted(math.ceil(load / FULL) for load in work.loads if load is not None)
     allowed = int(len(needs) * most_overloaded)
     size = max(1, needs[-1 - allowed]) if needs else 1
-    yield f"{size} replicas, always", fixed(work, size)
+    yield f"{size} replica{'s' * (size != 1)}, always", fixed(work, size)
     yield "clairvoyant", clairvoyant(work, case.start_seconds + case.node_seconds)
 
 

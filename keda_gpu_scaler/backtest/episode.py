@@ -47,8 +47,8 @@ class Expectation(NamedTuple):
     most: int
 
     def __str__(self) -> str:
-        least, most = self.fewest, self.most
-        return f"{least} replicas" if least == most else f"{least} to {most} replicas"
+        numbers = f"{self.fewest} to {self.most}" if self.fewest < self.most else str(self.most)
+        return f"{numbers} replica{'s' * (self.most != 1)}"
 
 
 class Episode(NamedTuple):

@@ -28,13 +28,7 @@ def judged(seen: Seen, *keys: str) -> list[tuple[str, int, str]]:
 
 ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
     (WELL, {"trouble": "source default: No route"}, "no-answer", 13, "gives nothing: No route"),
-    (
-        WELL,
-        {"lag_seconds": 90.0},
-        "late-samples",
-        13,
-        "arrive 1m30s late, and so does every decision",
-    ),
+    (WELL, {"lag_seconds": 90.0}, "late-samples", 13, "1m30s late, and so does every decision"),
     (WELL, {"lag_seconds": 300.0}, "late-samples", 13, "too old for the HPA's calls"),
     (WELL, {"interval_seconds": 121.0}, "slow-scrape", 13, "every 2m1s, and window is 2m"),
     (WELL, {"has_readiness": False}, "no-readiness", 13, "those that are Ready"),

@@ -182,10 +182,8 @@ def test_a_lower_bound_can_raise_and_not_lower() -> None:
     assert (shown.state, shown.value) == ("partial", 300)
     lower = why_not(shown, 5)
     assert lower.ways == ()
-    assert (
-        "only the load of 3 of 4 replicas is known, so the scaler does not ask for fewer"
-        in lower.reasons
-    )
+    why = "only the load of 3 of 4 replicas is known, so the scaler does not ask for fewer"
+    assert why in lower.reasons
     assert any(f"pod {PODS}fffff" in reason for reason in lower.reasons)
     assert [way.at_least for way in why_not(shown, 7).ways if not way.key] == [300.001]
 

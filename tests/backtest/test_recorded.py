@@ -1,0 +1,91 @@
+"""Samples of the past → work: what is summed up, and what is not known."""
+
+import pytest
+
+from keda_gpu_scaler.backtest.recorded import Chunk, chunk_of, work_of
+from keda_gpu_scaler.snapshot.observation import Observation, Series, Target
+from tests.support.triggers import spec
+
+POD, OTHER = "bert-7b6667bd9-bbbbb", "bert-7b6667bd9-ccccc"
+EXPORTER = Target("dcgm-exporter", "10.0.0.1:9400")
+N = None
+
+
+def series(pod: str, gpu: str, values: dict[float, float], namespace: str = "ml") -> Series:
+    times = tuple(values)
+    return Series(namespace, pod, gpu, EXPORTER, times, times, tuple(values.values()), False)  # noqa: FBT003
+
+
+def test_a_chunk_has_the_pods_of_the_workload_and_their_gpus_aggregated() -> None:
+    observation = Observation(
+        (15.0, 30.0, 45.0),
+        (
+            series(POD, "GPU-1", {15.0: 40.0, 30.0: 50.0}),
+            series(POD, "GPU-2", {15.0: 60.0}),
+            series("bertha-7b6667bd9-bbbbb", "GPU-3", {15.0: 99.0}),
+            series(OTHER, "GPU-4", {15.0: 99.0}, namespace="other"),
+        ),
+        {EXPORTER: {15.0: 14.0, 30.0: 29.0}},
+    )
+    chunk = chunk_of(spec(), observation, None)
+    assert chunk == Chunk(15.0, [True, True, False], {POD: [50.0, 50.0, None]}, 2, [])
+    # A source that answers a demand is there, whether exporters are or not.
+    chunk = chunk_of(spec(), observation, {45.0: 7.0})
+    assert chunk.covered == [True, True, True]
+    assert chunk.demands == [None, None, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("covered", "pods", "loads", "replicas", "saturated"),
+    [
+        pytest.param([1] * 3, {POD: [50, 60, 70]}, [50, 60, 70], [1, 1, 1], 0, id="one pod"),
+        pytest.param(
+            [1] * 2, {POD: [50, 60], OTHER: [20, 30]}, [70, 90], [2, 2], 0, id="the sum of two"
+        ),
+        pytest.param([1, 0, 1], {POD: [50, N, 70]}, [50, N, 70], [1, N, 1], 0, id="no exporter"),
+        pytest.param([1] * 3, {POD: [50, N, 70]}, [50, N, 70], [1, N, 1], 0, id="a hole in a pod"),
+        pytest.param([1] * 2, {}, [0, 0], [0, 0], 0, id="no pod, and exporters answer"),
+        pytest.param(
+            [1] * 5,
+            {POD: [50] * 5, OTHER: [N, 100, 100, 30, 30]},
+            [50, 50, 50, 80, 80],
+            [1, 2, 2, 2, 2],
+            0,
+            id="one that loads for half a minute does no work",
+        ),
+        pytest.param(
+            [1] * 2, {POD: [95, 50], OTHER: [99, 99]}, [194, 149], [2, 2], 1, id="all of them full"
+        ),
+    ],
+)
+def test_the_work_is_the_sum_over_replicas_where_all_are_seen(
+    covered: list[int],
+    pods: dict[str, list[float | None]],
+    loads: list[float | None],
+    replicas: list[int | None],
+    saturated: int,
+) -> None:
+    chunk = Chunk(15.0, [bool(one) for one in covered], pods, gpus=2)
+    work = work_of([chunk], lambda pod: pod, start_seconds=30)
+    assert work.loads == loads
+    assert work.replicas == replicas
+    assert (work.saturated, work.gpus, work.begin) == (saturated, max(1, 2 * bool(pods)), 15.0)
+
+
+def test_a_pod_that_is_away_for_more_than_five_minutes_was_not_there() -> None:
+    chunk = Chunk(15.0, [True] * 30, {POD: [50.0, *[N] * 28, 50.0], OTHER: [10.0] * 30})
+    work = work_of([chunk], lambda pod: pod, start_seconds=0)
+    assert work.loads == [60.0, *[10.0] * 28, 60.0]
+
+
+def test_chunks_follow_each_other_and_groups_are_one_replica() -> None:
+    first = Chunk(15.0, [True, True], {"bert-0": [40.0, 40.0], "bert-0-1": [60.0, 60.0]}, gpus=8)
+    second = Chunk(45.0, [True], {"bert-0": [80.0]}, gpus=8)
+    work = work_of([first, second], lambda pod: pod[:6], start_seconds=0)
+    assert (work.loads, work.gpus) == ([50.0, 50.0, 80.0], 16)
+
+
+def test_with_a_capacity_the_demand_is_the_work() -> None:
+    chunk = Chunk(15.0, [True, True], {POD: [100.0, 100.0]}, gpus=1, demands=[30.0, None])
+    work = work_of([chunk], lambda pod: pod, start_seconds=0, capacity=20.0)
+    assert (work.loads, work.saturated) == ([150.0, None], 0)
