@@ -36,6 +36,7 @@ MOVED: dict[str, str] = {
     "migrate/managed-cloud-adapter": "migrate/adapters#a-managed-clouds-adapter",
     "migrate/pmady-keda-gpu-scaler": "migrate/exporters#pmadykeda-gpu-scaler",
     "migrate/prometheus-adapter": "migrate/adapters",
+    "observe": "migrate#observe-before-you-switch",
     "platforms": "install#platforms",
     "presets": "llm#presets",
     "production": "operations#before-production",

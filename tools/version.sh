@@ -22,8 +22,8 @@ if [ "${1:-}" = --notes ]; then
     exit
 fi
 for file in deploy/helm/keda-gpu-scaler/Chart.yaml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml \
-    examples/quickstart/simulator.yaml deploy/helm/keda-gpu-scaler/README.md docs/chart.md \
-    README.md docs/observe.md docs/quickstart.md docs/quickstart.*.md; do
+    examples/quickstart/simulator.yaml deploy/helm/keda-gpu-scaler/README.md \
+    README.md examples/observe.yaml docs/quickstart.md docs/quickstart.*.md; do
     [ -e "$file" ] || continue
     if [ "${1:-}" = --check ]; then
         stated "$file" | diff "$file" - \

@@ -72,13 +72,11 @@ def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
         limits = limits.above_zero()
     first = next((replicas for replicas in work.replicas if replicas is not None), 1)
     return Replay(
-        work.load,
         work,
         spec,
         recipe=alternative.recipe,
         metric_type=case.metric_type,
         replicas=min(limits.maximum, max(limits.minimum, first)),
-        begin=work.begin,
         hpa=limits.hpa(),
         keda=limits.keda(),
         start_seconds=case.start_seconds,

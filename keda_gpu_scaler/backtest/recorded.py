@@ -90,10 +90,10 @@ def work_of(
         step if is_covered else None for step, is_covered in zip(steps, covered, strict=True)
     ]
     loads = [None if step is None else sum(step) for step in known_steps]
-    saturated = sum(min(step) >= pod_state.FULL for step in known_steps if step)
+    full = [min(step or [0.0]) >= pod_state.FULL for step in known_steps]
     if capacity is not None:
         loads = [None if demand is None else demand / capacity * FULL for demand in demands]
-        saturated = 0
+        full = []
     gpus = max((chunk.gpus for chunk in chunks), default=0) * max(
         map(len, groups.values()), default=0
     )
@@ -102,7 +102,7 @@ def work_of(
         loads,
         demands,
         [None if step is None else len(step) for step in known_steps],
-        saturated,
+        full,
         max(1, gpus),
     )
 

@@ -4,9 +4,9 @@ Pure. The decisions are the scaler's own; KEDA and the HPA are their rules.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.objects import Behavior
@@ -63,8 +63,8 @@ class Outcome(NamedTuple):
     """What came of one way to scale."""
 
     replica_hours: float
-    overloaded_seconds: float
-    """With more work than the replicas could do."""
+    overloaded: tuple[float, ...]
+    """The seconds up to the end of each step with more work than the replicas could do."""
     changes: int
     """How often the number of replicas changed."""
     wakes: int
@@ -74,18 +74,21 @@ class Outcome(NamedTuple):
     sizes: tuple[int | None, ...]
     """The replicas after each step; None: the work is not known then, and nothing counts."""
 
+    @property
+    def overloaded_seconds(self) -> float:
+        return self.overloaded[-1] if self.overloaded else 0.0
+
 
 @dataclass(slots=True)
 class Replay(ClosedLoop[Replica]):
     """The replicas of one workload under one trigger, or under a recipe, for some work."""
 
+    offered: Callable[[float], float] = field(init=False)
+    begin: float = field(init=False)
     work: Work
     trigger: TriggerSpec
     recipe: Recipe | None = None
     metric_type: MetricType = MetricType.AVERAGE_VALUE
-    begin: float = field(default=0.0, kw_only=True)
-    past: list[int | None] = field(default_factory=list, init=False)
-    """The replicas after each step; None: the work is not known then."""
     _workload: Workload = field(init=False)
     _asked_for: list[tuple[float, int]] = field(default_factory=list, init=False)
     """When its owner was asked for how many replicas."""
@@ -98,6 +101,7 @@ class Replay(ClosedLoop[Replica]):
 
     def __post_init__(self) -> None:
         """Begin with replicas that have been Ready for an hour."""
+        self.offered, self.begin = self.work.load, self.work.begin
         ClosedLoop.__post_init__(self)
         self._workload = Workload(Kind.DEPLOYMENT, self.trigger.pods.namespace, "replayed")
         self.trigger = replace(self.trigger, pods=self._workload, only_shown=False, neighbour=None)
@@ -108,16 +112,17 @@ class Replay(ClosedLoop[Replica]):
 
     def run(self) -> Outcome:
         """Let all the time of the work pass; where it is unknown, everything stays as it is."""
+        sizes: list[int | None] = []
+        overloaded: list[float] = []
         for number, load in enumerate(self.work.loads):
             until = self.clock + STEP_SECONDS
-            if load is None:
-                self.past.append(None)
-            else:
+            if load is not None:
                 self._collect(self.clock, until)
                 self._step(number)
-                self.past.append(self.replicas)
             self.clock = until
-        return outcome_of(self.past, self.overloaded_seconds, self._longest_wake)
+            sizes.append(None if load is None else self.replicas)
+            overloaded.append(self.overloaded_seconds)
+        return _outcome(sizes, overloaded, self._longest_wake)
 
     def _step(self, number: int) -> None:
         at, spec = self.clock, self.trigger
@@ -198,37 +203,35 @@ def clairvoyant(work: Work, start_seconds: float) -> Outcome:
     """Return the outcome of one who knows the work in advance: what is needed until a start."""
     ahead = math.ceil(start_seconds / STEP_SECONDS) + 1
     needs = [math.ceil((load or 0.0) / FULL) for load in work.loads]
-    return _outcome(work, [max(needs[at : at + ahead]) for at in range(len(needs))])
+    return _at_once(work, [max(needs[at : at + ahead]) for at in range(len(needs))])
 
 
 def fixed(work: Work, replicas: int) -> Outcome:
     """Return the outcome of a number of replicas that never changes."""
-    return _outcome(work, [replicas] * len(work.loads))
+    return _at_once(work, [replicas] * len(work.loads))
 
 
 def past(work: Work) -> Outcome:
     """Return what there was; overloaded are the steps at which all replicas were full."""
-    known = _outcome(work, [replicas or 0 for replicas in work.replicas])
-    return known._replace(overloaded_seconds=float(STEP_SECONDS * work.saturated))
+    return _outcome(work.replicas, list(accumulate(STEP_SECONDS * full for full in work.full)))
 
 
-def _outcome(work: Work, sizes: Sequence[int]) -> Outcome:
-    """Return the outcome of a size for each step; replicas work at once."""
-    known = [(size, load) for size, load in zip(sizes, work.loads, strict=True) if load is not None]
-    overloaded = sum(load > FULL * size for size, load in known)
-    past_sizes = [
-        None if load is None else size for size, load in zip(sizes, work.loads, strict=True)
-    ]
-    return outcome_of(past_sizes, STEP_SECONDS * overloaded)
+def _at_once(work: Work, sizes: Sequence[int]) -> Outcome:
+    """Return the outcome of a size for each step, of replicas that work at once."""
+    steps = list(zip(sizes, work.loads, strict=True))
+    return _outcome(
+        [None if load is None else size for size, load in steps],
+        list(accumulate(STEP_SECONDS * ((load or 0.0) > FULL * size) for size, load in steps)),
+    )
 
 
-def outcome_of(
-    sizes: Sequence[int | None], overloaded_seconds: float, longest_wake_seconds: float = 0.0
+def _outcome(
+    sizes: Sequence[int | None], overloaded: Sequence[float], longest_wake_seconds: float = 0.0
 ) -> Outcome:
     known = [size for size in sizes if size is not None]
     return Outcome(
         sum(known) * STEP_SECONDS / 3600,
-        overloaded_seconds,
+        tuple(overloaded),
         sum(size != before for before, size in pairwise(known)),
         sum(not before and size > 0 for before, size in pairwise(known)),
         longest_wake_seconds,

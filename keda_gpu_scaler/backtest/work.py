@@ -18,8 +18,8 @@ class Work:
     """The demand then; None: unknown. Empty: the trigger has none."""
     replicas: Sequence[int | None] = ()
     """How many replicas there were; None: unknown."""
-    saturated: int = 0
-    """At how many steps all replicas were full: there may have been more work than they show."""
+    full: Sequence[bool] = ()
+    """Whether all replicas were full: there may have been more work than they show."""
     gpus: int = 1
     """The GPUs of a replica."""
 
@@ -35,7 +35,7 @@ class Work:
     @property
     def saturation(self) -> float:
         """The part of the known time in which the work may have been more than it shows."""
-        return STEP_SECONDS * self.saturated / self.covered_seconds if self.covered_seconds else 0.0
+        return STEP_SECONDS * sum(self.full) / self.covered_seconds if self.covered_seconds else 0.0
 
     def load(self, seconds: float) -> float:
         """Return the work at a time since the begin; the unknown counts as none."""

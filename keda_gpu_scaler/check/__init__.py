@@ -28,9 +28,9 @@ _IGNORE = re.compile(
     r"#[ \t]*keda-gpu-scaler:[ \t]*ignore[ \t]+([a-z0-9-]+(?:[ \t]*,[ \t]*[a-z0-9-]+)*)"
 )
 _FIXES = {
-    "yaml-syntax": "Correct the YAML; of a chart, check what helm template prints.",
-    "too-large": "Split the text, or check the rendered ScaledObjects alone.",
-    "duplicate-key": "Remove one of the two: readers differ in which one counts.",
+    "yaml-syntax": "Correct the YAML; for a chart, check the output of helm template.",
+    "too-large": "Split the text, or check only the rendered ScaledObjects.",
+    "duplicate-key": "Remove one of the two: programs differ in which one they use.",
 }
 FINDINGS_LIMIT = 1000
 """No person reads more; without it, a text of 16 MiB could have a million."""
@@ -48,9 +48,9 @@ OF_TEXTS = (
     Rule("duplicate-key", _ERROR, "a key that occurs twice in one mapping"),
 )
 OF_TRIGGERS = (
-    _rule(_ERROR, fields.wrong_type, "a value of a trigger that is no string"),
+    _rule(_ERROR, fields.wrong_type, "a value of a trigger that is not a string"),
     # The scaler's own parser finds these.
-    Rule("unknown-key", _ERROR, "a key of the trigger that the scaler does not know"),
+    Rule("unknown-key", _ERROR, "a key of the trigger that does not exist"),
     Rule("missing-key", _ERROR, "a key that the trigger needs"),
     Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
     _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
@@ -75,10 +75,10 @@ OF_SCALING = (
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
     # To and from zero.
     _rule(_ERROR, replicas.nothing_wakes, "zero replicas and nothing that wakes the workload"),
-    _rule(_NOTE, replicas.push_without_signal, "`external-push` that only an alert can wake"),
-    _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU is above"),
-    _rule(_WARNING, replicas.short_cooldown, "a `cooldownPeriod` too short for idleness to show"),
-    _rule(_WARNING, replicas.short_activation_window, "an `activationWindow` between two looks"),
+    _rule(_NOTE, replicas.push_without_signal, "`external-push` that only an alert activates"),
+    _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU exceeds"),
+    _rule(_WARNING, replicas.short_cooldown, "a `cooldownPeriod` shorter than `activationWindow`"),
+    _rule(_WARNING, replicas.short_activation_window, "an `activationWindow` shorter than a poll"),
     # KEDA's other fields.
     _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
     _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
@@ -93,8 +93,8 @@ OF_SOURCES = (
     Rule("no-pod-labels", _ERROR, "series of GPUs that name no pod"),
     Rule("no-pods", _ERROR, "no GPU of the workload's pods, but others"),
     Rule("late-samples", _WARNING, "samples that arrive late, or have ended"),
-    Rule("slow-scrape", _WARNING, "samples that come less often than a window is long"),
-    Rule("no-readiness", _WARNING, "no evidence which pods exist and are Ready"),
+    Rule("slow-scrape", _WARNING, "samples that arrive less often than a window is long"),
+    Rule("no-readiness", _WARNING, "no list of the pods and of those that are Ready"),
     Rule("demand-unknown", _ERROR, "a demand query without a number"),
 )
 """What the source and the cluster show, with --live."""
@@ -205,7 +205,7 @@ def from_env(trigger: Trigger) -> Iterator[Finding]:
     """Yield what KEDA takes from the environment of what is scaled: the text names a variable."""
     for written_key in trigger.from_env:
         key = written_key.removesuffix(FROM_ENV)
-        why = f"The value of {key} is in the environment of what is scaled, and not known here"
+        why = f"The value of {key} is in the environment of the scale target, and not known here"
         fix = f"Write {key} with its value in a copy of the file."
         wrong = Wrong(trigger.place(written_key), why, fix)
         yield as_finding("wrong-value", trigger.of, wrong)

@@ -187,7 +187,7 @@ class _Builder:
             raise _ProblemError("too-large", place, what)
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                what = "an alias stands for nothing before it that is complete"
+                what = "an alias has no complete anchor before it"
                 raise _ProblemError("yaml-syntax", place, what)
             node, values = self._anchors[event.anchor]
             self._spend(values, place)
@@ -208,7 +208,7 @@ class _Builder:
     def _spend(self, values: int, place: Position) -> None:
         self._values_left -= values
         if self._values_left < 0:
-            what = "there are more values than are read"
+            what = "it has too many values"
             raise _ProblemError("too-large", place, what)
 
     def _entries(self, depth: int) -> dict[str, Entry]:
@@ -218,12 +218,12 @@ class _Builder:
             key = self._node(event, depth + 1)
             value = self._node(next(self._events), depth + 1)
             if key.kind in ("list", "mapping"):
-                raise _ProblemError("yaml-syntax", key.position, "a key is no text")
+                raise _ProblemError("yaml-syntax", key.position, "a key is not a text")
             if key.scalar == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
                 merged += value.items or (value,)
             elif key.scalar in entries:
                 first = entries[key.scalar].position.line
-                what = f'the key "{shown(key.scalar)}" is there already, in line {first}'
+                what = f'the key "{shown(key.scalar)}" is already in line {first}'
                 self.problems.append(Problem("duplicate-key", key.position, what))
             else:
                 entries[key.scalar] = Entry(key.position, value)

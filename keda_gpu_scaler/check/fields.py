@@ -39,7 +39,7 @@ def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
         for warning in trigger.spec.warnings if trigger.spec is not None else ():
             # Every warning begins with the key that it is about.
             key = warning.partition(" ")[0]
-            fix = f"Change {key}, or what the sentence compares it with."
+            fix = f"Change {key}, or the value that it is compared with."
             yield Wrong(trigger.place(key), warning, fix)
 
 
@@ -66,10 +66,10 @@ def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         if trigger.node.text("useCachedMetrics").lower() == "true":
             why = (
-                "useCachedMetrics answers the HPA from the last poll: scaling out waits for up to "
-                "a pollingInterval more, and the scaler cannot see that there are replicas"
+                "useCachedMetrics answers the HPA from the last poll: a scale-out waits up to one "
+                "pollingInterval longer, and the scaler cannot see that replicas exist"
             )
-            fix = "Remove it: the scaler asks its source once for all triggers anyway."
+            fix = "Remove it: the scaler already queries its source once for all triggers."
             yield Wrong(trigger.node.place("useCachedMetrics"), why, fix)
 
 
@@ -78,8 +78,8 @@ def fallback_to_zero(manifest: Manifest) -> Iterator[Wrong]:
     is_used = _is_error_counted(manifest) or manifest.goes_to_zero
     if manifest.ours and replicas == 0 and is_used:
         why = (
-            "with 0 replicas neither an error nor a scaler that does not answer blocks the last "
-            "step to zero, busy or not"
+            "with 0 replicas, an error or a scaler that does not answer does not block the step to "
+            "zero, even of a busy workload"
         )
         place = manifest.node.place("spec", "fallback", "replicas")
         yield Wrong(place, why, "Remove fallback, or write 1 or more.")
@@ -95,8 +95,8 @@ def fallback_scales_in(manifest: Manifest) -> Iterator[Wrong]:
         and _is_error_counted(manifest)
     ):
         why = (
-            f"behavior {behavior} sets {replicas} replicas while the load is unknown, and takes "
-            "the busy ones above that away"
+            f"behavior {behavior} sets {replicas} replicas while the load is unknown, and removes "
+            "the busy ones above that"
         )
         fix = "Write behavior: currentReplicasIfHigher, which KEDA has since 2.17."
         yield Wrong(manifest.node.place("spec", "fallback", "behavior"), why, fix)
@@ -118,17 +118,15 @@ def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
         keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
         if keys:
             why = (
-                "with scalingModifiers KEDA sees one number of each trigger and ignores its "
-                "activity: the demand takes the place of the load, or counts for nothing"
+                "with scalingModifiers KEDA uses one number of each trigger and ignores its "
+                "activity: the demand replaces the load, or has no effect"
             )
-            fix = "Give the demand a trigger of its own, and name it in the formula."
+            fix = "Move the demand to a separate trigger, and name it in the formula."
             yield Wrong(trigger.place(keys[0]), why, fix)
 
 
 def scaled_job(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
-        why = (
-            "ScaledJobs are not supported: one busy job keeps the load up, and starts more of them"
-        )
-        fix = "Use a ScaledObject, or a trigger on the queue that the jobs work on."
+        why = "ScaledJobs are not supported: one busy job keeps the load high, and KEDA starts more"
+        fix = "Use a ScaledObject, or a trigger on the queue of the jobs."
         yield Wrong(trigger.node.place("type"), why, fix)

@@ -48,43 +48,43 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
     """Yield the rule and what keeps the scaler from deciding about a trigger, at its key."""
     if seen.trouble is not None:
         name = f"source {spec.source}"
-        why = f"{name} gives nothing: {seen.trouble.removeprefix(f'{name}: ')}"
-        fix = "Correct its URL (--prometheus-url) or its credentials, or see whether it runs."
+        why = f"{name} does not answer: {seen.trouble.removeprefix(f'{name}: ')}"
+        fix = "Correct its URL (--prometheus-url) or its credentials, or check whether it runs."
         yield "no-answer", Wrong(trigger.place("source"), why, fix)
         return
     if not seen.has_gpus and not seen.is_empty:
         yield _no_gpus(trigger, spec, seen)
     if seen.lag_seconds:
         why = (
-            f"all samples of the source arrive {durations.text(seen.lag_seconds)} late: every "
-            "decision is as late"
+            f"all samples of the source arrive {durations.text(seen.lag_seconds)} late, and so "
+            "does every decision"
         )
         if seen.lag_seconds > spec.max_age_seconds:
-            why += ", and the HPA's calls take them for stale"
-        fix = "See what lies between the exporters and this server, such as remote write."
+            why += "; they are too old for the HPA's calls"
+        fix = "Check what delays them on the way to this server, such as remote write."
         yield "late-samples", Wrong(trigger.place("maxAge"), why, fix)
     window, interval = spec.window_seconds or WINDOW_SECONDS, seen.interval_seconds
     for key, seconds in (("window", window), ("activationWindow", spec.activation_window_seconds)):
         if interval is not None and interval > seconds:
             why = (
-                f"a sample comes every {durations.text(interval)}, and {key} is "
-                f"{durations.text(seconds)}: most of the time there is none in it"
+                f"a sample arrives every {durations.text(interval)}, and {key} is "
+                f"{durations.text(seconds)}: most of the time it contains none"
             )
             fix = f"Write {durations.text(2 * interval)} or more, or scrape more often."
             yield "slow-scrape", Wrong(trigger.place(key), why, fix)
     if not seen.has_readiness:
         why = (
-            "nothing in the source says which pods there are and which are Ready: a pod counts "
-            "from its first sample, also while it loads its model, and an absence proves little"
+            "the source has no list of pods and of those that are Ready: a pod counts from its "
+            "first sample, also while it loads its model, and missing samples prove little"
         )
         fix = (
-            "Let the same Prometheus scrape kube-state-metrics with honor_labels: true, or turn "
-            "the Kubernetes API on in the scaler's settings."
+            "Let the same Prometheus scrape kube-state-metrics with honor_labels: true, or enable "
+            "the Kubernetes API in the scaler's settings."
         )
         yield "no-readiness", Wrong(trigger.place(), why, fix)
     if seen.demand_trouble is not None:
-        why = f"the demand is not known: {seen.demand_trouble}"
-        fix = "Ask the source for the query by hand; explain shows the text that is asked."
+        why = f"the demand is unknown: {seen.demand_trouble}"
+        fix = "Run the query by hand; explain shows its text."
         place = trigger.place("demandQuery", "demandPreset")
         yield "demand-unknown", Wrong(place, why, fix)
 
@@ -96,21 +96,21 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
         neighbours = sorted(seen.neighbours)
         more = len(neighbours) - _PODS_SHOWN
         why = (
-            f"no GPU is shown of a pod of {spec.workload}; the pods of namespace {namespace} that "
-            f"are shown: {shown(', '.join(neighbours[:_PODS_SHOWN]))}"
+            f"no exporter shows a GPU of {spec.workload}; they show these pods of namespace "
+            f"{namespace}: {shown(', '.join(neighbours[:_PODS_SHOWN]))}"
         )
         if more > 0:
             why += f" and {more} more"
-        fix = "Name the workload that these pods belong to, or see why its own are not shown."
+        fix = "Name the workload of these pods, or check why exporters do not show its own."
     elif seen.has_series is None:
         why = f"the source shows no GPU of {spec.workload}"
-        fix = "See whether the exporters run, and whether their series name the workload's pods."
+        fix = "Check whether the exporters run, and whether their series name the workload's pods."
     elif seen.has_series and seen.has_pod_labels:
-        why = f"no GPU is shown of any pod in namespace {namespace}, and there are others"
-        fix = "Correct the namespace, or put an exporter on the nodes of its pods."
+        why = f"exporters show GPUs, but none of a pod in namespace {namespace}"
+        fix = "Correct the namespace, or run an exporter on the nodes of its pods."
     elif seen.has_series:
         rule = "no-pod-labels"
-        why = "the series of GPUs name no pod: the exporter maps none, or relabelling drops it"
+        why = "the series of GPUs name no pod: the exporter does not, or relabelling drops it"
         fix = (
             "Set DCGM_EXPORTER_KUBERNETES=true, and keep the labels pod and namespace, or "
             "exported_pod and exported_namespace."
@@ -118,13 +118,13 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
     elif seen.has_ended_series:
         rule = "late-samples"
         why = "the newest sample of any GPU is minutes old: the exporters or their scrapes stopped"
-        fix = "See in the source's list of targets why they are not scraped any more."
+        fix = "Check the source's list of targets."
     elif seen.has_other_series:
         rule, place = "no-series", trigger.place("signal", "profile")
-        why = f"exporters show GPUs, and none the signal {spec.signal}: there is no {names}"
-        fix = "Have the exporter show it, or take another signal or profile."
+        why = f"exporters show GPUs, but not the signal {spec.signal}: there is no {names}"
+        fix = "Let the exporter show it, or use another signal or profile."
     else:
         rule = "no-series"
-        why = f"no exporter shows a GPU to the source: there is no {names}"
+        why = f"the source has no series of a GPU exporter: there is no {names}"
         fix = "Let the source scrape a GPU exporter on each GPU node."
     return rule, Wrong(place, why, fix)

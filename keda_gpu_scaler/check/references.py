@@ -28,7 +28,7 @@ _SCALABLE = {
 """Kinds with a scale subresource, by their newest apiVersion."""
 _KINDS = {kind.lower(): (kind, api) for api, kinds in _SCALABLE.items() for kind in kinds}
 _OTHERS = {
-    "CronJob": ("batch", "a Deployment: a CronJob starts by the clock"),
+    "CronJob": ("batch", "a Deployment: a CronJob runs at fixed times"),
     "DaemonSet": ("apps", "a Deployment: a DaemonSet has one pod on each node"),
     "DynamoGraphDeployment": ("nvidia.com", "a component's DynamoGraphDeploymentScalingAdapter"),
     "InferenceService": ("serving.kserve.io", "its Deployment, NAME-predictor"),
@@ -36,7 +36,7 @@ _OTHERS = {
     "LLMInferenceService": ("serving.kserve.io", "its workload NAME-kserve, or NAME-kserve-mn"),
     "RayCluster": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
     "RayService": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
-    "Workspace": ("kaito.sh", "an InferenceSet, which makes Workspaces"),
+    "Workspace": ("kaito.sh", "an InferenceSet, which creates Workspaces"),
 }
 """Kinds without one: their API group, and what to scale of an object called NAME."""
 _ADDRESS = re.compile(
@@ -52,7 +52,7 @@ _MOST_COMPARED = 100
 def wrong_api_version(manifest: Manifest) -> Iterator[Wrong]:
     version = manifest.node.text("apiVersion")
     if version != _KEDA and (version or manifest.is_whole):
-        why = f"a ScaledObject is of {_KEDA}, and this one of {shown(version) or 'no API'}"
+        why = f"apiVersion is {shown(version) or 'missing'}; expected {_KEDA} for a ScaledObject"
         yield Wrong(manifest.node.place("apiVersion"), why, f"Write apiVersion: {_KEDA}.")
 
 
@@ -64,7 +64,7 @@ def wrong_target(manifest: Manifest) -> Iterator[Wrong]:
     api = given or _APPS
     group, right_group = api.rpartition("/")[0], right_api.rpartition("/")[0]
     if instead and group in {other_group, *_BUILT_IN}:
-        why = f"{kind} has no scale subresource, through which KEDA sets the replicas"
+        why = f"KEDA cannot scale a {kind}, which has no scale subresource"
         fix = f"Scale {instead.replace('NAME', shown(target.text('name')))}."
     # Another API group may have a kind of the same name, or a newer version.
     elif (group in _BUILT_IN and api != right_api) or (group == right_group and kind != name):
@@ -81,7 +81,7 @@ def wrong_trigger_type(manifest: Manifest) -> Iterator[Wrong]:
         if trigger.type not in EXTERNAL and trigger.names_scaler:
             written = trigger.type.lower()[:_MOST_COMPARED]
             for right in get_close_matches(written, sorted(EXTERNAL), n=1):
-                why = f"KEDA has no triggers of type {shown(trigger.type)}"
+                why = f"KEDA has no trigger type {shown(trigger.type)}"
                 yield Wrong(trigger.node.place("type"), why, f"Write type: {right}.")
 
 
@@ -96,11 +96,11 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
         has_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
         is_http = service.endswith(_HTTP_SERVICE) or (port == _HTTP_PORT and OUR_NAME in address)
         if scheme.lower() not in _GRPC_SCHEMES:
-            why = f"scalerAddress begins with {shown(scheme)}://, and gRPC knows no such scheme"
+            why = f"scalerAddress begins with {shown(scheme)}://, which is not a scheme of gRPC"
         elif is_http:
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
         elif not port and not has_tls:
-            why = "scalerAddress has no port, and gRPC then takes 443"
+            why = "scalerAddress has no port, and gRPC then uses 443"
         else:
             continue
         port = _GRPC_PORT if is_http or not port else port

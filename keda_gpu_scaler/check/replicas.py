@@ -73,10 +73,8 @@ _IDLE = {
 
 def no_maximum(manifest: Manifest) -> Iterator[Wrong]:
     if manifest.ours and not manifest.node.has("spec", "maxReplicaCount"):
-        why = "maxReplicaCount is not given, and KEDA's default is 100 replicas, each with its GPUs"
-        yield Wrong(
-            manifest.node.place("spec"), why, "Write the most replicas that there are GPUs for."
-        )
+        why = "maxReplicaCount is missing: KEDA's default is 100 replicas, each with its GPUs"
+        yield Wrong(manifest.node.place("spec"), why, "Write how many replicas you have GPUs for.")
 
 
 def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
@@ -85,10 +83,10 @@ def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
         if aggregation in (None, Aggregation.AVERAGE) or trigger.average:
             continue
         is_sum = aggregation == Aggregation.SUM
-        already = "is their sum already" if is_sum else "counts all of them already"
+        already = "their sum" if is_sum else "for all of them"
         why = (
-            "metricType Value multiplies the answer by the replicas, and the answer "
-            f"{already}: 2 busy replicas become 6, and 5 become 33"
+            "with metricType Value the HPA multiplies the answer by the replicas, but it is "
+            f"already {already}: 2 busy replicas become 6, and 5 become 33"
         )
         is_by_demand = trigger.spec is not None and trigger.spec.is_by_demand
         other = "" if is_by_demand else ", or write aggregation: average beside it"
@@ -99,8 +97,8 @@ def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
             why = (
-                "the HPA divides the average by the replicas once more: at any load it asks for "
-                "two replicas at most, and scales five busy ones down to two"
+                "the HPA divides the average by the replicas again: at any load it asks for at "
+                "most two replicas, and scales five busy ones in to two"
             )
             fix = "Remove aggregation, or write metricType: Value beside the trigger's metadata."
             yield Wrong(trigger.place("aggregation"), why, fix)
@@ -113,13 +111,12 @@ def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
         aggregation = _aggregation_of_gpus(trigger.metadata.get("query", ""))
         if trigger.type == "prometheus" and trigger.average and aggregation:
             why = (
-                f"the HPA divides this {aggregation} over the pods by the replicas once more, so "
-                "the replicas do not follow the load, and without data it scales in, as KEDA takes "
-                "no data for 0"
+                f"the HPA divides this {aggregation} over the pods by the replicas again, so the "
+                "replicas do not follow the load; without data KEDA uses 0, and the HPA scales in"
             )
             fix = (
-                "Take the sum over exactly the workload's pods: in its place a trigger of type "
-                "external for this scaler, with workload and with threshold in percent."
+                "Use a trigger of type external for this scaler instead, with workload and with "
+                "threshold in percent: it sums over exactly the workload's pods."
             )
             yield Wrong(trigger.node.position, why, fix)
 
@@ -158,8 +155,8 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
         if most / spec.threshold <= 1 + tolerance:
             why = (
                 f"threshold {spec.threshold:g}: a replica shows {most:g} {spec.signal.unit} at "
-                f"most, and the HPA ignores deviations up to {tolerance:.0%}, so that full "
-                "replicas never call for another"
+                f"most, and the HPA ignores deviations up to {tolerance:.0%}, so full replicas "
+                "never ask for another"
             )
             fix = f"Write less than {most / (1 + tolerance):.0f}, such as {0.7 * most:.0f}."
             yield Wrong(trigger.place("threshold"), why, fix)
@@ -182,10 +179,10 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
         needs_threshold = preset and (preset.never_alone or preset.doubt_alone)
         if preset and not is_sum and not needs_threshold and preset.name not in _OF_ANY_MODEL:
             why = (
-                "the GPUs of an LLM server are near 100 % from its first request on: by threshold "
+                "the GPUs of an LLM server are near 100 % from the first request: with threshold "
                 f"{spec.threshold:g} they ask for more replicas than {preset.name} does"
             )
-            fix = "Remove threshold: the demand alone then says how many."
+            fix = "Remove threshold: then only the demand sets the replicas."
             yield Wrong(trigger.place("threshold"), why, fix)
 
 
@@ -206,12 +203,12 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
             query = _HIDDEN.sub(" ", trigger.metadata.get(key, "")[:_QUERY_LIMIT])
             if _ZERO.search(query):
                 why = (
-                    "or vector(0) makes 0 of what is missing, after an outage or a typo too, and "
+                    "or vector(0) turns missing data into 0, also after an outage or a typo, and "
                     "the HPA then removes busy replicas"
                 )
                 error = "" if trigger.is_ours else ' and write ignoreNullValues: "false"'
                 zero = 'or 0 * count(up{job="router"} == 1)'
-                fix = f"Remove it{error}; where no series does mean 0, write {zero} instead."
+                fix = f"Remove it{error}; if no series means 0, write {zero} instead."
                 yield Wrong(trigger.place(key), why, fix)
 
 
@@ -229,8 +226,8 @@ def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
     if stabilization < longest:
         why = (
             f"stabilizationWindowSeconds {stabilization} is shorter than window "
-            f"({durations.text(longest)}): replicas go with each dip of the load, "
-            "and come back, with a start, when it ends"
+            f"({durations.text(longest)}): the HPA removes replicas in each dip of the load, "
+            "and starts them again after it"
         )
         yield Wrong(manifest.node.place(*path), why, "Remove it: 300 s is Kubernetes' default.")
 
@@ -249,8 +246,8 @@ def other_workload(manifest: Manifest) -> Iterator[Wrong]:
         is_another = (kind, name) != (measured.kind, measured.name)
         if is_another and {kind, measured.kind} <= _NAMED_ALIKE:
             why = (
-                f"the pods of {measured.kind}/{measured.name} are measured, and "
-                f"{kind}/{shown(name)} is scaled"
+                f"the scaler measures the pods of {measured.kind}/{measured.name}, and KEDA scales "
+                f"{kind}/{shown(name)}"
             )
             right = name if kind is Kind.DEPLOYMENT else f"{kind}/{name}"
             yield Wrong(trigger.place("workload"), why, f"Write workload: {shown(right)}.")
@@ -262,14 +259,14 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
     ):
         return
     why = (
-        "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
-        "back: without pods no GPU is busy"
+        "KEDA removes the last replica, and only an alert to the scaler's webhook brings it back: "
+        "without pods no GPU is busy"
     )
     if any("demandPreset" in trigger.metadata for trigger in manifest.ours):
         why += ", and this demandPreset shows no request"
     fix = (
-        f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
-        "none if alerts are what you mean."
+        f"Write minReplicaCount: 1, or type external-push with {_SIGNALS}. For alerts, "
+        "external-push is enough."
     )
     yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
 
@@ -278,10 +275,10 @@ def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
     pushing = [trigger for trigger in manifest.ours if trigger.type == "external-push"]
     if pushing and _sleeps_for_good(manifest):
         why = (
-            "only an alert that is sent to the scaler's webhook can wake this workload: the "
-            "trigger is of type external-push and names nothing else that could"
+            "only an alert to the scaler's webhook can wake this workload: its external-push "
+            "trigger has no other activation"
         )
-        fix = f"Add {_SIGNALS}, or an activationWorkload, unless alerts are what you mean."
+        fix = f"Add {_SIGNALS}, or an activationWorkload, unless alerts wake it."
         yield Wrong(pushing[0].node.place("type"), why, fix)
 
 
@@ -303,9 +300,8 @@ def never_idle(manifest: Manifest) -> Iterator[Wrong]:
         least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
         if spec.activation_threshold < least:
             why = (
-                f"activationThreshold {spec.activation_threshold:g} is below what a GPU shows that "
-                f"does nothing ({least:g} {spec.signal.unit} and more): the workload hardly ever "
-                "goes to zero"
+                f"activationThreshold {spec.activation_threshold:g} is below what an idle GPU "
+                f"shows ({least:g} {spec.signal.unit} and more): the workload rarely goes to zero"
             )
             fix = "Write a number a little above what your GPUs show while they are idle."
             yield Wrong(trigger.place("activationThreshold"), why, fix)
@@ -318,8 +314,8 @@ def short_activation_window(manifest: Manifest) -> Iterator[Wrong]:
         if window < needed:
             why = (
                 f"activationWindow {durations.text(window)} is shorter than a poll and a scrape of "
-                f"{SCRAPE_SECONDS} s together ({durations.text(needed)}): a burst of work between "
-                "two looks is not seen"
+                f"{SCRAPE_SECONDS} s together ({durations.text(needed)}): the scaler misses work "
+                "between two polls"
             )
             fix = f"Write {durations.text(needed)} or more."
             yield Wrong(trigger.place("activationWindow"), why, fix)
@@ -334,10 +330,10 @@ def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
     if cooldown < needed:
         why = (
             f"cooldownPeriod {cooldown} s is shorter than activationWindow and a scrape of "
-            f"{SCRAPE_SECONDS} s ({durations.text(needed)}): the workload can go down and up again "
+            f"{SCRAPE_SECONDS} s ({durations.text(needed)}): the workload can go to zero "
             "between two requests"
         )
-        fix = f"Write {math.ceil(needed)} or more, and more than a start takes."
+        fix = f"Write {math.ceil(needed)} or more, and more than the start of a pod takes."
         yield Wrong(manifest.node.place("spec", "cooldownPeriod"), why, fix)
 
 

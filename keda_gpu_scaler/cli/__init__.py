@@ -21,13 +21,13 @@ from keda_gpu_scaler import __version__
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = {
-    "serve": "Answer KEDA over gRPC until a signal ends it.",
-    "observe": "Decide ScaledObjects of files, and scale nothing.",
-    "check": "Find what is wrong with ScaledObjects before they are applied.",
-    "probe": "Ask a scaler for a trigger's metrics and values, as KEDA does.",
-    "explain": "Show what is decided of a ScaledObject, and why.",
+    "serve": "Run the scaler that KEDA calls, until a signal ends it.",
+    "observe": "Evaluate ScaledObjects in files, and scale nothing.",
+    "check": "Find mistakes in ScaledObjects before you apply them.",
+    "probe": "Call a scaler as KEDA does, and show its answers.",
+    "explain": "Show the decision for a ScaledObject, and the reason.",
     "backtest": "Replay recorded load under other thresholds, before they cost.",
-    "simulate": "Show simulated GPUs as dcgm-exporter does, without a GPU.",
+    "simulate": "Simulate dcgm-exporter without a GPU.",
     "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""

@@ -52,6 +52,9 @@ class Options:
         float, option("PERCENT", "How much of the time may be overloaded.", min=0, max=100)
     ] = 1
     price: Annotated[float | None, option("NUMBER", "Of a GPU for an hour.", min=0)] = None
+    html: Annotated[
+        Path | None, option("FILE", "Also write a page with plots.", dir_okay=False)
+    ] = None
     output: Annotated[
         Literal["text", "json"], option("text|json", "How to write it.", "--output", "-o")
     ] = "text"

@@ -4,74 +4,40 @@ import asyncio
 import functools
 import math
 import multiprocessing
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
 
 import msgspec
-import orjson
-import typer
 from rich.console import Console
 from rich.progress import Progress, TaskID
-from rich.table import Table
 
 from keda_gpu_scaler import check, errors
 from keda_gpu_scaler.autoscaling.objects import Behavior, quantity
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, MetricType, Tolerances
 from keda_gpu_scaler.backtest.advice import (
-    Advice,
     Alternative,
     Case,
     advise,
     alternatives,
-    percent,
     references,
     replay,
-    share,
 )
-from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.recorded import work_of
 from keda_gpu_scaler.backtest.replay import Limits, Outcome
 from keda_gpu_scaler.backtest.work import Work
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger
-from keda_gpu_scaler.cli import arguments, files, local
+from keda_gpu_scaler.cli import arguments, backtest_output, files, local
 from keda_gpu_scaler.cli.backtest import Options
+from keda_gpu_scaler.cli.backtest_output import Job, Result
 from keda_gpu_scaler.cli.past import Cache, PastReader
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import GpuAggregation, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
 
-WIDTH = 120
 DAY_SECONDS = 86_400.0
 LONGEST_SECONDS = 90 * DAY_SECONDS
 """Few Prometheus keep more, and it takes twenty minutes to read."""
 _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
-
-
-class _Job(NamedTuple):
-    """One trigger to replay."""
-
-    scaled_object: ScaledObject
-    case: Case
-    others: tuple[str, ...]
-    """The types of the ScaledObject's other triggers, which are left out."""
-    stays: bool
-    """It goes to zero, and nothing in the trigger says then that there is work: so here it stays
-    at one."""
-
-    def replica_of(self, pod: str) -> str:
-        return self.case.spec.pods.replica_of(pod, frozenset())
-
-
-class _Result(NamedTuple):
-    job: _Job
-    work: Work
-    outcomes: list[tuple[Alternative, Outcome]]
-    references: list[tuple[str, Outcome]]
-    advice: Advice
 
 
 async def run(options: Options, text: str) -> None:
@@ -98,19 +64,14 @@ async def run(options: Options, text: str) -> None:
             if not work.covered_seconds:
                 raise arguments.failure(f"{name}: no samples in the last {options.since}")
             results.append(await _replay(job, work, options, progress))
-    if options.output == "json":
-        values = [_as_json(result, options) for result in results]
-        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
-    else:
-        for result in results:
-            _write(result, options)
+    backtest_output.write(results, options)
 
 
 def _show_part(progress: Progress, task: TaskID, part: float) -> None:
     progress.update(task, completed=part)
 
 
-async def _replay(job: _Job, work: Work, options: Options, progress: Progress) -> _Result:
+async def _replay(job: Job, work: Work, options: Options, progress: Progress) -> Result:
     """Replay all alternatives, each in a process of its own."""
     tried = list(alternatives(job.case, options.threshold or ()))
     task = progress.add_task(f"{job.scaled_object}: replay", total=len(tried))
@@ -125,7 +86,7 @@ async def _replay(job: _Job, work: Work, options: Options, progress: Progress) -
 
         outcomes = await asyncio.gather(*map(outcome_of, tried))
     pairs = list(zip(tried, outcomes, strict=True))
-    return _Result(
+    return Result(
         job,
         work,
         pairs,
@@ -134,7 +95,7 @@ async def _replay(job: _Job, work: Work, options: Options, progress: Progress) -
     )
 
 
-def _jobs(options: Options, text: str, settings: Settings) -> list[_Job]:
+def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     """Return what to replay; FileError or ValueError: it cannot be."""
     wanted = None if options.scaled_object is None else str(options.scaled_object)
     triggers, refused = files.triggers({options.file: text}, Terms(options.namespace), wanted)
@@ -162,7 +123,7 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[_Job]:
             loading=options.loading,
         )
         others = tuple(other.type for other in trigger.of.triggers if other is not trigger)
-        jobs.append(_Job(scaled_object, case, others, stays))
+        jobs.append(Job(scaled_object, case, others, stays))
     return jobs
 
 
@@ -226,94 +187,3 @@ def limits_of(manifest: Manifest) -> Limits:
         behavior=behavior,
         tolerances=tolerances,
     )
-
-
-def _write(result: _Result, options: Options) -> None:
-    """Write a result for people."""
-    work, case = result.work, result.job.case
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
-    until = datetime.fromtimestamp(work.begin + STEP_SECONDS * len(work.loads), UTC)
-    gpus = "1 GPU" if work.gpus == 1 else f"{work.gpus} GPUs"
-    table = Table("alternative", title=f"{result.job.scaled_object}, {case.spec.workload}")
-    heads = ["GPU-hours", "overloaded", "of the time", "changes", "wakes", "longest wake"]
-    if options.price is not None:
-        heads.insert(1, "cost")
-    for head in heads:
-        table.add_column(head, justify="right")
-    for name, outcome in _rows(result):
-        hours = outcome.replica_hours * work.gpus
-        cells = [
-            f"{hours:,.1f}",
-            durations.text(outcome.overloaded_seconds),
-            percent(share(work, outcome)),
-            str(outcome.changes),
-            str(outcome.wakes),
-            durations.text(outcome.longest_wake_seconds) if outcome.wakes else "",
-        ]
-        if options.price is not None:
-            cells.insert(1, f"{hours * options.price:,.2f}")
-        table.add_row(name, *cells)
-    console.print(table)
-    console.print(
-        f"The work of {durations.text(STEP_SECONDS * len(work.loads))} until "
-        f"{until:%Y-%m-%d %H:%M} UTC is known in {percent(work.coverage)} of the time; a replica "
-        f"has {gpus}. All GPUs were full in {percent(work.saturation)} of it: there may have been "
-        "more work then."
-    )
-    for note in _notes(result):
-        console.print(note)
-    console.print(result.advice.sentence, style="bold")
-    if result.advice.threshold is not None:
-        console.print(f'\n  metadata:\n    {case.key}: "{result.advice.threshold:g}"')
-
-
-def _rows(result: _Result) -> Iterator[tuple[str, Outcome]]:
-    yield from ((alternative.name, outcome) for alternative, outcome in result.outcomes)
-    yield from result.references
-
-
-def _notes(result: _Result) -> Iterator[str]:
-    """Yield what the numbers rest on."""
-    case = result.job.case
-    yield (
-        f"Assumed: a pod is Ready {durations.text(case.start_seconds)} after it has a node, which "
-        f"takes {durations.text(case.node_seconds)}, and its GPUs show {case.loading:g} % until "
-        "then (--start-up, --node, --loading)."
-    )
-    if result.job.stays:
-        yield "Not replayed: zero replicas, as nothing in the trigger says then that there is work."
-    if result.job.others:
-        yield f"Left out: the other triggers ({', '.join(result.job.others)})."
-
-
-def _as_json(result: _Result, options: Options) -> dict[str, Any]:
-    work = result.work
-    return {
-        "scaled_object": str(result.job.scaled_object),
-        "workload": result.job.case.spec.workload,
-        "begin": work.begin,
-        "step_seconds": STEP_SECONDS,
-        "coverage": work.coverage,
-        "saturation": work.saturation,
-        "gpus_per_replica": work.gpus,
-        "work": work.loads,
-        "alternatives": [
-            {
-                "name": name,
-                "gpu_hours": outcome.replica_hours * work.gpus,
-                "cost": None
-                if options.price is None
-                else outcome.replica_hours * work.gpus * options.price,
-                "overloaded_seconds": outcome.overloaded_seconds,
-                "overloaded_share": share(work, outcome),
-                "changes": outcome.changes,
-                "wakes": outcome.wakes,
-                "longest_wake_seconds": outcome.longest_wake_seconds,
-                "replicas": outcome.sizes,
-            }
-            for name, outcome in _rows(result)
-        ],
-        "notes": list(_notes(result)),
-        "advice": result.advice.sentence,
-        "recommended": {result.job.case.key: result.advice.threshold},
-    }

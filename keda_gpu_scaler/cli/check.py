@@ -35,52 +35,51 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE|DIR|-", help="YAML with any objects; a folder's *.yaml and *.yml; or -."
+            metavar="FILE|DIR|-",
+            help="A YAML file, a folder with *.yaml and *.yml, or - for the standard input.",
         ),
     ],
     *,
     output: Annotated[
-        Output, option("text|json|sarif", "How findings are written.", "--output", "-o")
+        Output, option("text|json|sarif", "Output format.", "--output", "-o")
     ] = "text",
     fail_on: Annotated[
-        FailOn, option("error|warning|note|never", "Exit with 1 from this severity on.")
+        FailOn, option("error|warning|note|never", "Lowest severity that exits with 1.")
     ] = "error",
     ignore: Annotated[
-        list[str] | None, option("RULE", "A rule to leave out.", parser=_read_rule)
+        list[str] | None, option("RULE", "A rule to leave out; may be repeated.", parser=_read_rule)
     ] = None,
     allow_none: Annotated[
-        bool, typer.Option("--allow-none", help="Exit with 0 where there is nothing to check.")
+        bool, typer.Option("--allow-none", help="Exit with 0 if there is nothing to check.")
     ] = False,
-    namespace: Annotated[
-        str, option("NAME", "The namespace of objects that name none.")
-    ] = "default",
+    namespace: Annotated[str, option("NAME", "Namespace of objects without one.")] = "default",
     is_live: Annotated[
         bool,
-        typer.Option("--live", help="Ask the source, and the cluster where the settings do."),
+        typer.Option("--live", help="Query the source too, and the cluster if the settings do."),
     ] = False,
     prometheus_url: Annotated[
-        str | None, option("URL", "With --live: the source, over that of the settings.")
+        str | None, option("URL", "With --live: URL of the source, instead of the settings'.")
     ] = None,
-    timeout: Annotated[float, option("SECONDS", "With --live: how long to wait.", min=0.1)] = 10,
+    timeout: Annotated[float, option("SECONDS", "With --live: longest wait.", min=0.1)] = 10,
     scaler: Annotated[
         list[str] | None,
         option(
             "HOST:PORT",
-            "A scalerAddress of this scaler; without any, triggers are known by their keys.",
+            "A scalerAddress of this scaler. By default any with gpu-scaler in it, or its keys.",
         ),
     ] = None,
 ) -> None:
-    """Find what is wrong with ScaledObjects before they are applied.
+    """Find mistakes in ScaledObjects before you apply them.
 
-    Reads ScaledObjects and ScaledJobs out of files and of what helm template prints. Asks no
-    cluster and no source, except with --live: then those that the settings of serve
-    (KEDA_GPU_SCALER_… variables) name, or --prometheus-url.
+    It reads ScaledObjects and ScaledJobs from files, or from the output of helm template. Only
+    --live queries a source and a cluster: those in the settings of serve (KEDA_GPU_SCALER_…
+    variables), or --prometheus-url.
 
-    Exit status: 0 when nothing is found that is as bad as --fail-on, 1 when something is, 2 when a
-    file cannot be read, an argument is wrong, or nothing is there to check.
+    Exit status: 0 if no finding is as severe as --fail-on, 1 if one is, 2 if a file cannot be read,
+    an argument is wrong, or there is nothing to check.
     """
     if prometheus_url is not None and not is_live:
-        raise arguments.wrong("--prometheus-url", "it is for --live")
+        raise arguments.wrong("--prometheus-url", "it needs --live")
     texts = _read_all(paths)
     terms = Terms(namespace, frozenset(scaler or ()))
     seen: list[Finding] = []
@@ -106,7 +105,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     ):
         raise typer.Exit(1)
     if not (report.objects or report.findings or allow_none):
-        what = f"{', '.join(paths)}: there is no ScaledObject to check, and no ScaledJob"
+        what = f"{', '.join(paths)}: no ScaledObject and no ScaledJob to check"
         raise arguments.failure(what, status=2)
 
 
@@ -135,7 +134,7 @@ def _read(name: str) -> dict[str, str]:
         paths += (Path(parent, file) for file in names if file.endswith(_SUFFIXES))
     texts = {str(path): files.read(str(path)) for path in sorted(paths) if path.is_file()}
     if not texts:
-        raise ValueError(f"{name} has no *.yaml and no *.yml")
+        raise ValueError(f"{name} has no *.yaml or *.yml")
     return texts
 
 

@@ -89,7 +89,7 @@ class _Place(NamedTuple):
         """Its URL path; SourceRefusedError for what cannot be part of one."""
         for word in (self.group or "core", *self[1:5]):
             if not _NAME.fullmatch(word):
-                raise errors.SourceRefusedError(f"{word!r} is no name in Kubernetes")
+                raise errors.SourceRefusedError(f"{word!r} is not a name in Kubernetes")
         start = f"/apis/{self.group}" if self.group else "/api"
         spaced = f"namespaces/{self.namespace}/{self.resource}/{self.name}"
         return f"{start}/{self.version}/{spaced}{self.part}"

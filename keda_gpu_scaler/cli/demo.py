@@ -30,9 +30,9 @@ There, `keda-gpu-scaler explain NAMESPACE/NAME` shows every pod behind a decisio
 def demo() -> None:
     """Scale a simulated GPU workload from 0 to 7 replicas and back to 0, in about a minute.
 
-    No cluster and no GPU: the GPUs are simulated, KEDA and the HPA are played by their own rules,
-    and the gRPC server between them is the real one. Beside it two queries of KEDA's prometheus
-    trigger scale the same workload on the same load: sum() and avg(), both with AverageValue.
+    It needs no cluster and no GPU: the GPUs, KEDA and the HPA are simulated, and the scaler with
+    its gRPC port is real. For comparison, two queries of KEDA's prometheus trigger scale the same
+    workload on the same load: sum() and avg(), both with AverageValue.
     """
     # All connections are to this machine, which no proxy can reach.
     os.environ["no_proxy"] = "*"

@@ -29,7 +29,7 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport import client
 
 _STATUSES = {
-    401: "it wants a token: name the file that holds it with --token-file",
+    401: "it requires a token: name its file with --token-file",
     503: "it cannot read its own token",
 }
 _NOT_FOUND = 404
@@ -56,8 +56,8 @@ async def explain_running(options: Options, scaled_object: ScaledObject, server:
             )
         except errors.SourceError as error:
             typer.echo(
-                "keda-gpu-scaler: what holds the replicas is not shown (--no-cluster: not asked "
-                f"for): {error}",
+                "keda-gpu-scaler: cannot show what holds the replicas (--no-cluster leaves it "
+                f"out): {error}",
                 err=True,
             )
     if records or behind is not None:
@@ -137,7 +137,7 @@ async def _fetch_records(url: str, options: Options) -> list[Record]:
     try:
         return msgspec.json.decode(answer.body, type=_Answer).triggers
     except msgspec.MsgspecError as error:
-        message = f"no records, is that the HTTP port of a scaler of this version? ({error})"
+        message = f"no records: is this the HTTP port of a scaler of this version? ({error})"
         raise errors.SourceMalformedError(message) from error
 
 
@@ -151,7 +151,7 @@ def _write(records: Sequence[Record], behind: gates.Gates | None) -> None:
         if records:
             console.rule()
         replicas = gates.replicas_in_words(behind.replicas)
-        console.print(f"From the value to {replicas}, by {behind.cluster}", style="bold")
+        console.print(f"From the value to {replicas}, in {behind.cluster}", style="bold")
         if not behind.gates:
             _print_line(console, behind.reason)
         for gate in behind.gates:
@@ -174,7 +174,7 @@ def _write_why_not(answers: Sequence[WhyNot]) -> None:
         for reason in answer.reasons:
             console.print(f"- {reason}")
         if answer.ways:
-            console.print("What would do:", style="bold")
+            console.print("What would change it:", style="bold")
         for way in answer.ways:
             console.print(f"- {way.text}")
 
@@ -244,7 +244,7 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
         decided_at = dt.datetime.fromtimestamp(record.at, dt.UTC).isoformat(" ", "seconds")
     except (ValueError, OverflowError, OSError):  # a server may answer any number
         decided_at = f"{record.at:g} s since 1970"
-    yield "decided as of", decided_at
+    yield "decided at", decided_at
     yield "GetMetrics", holds if record.value is None else _number(record.value)
     yield "average", _number(record.average, record.unit)
     yield "replicas asked for", _number(record.recommended)
@@ -256,7 +256,7 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
     if source.lag_seconds:
         yield "lag", f"all samples arrive {durations.text(source.lag_seconds)} late"
     if record.remembered is not None:
-        yield "known last", record.remembered
+        yield "last known", record.remembered
 
 
 def _pods(record: Record) -> Iterator[Sequence[str]]:

@@ -80,20 +80,20 @@ def unknown_here(
 ) -> Iterator[str]:
     """Yield what a running scaler knows, or knew, beside the records of these triggers."""
     yield (
-        "what a running scaler knew before an outage, and whether the HPA asks: an unknown load is "
-        "answered as by a scaler that has just started"
+        "the state before an outage, and whether the HPA asks: an unknown load has the answer of a "
+        "scaler that has just started"
     )
-    yield "alerts: a running scaler also says active while one fires"
+    yield "alerts: while one fires, a running scaler answers active"
     if is_past:
         yield (
-            "what the Kubernetes API said then: it knows only the present, so kube-state-metrics "
-            "and exporters say which pods there were"
+            "the Kubernetes API at that time: the list of pods comes from kube-state-metrics or "
+            "the exporters"
         )
     for name in sorted({trigger.spec.source for trigger in triggers}):
         if isinstance(chosen.sources[name], ScrapeSettings):
             yield (
-                f"the past of source {name}: it is scraped directly, and a scaler holds until it "
-                "has watched it for a whole window"
+                f"the past of source {name}: a source that is scraped directly has none, and a "
+                "scaler holds during the first window"
             )
 
 

@@ -39,26 +39,28 @@ _TARGET = re.compile(
 _LAST_PORT = 65535
 _SCALED_OBJECT = ScaledObject("default", "probe")
 _SAMPLE = {"workload": "probe", "threshold": "70"}
+_NO_ADDRESS = "the name has no address: check the name and the namespace of the Service"
+_NO_CA = "no CA in --ca-file has issued the server's certificate"
 MEANINGS = {
-    "errors resolving": "the name cannot be resolved",
-    "resolution failed": "the name cannot be resolved",
-    "Connection refused": "nothing listens there",
-    "WRONG_VERSION_NUMBER": "the server speaks no TLS: leave --ca-file out",
-    "unable to get local issuer certificate": "the server's certificate is of no CA in --ca-file",
-    "self-signed certificate": "the server's certificate is of no CA in --ca-file",
+    "errors resolving": _NO_ADDRESS,
+    "resolution failed": _NO_ADDRESS,
+    "Connection refused": "nothing listens there: check the port, and whether the scaler runs",
+    "WRONG_VERSION_NUMBER": "the server does not use TLS: leave out --ca-file",
+    "unable to get local issuer certificate": _NO_CA,
+    "self-signed certificate": _NO_CA,
     "certificate has expired": "the server's certificate has expired",
     "Hostname Verification Check failed": (
-        "the server's certificate is for another name: --server-name says which to expect"
+        "the server's certificate is for another name: give this name with --server-name"
     ),
-    "Failed parsing HTTP/2": "the server speaks no gRPC: is that its HTTP port?",
+    "Failed parsing HTTP/2": "this is no gRPC port: the scaler's is 6000 by default",
 }
 """Explanations, by a part of gRPC's message about a connection that failed."""
 CLOSED_TLS = (
-    "the server closed the connection: where it asks for client certificates, --cert-file and "
-    "--key-file have to be of a CA that it trusts"
+    "the server closed the connection: if it requires client certificates, give --cert-file and "
+    "--key-file from a CA that it trusts"
 )
-CLOSED_PLAINTEXT = "the server closed the connection: where it speaks TLS, give --ca-file"
-TOO_LATE = "no answer in time: --timeout says how long to wait"
+CLOSED_PLAINTEXT = "the server closed the connection: if it uses TLS, give --ca-file"
+TOO_LATE = "no answer within --timeout: a NetworkPolicy or a firewall may drop the packets"
 _CLOSED = ("Socket closed", "Connection reset", "Broken pipe")
 
 
@@ -66,18 +68,18 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     target: Annotated[
         str,
         typer.Argument(
-            metavar="HOST[:PORT]", help="Where the scaler's gRPC port is; without a port, 6000."
+            metavar="HOST[:PORT]", help="Address of the scaler's gRPC port, by default port 6000."
         ),
     ],
     *,
     file: Annotated[
-        str | None, option("FILE|-", "Ask about the triggers of its ScaledObjects.", "--file", "-f")
+        str | None, option("FILE|-", "Send the triggers of its ScaledObjects.", "--file", "-f")
     ] = None,
     scaled_object: Annotated[
         ScaledObject | None,
         option(
             "NAMESPACE/NAME",
-            "Whose trigger to ask about; with --file, all in it unless one is named.",
+            "ScaledObject in the calls. With --file, by default all in the file.",
             parser=arguments.read_scaled_object,
         ),
     ] = None,
@@ -85,42 +87,39 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         list[Pair] | None,
         option(
             "KEY=VALUE",
-            "A key of the trigger to ask about; may be repeated. Without it and --file, a sample "
-            "is asked about, and no value of it.",
+            "A key of the trigger; may be repeated. Without it and --file, probe sends a sample "
+            "and asks for no values.",
             parser=arguments.read_pair,
         ),
     ] = None,
     spec_only: Annotated[
         bool,
-        typer.Option(
-            "--spec-only", help="Do not ask for values: no source and no workload is needed."
-        ),
+        typer.Option("--spec-only", help="Ask for no values, which need a source and a workload."),
     ] = False,
-    ca_file: Annotated[Path | None, file_option("Speak TLS; the server's CA, in PEM.")] = None,
-    cert_file: Annotated[Path | None, file_option("With --ca-file: a certificate to show.")] = None,
+    ca_file: Annotated[Path | None, file_option("Use TLS, with the server's CA in PEM.")] = None,
+    cert_file: Annotated[Path | None, file_option("With --ca-file: client certificate.")] = None,
     key_file: Annotated[Path | None, file_option("With --cert-file: its private key.")] = None,
     server_name: Annotated[
         str | None,
         option("NAME", "With --ca-file: the name in the server's certificate, if not HOST."),
     ] = None,
-    timeout: Annotated[float, option("SECONDS", "How long to wait for everything.", min=0.1)] = 5,
+    timeout: Annotated[float, option("SECONDS", "Longest wait for all answers.", min=0.1)] = 5,
 ) -> None:
-    """Ask a scaler for its health and for what KEDA asks about a trigger.
+    """Call a scaler as KEDA does, and show its answers.
 
-    GetMetricSpec says on which metric the HPA scales, and with which target; GetMetrics what number
-    KEDA would get now; IsActive whether KEDA would activate the workload. Nothing is changed. A
-    proxy that the environment names is used.
+    After the health check, GetMetricSpec returns the HPA's metric and its target, GetMetrics the
+    number that KEDA would get now, and IsActive whether KEDA would activate the workload. Nothing
+    is changed. Proxies in the environment are used.
 
-    Exit status: 0 when everything is answered well, 1 when something is not, 2 for a wrong argument
-    or file.
+    Exit status: 0 if all answers are good, 1 if one is not, 2 for a wrong argument or file.
     """
     if file is not None and metadata:
-        raise arguments.wrong("--metadata", "it does not go with --file, which has the keys")
+        raise arguments.wrong("--metadata", "not together with --file, which has the keys")
     if (cert_file is None) != (key_file is None):
-        raise arguments.wrong("--cert-file, --key-file", "they go together")
+        raise arguments.wrong("--cert-file, --key-file", "give both or neither")
     for flag, value in {"--cert-file": cert_file, "--server-name": server_name}.items():
         if ca_file is None and value is not None:
-            raise arguments.wrong(flag, "it goes only with --ca-file")
+            raise arguments.wrong(flag, "it needs --ca-file")
     target = address(target, tls=ca_file is not None)
     if file is None:
         keys = dict(metadata) if metadata else _SAMPLE
@@ -150,7 +149,7 @@ def address(text: str, *, tls: bool) -> str:
         raise arguments.wrong("HOST[:PORT]", f"{text!r} means {fix}, or write no scheme")
     port = int(match["port"] or PORT)
     if port > _LAST_PORT:  # which gRPC would take modulo 65536
-        what = f"{text!r} has a port that is not below {_LAST_PORT + 1}"
+        what = f"{text!r} has a port above {_LAST_PORT}"
         raise arguments.wrong("HOST[:PORT]", what)
     return f"{match['host']}:{port}"
 
@@ -191,7 +190,7 @@ def _open_channel(
     try:
         context.load_verify_locations(ca_file)
     except ssl.SSLError as error:
-        raise ValueError(f"{ca_file} holds no certificate in PEM") from error
+        raise ValueError(f"{ca_file} contains no certificate in PEM") from error
     pair: tuple[bytes, bytes] | tuple[()] = ()
     if cert_file is not None and key_file is not None:
         try:
@@ -199,7 +198,7 @@ def _open_channel(
             context.load_cert_chain(cert_file, key_file, password="")
         except ssl.SSLError as error:
             pair_names = f"{cert_file} and {key_file}"
-            what = f"{pair_names} are no certificate in PEM with its key, without a password"
+            what = f"{pair_names} are not a certificate in PEM and its unencrypted key"
             raise ValueError(what) from error
         pair = key_file.read_bytes(), cert_file.read_bytes()
     options = [("grpc.ssl_target_name_override", server_name)] if server_name else []
@@ -231,7 +230,7 @@ class _Scaler:
             return
         health = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
-            self._fail(f"health: {health}: it answers, and takes no calls now")
+            self._fail(f"health: {health}: it answers, but accepts no calls now")
             return
         typer.echo(f"health: {health}")
         for trigger in triggers:
@@ -244,7 +243,7 @@ class _Scaler:
         if specs is None:
             return
         if not specs.metricSpecs:
-            self._fail(f"{name}: no metric, so that the HPA has nothing to scale on")
+            self._fail(f"{name}: no metric: the HPA has nothing to scale on")
             return
         for spec in specs.metricSpecs:
             target = _float_first(spec.targetSizeFloat, spec.targetSize)

@@ -48,24 +48,24 @@ def serve(
         Output | None,
         arguments.option(
             "yaml|json",
-            "With --print-config: how to write them, by default yaml.",
+            "With --print-config: output format, by default yaml.",
             "--output",
             "-o",
         ),
     ] = None,
 ) -> None:
-    """Answer KEDA over gRPC until SIGTERM or SIGINT; a second signal ends at once.
+    """Run the scaler until SIGTERM, SIGINT or SIGHUP.
 
-    SIGHUP ends it as well, and never at once.
+    A second SIGTERM or SIGINT ends it at once.
 
-    Settings come from KEDA_GPU_SCALER_… variables and the YAML file that KEDA_GPU_SCALER_CONFIG
-    names. --print-config writes them as such a file, without secrets.
+    Settings come from KEDA_GPU_SCALER_… variables and from the YAML file in KEDA_GPU_SCALER_CONFIG.
+    --print-config writes such a file, without secrets.
 
     Exit status: 0 after a signal, 1 if a port cannot be bound, the cluster cannot be reached or a
     component fails, 2 for a wrong setting, before a port opens.
     """
     if output_format is not None and not print_config:
-        raise arguments.wrong("--output", "it goes only with --print-config")
+        raise arguments.wrong("--output", "it needs --print-config")
     if print_config:
         typer.echo(in_effect(_load_settings(), output_format or "yaml"), nl=False)
     elif check_config:
@@ -85,10 +85,10 @@ def observe(
         ),
     ],
 ) -> None:
-    """Decide the triggers of ScaledObjects in files until a signal ends it.
+    """Evaluate the triggers of ScaledObjects in files, until a signal ends it.
 
-    It has the pages, metrics and history of serve, and no gRPC port: neither KEDA nor the HPA can
-    ask it, so it scales nothing.
+    It has the pages, metrics and history of serve, but no gRPC port: KEDA and the HPA cannot call
+    it, so it scales nothing.
 
     Settings, signals and the exit status are those of serve.
     """

@@ -21,7 +21,7 @@ from keda_gpu_scaler.simulator.cluster import Cluster, MadeUp, read_workload
 def simulate(
     *,
     address: Annotated[
-        str, option("HOST:PORT", "Where to listen; port 0 takes a free one.")
+        str, option("HOST:PORT", "Address to listen on; port 0 takes a free port.")
     ] = "127.0.0.1:9400",
     workload: Annotated[
         list[str] | None,
@@ -29,7 +29,7 @@ def simulate(
     ] = None,
     kubernetes: Annotated[
         bool,
-        typer.Option("--kubernetes", help="Show the pods of a real cluster, not made-up ones."),
+        typer.Option("--kubernetes", help="Show the pods of a real cluster, and no others."),
     ] = False,
     namespace: Annotated[
         str | None, option("NAME", "With --kubernetes: only pods of this namespace.")
@@ -43,22 +43,22 @@ def simulate(
         ),
     ] = None,
 ) -> None:
-    """Show made-up GPUs as dcgm-exporter does, without a GPU.
+    """Simulate dcgm-exporter without a GPU.
 
-    GET /metrics shows the GPUs, GET /router/metrics the offered load, GET /workloads what runs.
-    PUT /workloads/NAMESPACE/NAME with {"load": 250} or {"replicas": 3} changes it.
+    GET /metrics shows the GPUs, GET /router/metrics the offered load, GET /workloads the workloads.
+    PUT /workloads/NAMESPACE/NAME with {"load": 250} or {"replicas": 3} changes a workload.
 
-    With --kubernetes, nodes and pods are those of the cluster that KUBECONFIG or the service
-    account names, looked at once a second; only their load is made up.
+    With --kubernetes, nodes and pods are those of the cluster in KUBECONFIG or of the service
+    account, read once a second, and only their load is simulated.
 
-    Exit status: 0 after a signal, 1 if there is no cluster to follow or the port cannot be bound, 2
+    Exit status: 0 after a signal, 1 if the cluster cannot be read or the port cannot be bound, 2
     for a wrong argument.
     """
     if kubernetes and workload:
-        raise arguments.wrong("--workload", "it does not go with --kubernetes")
+        raise arguments.wrong("--workload", "not together with --kubernetes")
     for name, value in (("--namespace", namespace), ("--node-selector", node_selector)):
         if value and not kubernetes:
-            raise arguments.wrong(name, "it goes only with --kubernetes")
+            raise arguments.wrong(name, "it needs --kubernetes")
     shown = Cluster() if kubernetes else MadeUp()
     try:
         for text in workload or ():

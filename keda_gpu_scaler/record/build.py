@@ -51,15 +51,15 @@ _NAME_SHOWN = 200
 _WHY = {
     "measured": "its load is in the value",
     "warming": "its load is not known yet: its samples cover less than half the window",
-    "missing": "no exporter shows it any more, and nothing says that it has ended",
-    "silent": "it is Ready by the cluster, and its exporter has stopped showing it",
-    "unseen": "it asks for a GPU, and no exporter has ever shown one of it",
+    "missing": "no exporter shows it any more, and nothing shows that it has ended",
+    "silent": "it is Ready in the cluster, and its exporter has stopped showing it",
+    "unseen": "it requests a GPU, and no exporter has ever shown one for it",
     "starting": "it was never Ready, and is younger than startTimeout",
     "stalled": "it was never Ready within startTimeout",
     "ended": "it has ended",
-    "ignored": "it asks for no GPU, and has shown none for 15 minutes beside others that do",
-    "given up": "no exporter has shown it for so long that it is given up",
-    "not counted": "no exporter has shown it, and it need not have a GPU",
+    "ignored": "it requests no GPU, and has shown none for 15 minutes while other pods did",
+    "given up": "no exporter has shown it for so long that it no longer counts",
+    "not counted": "no exporter has shown it, and it may have no GPU",
 }
 """Why a pod counts, or not, by its state."""
 _DEFAULT_WINDOW = (
@@ -67,7 +67,7 @@ _DEFAULT_WINDOW = (
     "exporter's number is itself an average"
 )
 _NO_THRESHOLD = (
-    "none: the demand alone says how many replicas, and the GPUs whether they still work"
+    "none: the demand sets the number of replicas, and the GPUs show whether they still work"
 )
 HIDDEN = "from the environment, not shown"
 _DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandRouterNamespace", "demandModel"
@@ -271,7 +271,7 @@ def _activation(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Ac
         _by_demand(answered),
     ):
         if is_decided and signal.says is not Says.NOT_SET:
-            yield Activation(signal.signal, Says.NOT_ASKED, "one before it says active")
+            yield Activation(signal.signal, Says.NOT_ASKED, "a signal before it is active")
         else:
             yield signal
         is_decided = is_decided or signal.says is Says.ACTIVE
@@ -301,7 +301,7 @@ def _by_neighbour(answered: Answered) -> Activation:
     if answered.spec.neighbour is None:
         return Activation(name, Says.NOT_SET, "the trigger names no other workload")
     if neighbour is None:
-        return Activation(name, Says.NOT_ASKED, "the GPUs of the workload itself say active")
+        return Activation(name, Says.NOT_ASKED, "the GPUs of the workload itself are active")
     if neighbour.activated:
         return Activation(name, Says.ACTIVE, neighbour.reason)
     says = Says.IDLE if neighbour.active is False else Says.UNKNOWN
@@ -313,7 +313,7 @@ def _by_alert(answered: Answered) -> Activation:
         return Activation("alert", Says.ACTIVE, f"alert {answered.alert} fires")
     if answered.takes_alerts:
         return Activation("alert", Says.IDLE, "no alert fires for it")
-    reason = "which alerts fire is not known without a running scaler"
+    reason = "only a running scaler receives alerts"
     return Activation("alert", Says.NOT_SET, reason)
 
 
@@ -325,7 +325,7 @@ def _by_demand(answered: Answered) -> Activation:
         why = f"{spec.preset} does not say whether the workload is in use"
         return Activation(name, Says.NOT_SET, why)
     if demand is None:
-        return Activation(name, Says.NOT_ASKED, "one before it says active")
+        return Activation(name, Says.NOT_ASKED, "a signal before it is active")
     level = spec.activation_threshold
     if demand.value is None:
         return Activation(name, Says.UNKNOWN, demand.trouble, None, level)

@@ -17,8 +17,8 @@ from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE, is_countable
 from keda_gpu_scaler.trigger.rules import REACHABLE_PERCENT
 
 _INACTIVE = (
-    "it is inactive: KEDA takes the last replica after its cooldownPeriod, where minReplicaCount "
-    "is 0 and no other trigger is active"
+    "it is inactive: KEDA removes the last replica after its cooldownPeriod, if minReplicaCount is "
+    "0 and no other trigger is active"
 )
 _PODS_NAMED = 10
 _MILLI = 1000
@@ -100,7 +100,7 @@ def _by_keda(record: Record, wanted: int, replicas: int) -> Iterator[str]:
     if wanted > 0:
         yield (
             "KEDA starts it with 1 replica, or minReplicaCount, if a signal other than its own "
-            "GPUs says active; from there the HPA asks for more"
+            "GPUs is active; then the HPA adds more"
         )
     yield from _unknown(record)
     for signal in record.activation:
@@ -124,15 +124,15 @@ def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterato
     elif wanted < desired and not _is_whole(record, replicas):
         if record.measured < replicas:
             known = f"{record.measured} of {replicas} replicas"
-            yield f"the load of {known} is known: fewer are not asked for"
+            yield f"only the load of {known} is known, so the scaler does not ask for fewer"
         yield from _unknown(record)
     elif without:
         yield from _unknown(record)
     limit = rules.scale_up_limit(replicas)
     if wanted > limit:
-        yield f"without other policies the HPA goes from {replicas} to at most {limit} at once"
+        yield f"without other policies the HPA goes from {replicas} to at most {limit} in one step"
     if wanted < desired and len(_to_change(record, wanted)) > 1:
-        yield "every metric that asks for more has to change: the HPA takes the largest number"
+        yield "every metric that asks for more must change: the HPA takes the largest number"
 
 
 def _to_change(record: Record, wanted: int) -> list[Metric]:

@@ -28,9 +28,7 @@ from keda_gpu_scaler.transport import proxies
 
 PREFIX = "KEDA_GPU_SCALER_"
 REMOVED: Mapping[str, str] = {
-    "observe": (
-        "observing is a command of its own: run `keda-gpu-scaler observe FOLDER` beside the scaler"
-    ),
+    "observe": "run the command `keda-gpu-scaler observe FOLDER` beside the scaler instead",
 }
 """What to use instead of a setting that earlier versions had, by its key in the file."""
 # Kubernetes puts the addresses of Services into the environment. The variables of a Service named

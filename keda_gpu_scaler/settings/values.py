@@ -135,7 +135,7 @@ def _url_check(
             raise ValueError(expected) from error
         if "@" in parts.netloc:
             raise ValueError(
-                f"{expected}, without a user or password: those have settings of their own "
+                f"{expected}, without a user or password: those have separate settings "
                 "(username and password, bearer_token or bearer_token_file, headers)"
             )
         if not is_complete or not text.isprintable() or " " in text:
@@ -163,7 +163,7 @@ def _secret_check(pattern: str, expected: str) -> AfterValidator:
             raise ValueError(expected)
         if text and not text.strip("*"):
             raise ValueError(
-                "the secret itself, and not the asterisks that serve --print-config shows for it: "
+                "the secret itself, not the asterisks that serve --print-config shows for it: "
                 "write the secret, or leave the setting out"
             )
         return value
@@ -234,7 +234,7 @@ def _read_namespaces(value: object) -> access.Namespaces:
     if not names or not all(
         isinstance(name, str) and workload.is_namespace(name) for name in names
     ):
-        raise ValueError("namespaces such as team-a,team-b, or * alone for every one")
+        raise ValueError("namespaces such as team-a,team-b, or only * for all")
     return access.Namespaces(frozenset(names))
 
 

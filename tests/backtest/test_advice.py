@@ -15,7 +15,7 @@ HOUR = [50.0] * 240
 
 
 def outcome(hours: float, overloaded_seconds: float) -> Outcome:
-    return Outcome(hours, overloaded_seconds, 0, 0, 0.0, ())
+    return Outcome(hours, (overloaded_seconds,), 0, 0, 0.0, ())
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
             id="hardly known",
         ),
         pytest.param(
-            Work(0, HOUR, saturated=60),
+            Work(0, HOUR, full=[True] * 60),
             [(4, 0)] * 4,
             "No recommendation: all GPUs were full in 25 % of the time, so they do not show how "
             "much work there was. A demand shows it: demandPreset, or a demandQuery with "

@@ -23,7 +23,7 @@ def test_a_curve_has_its_numbers_from_each_time_on() -> None:
 
 
 def test_a_size_that_is_not_expected_is_a_failure() -> None:
-    outcome = Outcome(0, 0, 0, 0, 0, (1, 1, 1, 5, 1))
+    outcome = Outcome(0, (), 0, 0, 0, (1, 1, 1, 5, 1))
     found = list(episode.failures(episode.parse(LOAD), outcome))
     assert found == ["at 45s: expected 2 to 4 replicas, there are 5"]
 

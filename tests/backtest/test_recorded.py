@@ -69,7 +69,7 @@ def test_the_work_is_the_sum_over_replicas_where_all_are_seen(
     work = work_of([chunk], lambda pod: pod, start_seconds=30)
     assert work.loads == loads
     assert work.replicas == replicas
-    assert (work.saturated, work.gpus, work.begin) == (saturated, max(1, 2 * bool(pods)), 15.0)
+    assert (sum(work.full), work.gpus, work.begin) == (saturated, max(1, 2 * bool(pods)), 15.0)
 
 
 def test_a_pod_that_is_away_for_more_than_five_minutes_was_not_there() -> None:
@@ -88,4 +88,4 @@ def test_chunks_follow_each_other_and_groups_are_one_replica() -> None:
 def test_with_a_capacity_the_demand_is_the_work() -> None:
     chunk = Chunk(15.0, [True, True], {POD: [100.0, 100.0]}, gpus=1, demands=[30.0, None])
     work = work_of([chunk], lambda pod: pod, start_seconds=0, capacity=20.0)
-    assert (work.loads, work.saturated) == ([150.0, None], 0)
+    assert (work.loads, work.full) == ([150.0, None], [])

@@ -45,7 +45,7 @@ def replay(
 ) -> Outcome:
     work = Work(BEGIN, loads)
     arguments = {"hpa": Hpa(maximum=30), "keda": Keda(minimum=1, goes_to_zero=False), **fields}
-    return Replay(work.load, work, trigger or spec(), begin=BEGIN, **arguments).run()  # type: ignore[arg-type]
+    return Replay(work, trigger or spec(), **arguments).run()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("curve", [waves, levels, blocks, bursts])
@@ -83,7 +83,7 @@ def test_the_demand_alone_scales_and_wakes() -> None:
     trigger = demanding("sum(requests)", threshold="", demandThreshold="10")
     loads = [0.0] * 30 + [250.0] * 60 + [0.0] * 100
     work = Work(BEGIN, loads, demands=[load / 5 for load in loads], replicas=[1])
-    outcome = Replay(work.load, work, trigger, begin=BEGIN, hpa=Hpa(maximum=30)).run()
+    outcome = Replay(work, trigger, hpa=Hpa(maximum=30)).run()
     assert (outcome.sizes[29], max(filter(None, outcome.sizes)), outcome.sizes[-1]) == (0, 5, 0)
     assert outcome.wakes == 1
     assert 60 <= outcome.longest_wake_seconds <= 120
@@ -96,10 +96,16 @@ def test_recipes_scale_as_people_know_them(name: str, most: int) -> None:
 
 
 def test_what_needs_no_replay() -> None:
-    work = Work(0.0, [50.0, 250.0, None, 90.0, 120.0], replicas=[1, 1, None, 1, 3], saturated=1)
-    assert fixed(work, 2) == (8 / 240, 15, 0, 0, 0.0, (2, 2, None, 2, 2))
+    work = Work(
+        0.0,
+        [50.0, 250.0, None, 90.0, 120.0],
+        replicas=[1, 1, None, 1, 3],
+        full=[False, True, False, False, False],
+    )
+    over = (0, 15, 15, 15, 15)
+    assert fixed(work, 2) == (8 / 240, over, 0, 0, 0.0, (2, 2, None, 2, 2))
     assert clairvoyant(work, 15).sizes == (3, 3, None, 2, 2)
     assert clairvoyant(work, 15).overloaded_seconds == 0
-    assert past(work) == (6 / 240, 15, 1, 0, 0.0, (1, 1, None, 1, 3))
+    assert past(work) == (6 / 240, over, 1, 0, 0.0, (1, 1, None, 1, 3))
     assert work.coverage == 0.8
     assert work.saturation == 0.25

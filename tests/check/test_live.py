@@ -27,7 +27,7 @@ def judged(seen: Seen, *keys: str) -> list[tuple[str, int, str]]:
 
 
 ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
-    (WELL, {"trouble": "source default: No route"}, "no-answer", 13, "gives nothing: No route"),
+    (WELL, {"trouble": "source default: No route"}, "no-answer", 13, "does not answer: No route"),
     (WELL, {"lag_seconds": 90.0}, "late-samples", 13, "1m30s late, and so does every decision"),
     (WELL, {"lag_seconds": 300.0}, "late-samples", 13, "too old for the HPA's calls"),
     (WELL, {"interval_seconds": 121.0}, "slow-scrape", 13, "every 2m1s, and window is 2m"),
@@ -35,7 +35,7 @@ ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
     (WELL, {"demand_trouble": "HTTP 400: x"}, "demand-unknown", 17, "unknown: HTTP 400: x"),
     (UNSEEN, {"has_series": None}, "no-pods", 15, "the source shows no GPU of deployment/bert"),
     (UNSEEN, {}, "no-pods", 15, "none of a pod in namespace inference"),
-    (UNSEEN, {"neighbours": [HERE]}, "no-pods", 15, f"inference that are shown: {HERE}"),
+    (UNSEEN, {"neighbours": [HERE]}, "no-pods", 15, f"inference: {HERE}"),
     (UNSEEN, {"neighbours": [*"abcdefg"]}, "no-pods", 15, "inference: a, b, c, d, e and 2 more"),
     (UNSEEN, {"neighbours": ["\x1b[31m"]}, "no-pods", 15, r"\x1b[31m"),
     (UNSEEN, {"has_pod_labels": False}, "no-pod-labels", 15, "name no pod"),
@@ -52,7 +52,7 @@ ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
         {"has_series": False, "has_other_series": True},
         "no-series",
         13,
-        "exporters show GPUs, and none the signal utilization",
+        "exporters show GPUs, but not the signal utilization",
     ),
 ]
 

@@ -257,7 +257,7 @@ MISTAKES = [
     ("wrong-trigger-type", "external", "externalpush", "no trigger type externalpush"),
     ("wrong-trigger-type", "external", "External", "Write type: external."),
     ("wrong-trigger-type", "external", "external_push", "Write type: external-push."),
-    ("wrong-address", ADDRESS, f"http://{ADDRESS}", "with http://, and gRPC knows no such scheme"),
+    ("wrong-address", ADDRESS, f"http://{ADDRESS}", "with http://, which is not a scheme of gRPC"),
     ("wrong-address", ADDRESS, f"grpc://{ADDRESS}/", f"Write {ADDRESS}."),
     ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc", "gRPC then uses 443"),
     ("wrong-address", ADDRESS, "dns:///keda-gpu-scaler.keda.svc", f"Write {ADDRESS}."),

@@ -76,8 +76,11 @@ async def test_the_past_is_read_replayed_and_judged(
     await write(prometheus, hours=2)
     cache = tmp_path / "cache"
     arguments = ("--prometheus-url", prometheus.url, "--since", "2h", "--cache", str(cache))
-    result = await backtested(OBJECT, *arguments, "--threshold", "50", "--price", "2")
+    page = tmp_path / "page.html"
+    written = ("--threshold", "50", "--price", "2", "--html", str(page))
+    result = await backtested(OBJECT, *arguments, *written)
     assert result.exit_code == 0, result.output
+    assert page.read_text().count("<svg") == 3
     for shown in (
         "threshold 70, as it is",
         "threshold 50",

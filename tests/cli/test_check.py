@@ -85,7 +85,7 @@ def test_of_a_folder_each_yaml_is_read(folder: Path) -> None:
     ("name", "said"),
     [
         ("missing.yaml", "No such file"),
-        ("empty", "empty has no *.yaml and no *.yml"),
+        ("empty", "empty has no *.yaml or *.yml"),
         ("latin.yaml", "latin.yaml is not in UTF-8: invalid continuation byte at byte 3"),
     ],
 )
@@ -102,9 +102,7 @@ def test_what_cannot_be_read_is_no_finding(folder: Path, name: str, said: str) -
 def test_where_there_is_nothing_to_check_the_status_says_so(given: str) -> None:
     result = run("-", "--fail-on", "never", given=given)
     assert result.exit_code == 2
-    assert (
-        "keda-gpu-scaler: -: there is no ScaledObject to check, and no ScaledJob" in result.stderr
-    )
+    assert "keda-gpu-scaler: -: no ScaledObject and no ScaledJob to check" in result.stderr
     assert run("-", "--allow-none", given=given).exit_code == 0
 
 

@@ -234,7 +234,7 @@ def test_a_name_that_would_lead_elsewhere_is_refused(tmp_path: Path) -> None:
     kubernetes.change(SCALED_OBJECT, status={"hpaName": "../../../secrets/all"})
     with (
         kubernetes.serving(tmp_path) as path,
-        pytest.raises(errors.SourceError, match="secrets/all' is no name in Kubernetes"),
+        pytest.raises(errors.SourceError, match="secrets/all' is not a name in Kubernetes"),
     ):
         asked(path, 90)
     assert len(kubernetes.asked) == 1

@@ -131,7 +131,7 @@ async def test_what_would_give_another_number_is_said() -> None:
     assert what == "- the trigger asks for 2"
     assert (await explained("--why-not", "3")).stdout.splitlines()[:4] == [
         "ml/bert at 1 replica: does gpu-utilization ask for 3? no",
-        "What would do:",
+        "What would change it:",
         "- gpu-utilization at least 140.001 % (is 90 %): 140.001 % for each replica",
         "- threshold at most 44.999 % (is 70 %), if the value stays",
     ]

@@ -54,10 +54,10 @@ SHOWN = [Gpu(POD, 90)]
 ENDED = [replace(one, begin=-1500, end=-720) for one in both(OTHER)]
 LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     (SHOWN, HERE, "", 0, ""),
-    (both(OTHER), HERE, "no-pods", 15, f"of namespace ml that are shown: {OTHER}"),
-    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "is shown of any pod in namespace ml"),
-    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "none the signal sm-activity"),
-    (SHOWN, SLEEPING, "demand-unknown", 17, "the demand is not known: its query gives nothing"),
+    (both(OTHER), HERE, "no-pods", 15, f"of namespace ml: {OTHER}"),
+    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "none of a pod in namespace ml"),
+    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "not the signal sm-activity"),
+    (SHOWN, SLEEPING, "demand-unknown", 17, "the demand is unknown: its query gives nothing"),
     (SHOWN, changed(SLEEPING, (GATEWAY, "sum(kube_deployment_spec_replicas)")), "", 0, ""),
     ([Gpu("", 0, convention="idle")], HERE, "no-pod-labels", 15, ""),
     (ENDED, HERE, "late-samples", 15, "the newest sample of any GPU is minutes old"),
@@ -118,7 +118,7 @@ def test_where_nothing_listens_there_is_one_finding_and_the_status_says_so() -> 
     command = ["check", "-", "--live", "--prometheus-url", url]
     result = CliRunner().invoke(cli.app, command, input=HERE)
     assert result.exit_code == 1
-    assert "-:13:7: error no-answer: source default gives nothing: " in result.output
+    assert "-:13:7: error no-answer: source default does not answer: " in result.output
 
 
 async def test_the_kubernetes_api_is_asked_if_it_is_set(empty: HttpServer, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ async def test_a_running_scaler_has_the_same_record(prometheus: PrometheusServer
     (local_one,) = json.loads(ours.stdout)["triggers"]
     unknown = local_one["activation"][2]
     assert (unknown["signal"], unknown["says"]) == ("alert", "not set")
-    assert unknown["reason"] == "which alerts fire is not known without a running scaler"
+    assert unknown["reason"] == "only a running scaler receives alerts"
     local_one["activation"][2] = running_one["activation"][2]
     assert still(local_one) == still(running_one)
     assert {pod["state"] for pod in local_one["pods"]} == {"measured", "starting"}

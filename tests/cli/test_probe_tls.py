@@ -26,7 +26,7 @@ def test_the_certificate_of_a_client_is_shown_and_another_name_can_be_expected(p
 def test_what_is_wrong_with_a_certificate_is_named(pki: Pki) -> None:
     right, other = pki.ca.issue_cert("127.0.0.1"), pki.ca.issue_cert(NAME)
     plain, tls, ours = (), trusting(pki), (*trusting(pki), *showing(pki, pki.other))
-    client = "where it asks for client certificates, --cert-file and --key-file have to be"
+    client = "if it requires client certificates, give --cert-file and --key-file from a CA"
     for shown, flags, words in (
         (
             credentials(other),
@@ -35,7 +35,7 @@ def test_what_is_wrong_with_a_certificate_is_named(pki: Pki) -> None:
         ),
         (credentials(certificates.expired(pki.ca, "127.0.0.1")), tls, "certificate has expired ("),
         (credentials(right), plain, "if it uses TLS, give --ca-file ("),
-        (None, tls, "health: the server speaks no TLS: leave --ca-file out ("),
+        (None, tls, "health: the server does not use TLS: leave out --ca-file ("),
         (credentials(right, pki.ca), tls, client),
         (credentials(right, pki.ca), ours, client),
     ):
@@ -48,4 +48,4 @@ def test_another_ca_is_named_in_one_line_and_not_in_what_the_library_writes(pki:
         done = run_alone(f"127.0.0.1:{port}", *trusting(pki))
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert "health: the server's certificate is of no CA in --ca-file (UNAVAILABLE: " in line
+    assert "health: no CA in --ca-file has issued the server's certificate (UNAVAILABLE: " in line

@@ -111,4 +111,4 @@ def test_a_printed_secret_is_refused_as_a_secret(tmp_path: Path) -> None:
 def test_the_output_has_a_form_only_where_something_is_printed() -> None:
     result = served("--output", "json")
     assert result.exit_code == 2
-    assert "Invalid value for '--output': it goes only with --print-config" in result.stderr
+    assert "Invalid value for '--output': it needs --print-config" in result.stderr

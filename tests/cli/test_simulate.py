@@ -59,10 +59,10 @@ def test_flags_shape_the_cluster_and_a_signal_ends_it(number: signal.Signals, ho
         (["--address", "127.0.0.1:99999"], "'--address': '127.0.0.1:99999' is not an address"),
         (
             ["--kubernetes", "--workload", "team-a/bert=1:1"],
-            "'--workload': it does not go with --kubernetes",
+            "'--workload': not together with --kubernetes",
         ),
-        (["--namespace", "team-a"], "'--namespace': it goes only with --kubernetes"),
-        (["--node-selector", "a=b"], "'--node-selector': it goes only with --kubernetes"),
+        (["--namespace", "team-a"], "'--namespace': it needs --kubernetes"),
+        (["--node-selector", "a=b"], "'--node-selector': it needs --kubernetes"),
         (["--kubernetes", "--node-selector", "a"], "'--node-selector': 'a' is not KEY=VALUE"),
     ],
 )

@@ -197,7 +197,7 @@ def test_a_demand_is_a_metric_too_and_the_hpa_takes_the_largest() -> None:
         (METRIC_NAME, 10),
     ]
     assert fewer.reasons == (
-        "every metric that asks for more has to change: the HPA takes the largest number",
+        "every metric that asks for more must change: the HPA takes the largest number",
     )
     demand = replace(shown.metrics[1], value=5.0)
     one_asks = why_not(replace(shown, metrics=(shown.metrics[0], demand)), 2)

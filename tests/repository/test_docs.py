@@ -19,6 +19,7 @@ from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
+from tests.support import guides
 from tests.support.exposed import exposed
 from tools import setting_rows
 
@@ -256,3 +257,13 @@ def field_names(shown: type) -> list[str]:
 
 def test_every_gate() -> None:
     assert listed_words("gates") == list(gates.NAMES)
+
+
+@pytest.mark.parametrize("language", ["zh", "ja"])
+@pytest.mark.parametrize("name", guides.QUICK_STARTS)
+def test_a_translated_quick_start_has_the_steps_of_the_english_one(
+    name: str, language: str
+) -> None:
+    pages = guides.page(name), guides.page(f"{name}.{language}")
+    english, translated = ([step.commands for step in guides.steps(page)] for page in pages)
+    assert translated == english

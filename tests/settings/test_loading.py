@@ -207,8 +207,8 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
             [
                 (
                     'PROMETHEUS_URL: "http://***@prometheus"; expected a URL such as '
-                    "http://prometheus:9090, without a user or password: those have settings of "
-                    "their own (username and password, bearer_token or bearer_token_file, headers)"
+                    "http://prometheus:9090, without a user or password: those have separate "
+                    "settings (username and password, bearer_token or bearer_token_file, headers)"
                 )
             ],
         ),

@@ -78,7 +78,7 @@ def test_what_is_accepted(form: object, given: object, value: object) -> None:
 
 
 A_URL = "a URL such as http://prometheus:9090"
-A_USER = "without a user or password: those have settings of their own (username and password"
+A_USER = "without a user or password: those have separate settings (username and password"
 A_TARGET = "targets such as http://10.0.0.1:9400/metrics"
 A_PEER = "addresses of replicas such as http://10.0.0.1:8080"
 PAIRS = 'name=value,name=value or {"name": "value"}'

@@ -34,7 +34,7 @@ def values() -> list[Value]:
 
 
 def table() -> list[str]:
-    """Return the lines of the table that the documentation and the chart's README show."""
+    """Return the lines of the table that the chart's README shows."""
     rows = (f"| `{one.path}` | `{one.default}` | {one.meaning} |" for one in values())
     return ["| value | default | meaning |", "| --- | --- | --- |", *rows]
 

@@ -1,7 +1,7 @@
 """`make chart`: write everything about the chart that follows from the rest.
 
-The schema's settings, the golden manifests, the Kustomize base, and the tables of values in the
-documentation and in the chart's README. Look at what changed before you commit it.
+The schema's settings, the golden manifests, the Kustomize base, and the table of values in the
+chart's README. Look at what changed before you commit it.
 """
 
 import re
@@ -11,17 +11,15 @@ from pathlib import Path
 from tools import programs
 from tools.chart import charts, comments, kustomized, schema
 
-PAGE = charts.ROOT / "docs" / "chart.md"
-TABLES = (PAGE, charts.CHART / "README.md")
-"""The files with a table of the values."""
+PAGE = charts.CHART / "README.md"
 
 
-def page(path: Path) -> str:
-    """Return a file with the table of the values that there are now."""
+def page() -> str:
+    """Return the page with the table of the values that there are now."""
     mark = comments.PAGE_MARK
     table = "\n".join((f"<!-- {mark} -->", *comments.table(), f"<!-- /{mark} -->"))
     pattern = f"<!-- {mark} -->.*<!-- /{mark} -->"
-    return re.sub(pattern, lambda _: table, path.read_text(), flags=re.DOTALL)
+    return re.sub(pattern, lambda _: table, PAGE.read_text(), flags=re.DOTALL)
 
 
 def manifests(case: str) -> str:
@@ -44,8 +42,7 @@ def main() -> None:
         golden(case).write_text(manifests(case))
     for path, text in kustomized.files().items():
         path.write_text(text)
-    for path in TABLES:
-        path.write_text(page(path))
+    PAGE.write_text(page())
 
 
 if __name__ == "__main__":

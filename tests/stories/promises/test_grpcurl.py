@@ -78,7 +78,7 @@ async def test_the_page_s_commands_answer_what_the_page_shows(
 ) -> None:
     commands = grpcurl_page.commands("grpcurl")
     methods = {command.text.split("/")[-1].strip() for command in commands if command.output}
-    assert methods == {"GetMetricSpec", "GetMetrics", "IsActive"}
+    assert methods == {"GetMetrics"}
     async with _started(
         "simulate", "--address", "127.0.0.1:0", "--workload", "inference/bert=2:150"
     ) as simulator:

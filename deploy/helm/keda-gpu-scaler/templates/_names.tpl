@@ -32,7 +32,7 @@ metrics.enabled: set metrics.serviceMonitor.enabled or metrics.podMonitor.enable
 metrics.serviceMonitor.extraLabels: set metrics.serviceMonitor.labels
 metrics.serviceMonitor.scrapeInterval: set metrics.serviceMonitor.interval
 metrics.serviceMonitor.selector: set metrics.serviceMonitor.labels
-observe: leave it out; `keda-gpu-scaler observe FOLDER` is a command of its own, as docs/observe.md shows
+observe: leave it out; `keda-gpu-scaler observe FOLDER` is a separate command, see docs/migrate/index.md
 pdb: set podDisruptionBudget
 podDisruptionBudget.create: set podDisruptionBudget.enabled
 podMonitor: set metrics.podMonitor

@@ -1,0 +1,156 @@
+"""The result of a backtest: a table for people, JSON, and a page with plots."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from keda_gpu_scaler.backtest.advice import Advice, Alternative, Case, percent, share
+from keda_gpu_scaler.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.backtest.page import Section, page
+from keda_gpu_scaler.backtest.replay import Outcome
+from keda_gpu_scaler.backtest.work import Work
+from keda_gpu_scaler.cli.backtest import Options
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import ScaledObject
+
+WIDTH = 120
+
+
+class Job(NamedTuple):
+    """One trigger to replay."""
+
+    scaled_object: ScaledObject
+    case: Case
+    others: tuple[str, ...]
+    """The types of the ScaledObject's other triggers, which are left out."""
+    stays: bool
+    """It goes to zero, and nothing in the trigger says then that there is work: so here it stays
+    at one."""
+
+    def replica_of(self, pod: str) -> str:
+        return self.case.spec.pods.replica_of(pod, frozenset())
+
+
+class Result(NamedTuple):
+    """What came of one trigger."""
+
+    job: Job
+    work: Work
+    outcomes: list[tuple[Alternative, Outcome]]
+    references: list[tuple[str, Outcome]]
+    advice: Advice
+
+
+def write(results: Sequence[Result], options: Options) -> None:
+    """Write all results; OSError: the page cannot be written."""
+    sections = [_section(result, options.price) for result in results]
+    if options.html is not None:
+        options.html.write_text(page(sections), encoding="utf-8")
+    if options.output == "json":
+        values = [_as_json(result, options.price) for result in results]
+        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+        return
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    for result, section in zip(results, sections, strict=True):
+        table = Table(title=section.title)
+        for number, head in enumerate(section.heads):
+            table.add_column(head, justify="right" if number else "left")
+        for row in section.rows:
+            table.add_row(*row)
+        console.print(table)
+        *notes, advice = section.notes
+        for note in notes:
+            console.print(note)
+        console.print(advice, style="bold")
+        if result.advice.threshold is not None:
+            key = result.job.case.key
+            console.print(f'\n  metadata:\n    {key}: "{result.advice.threshold:g}"')
+
+
+def _section(result: Result, price: float | None) -> Section:
+    job, work = result.job, result.work
+    costs = [] if price is None else ["cost"]
+    heads = ["alternative", "GPU-hours", *costs, "overloaded", "of the time", "changes", "wakes"]
+    outcomes = dict(_named(result))
+    rows = []
+    for name, outcome in outcomes.items():
+        hours = outcome.replica_hours * work.gpus
+        rows.append(
+            [
+                name,
+                f"{hours:,.1f}",
+                *([] if price is None else [f"{hours * price:,.2f}"]),
+                durations.text(outcome.overloaded_seconds),
+                percent(share(work, outcome)),
+                str(outcome.changes),
+                str(outcome.wakes),
+                durations.text(outcome.longest_wake_seconds) if outcome.wakes else "",
+            ]
+        )
+    title = f"{job.scaled_object}, {job.case.spec.workload}"
+    notes = [*_notes(result), result.advice.sentence]
+    return Section(title, work, outcomes, [*heads, "longest wake"], rows, notes)
+
+
+def _named(result: Result) -> Iterator[tuple[str, Outcome]]:
+    yield from ((alternative.name, outcome) for alternative, outcome in result.outcomes)
+    yield from result.references
+
+
+def _notes(result: Result) -> Iterator[str]:
+    """Yield what the numbers rest on."""
+    work, case = result.work, result.job.case
+    seconds = STEP_SECONDS * len(work.loads)
+    until = datetime.fromtimestamp(work.begin + seconds, UTC)
+    yield (
+        f"The work of {durations.text(seconds)} until {until:%Y-%m-%d %H:%M} UTC is known in "
+        f"{percent(work.coverage)} of the time. A replica has {work.gpus} GPU"
+        f"{'s' * (work.gpus != 1)}. All of them were full in {percent(work.saturation)} of the "
+        "known time: there may have been more work then."
+    )
+    yield (
+        f"Assumed: a pod is Ready {durations.text(case.start_seconds)} after it has a node, which "
+        f"takes {durations.text(case.node_seconds)}, and its GPUs show {case.loading:g} % until "
+        "then (--start-up, --node, --loading)."
+    )
+    if result.job.stays:
+        yield "Not replayed: zero replicas, as nothing in the trigger says then that there is work."
+    if result.job.others:
+        yield f"Left out: the other triggers ({', '.join(result.job.others)})."
+
+
+def _as_json(result: Result, price: float | None) -> dict[str, Any]:
+    work = result.work
+    return {
+        "scaled_object": str(result.job.scaled_object),
+        "workload": result.job.case.spec.workload,
+        "begin": work.begin,
+        "step_seconds": STEP_SECONDS,
+        "coverage": work.coverage,
+        "saturation": work.saturation,
+        "gpus_per_replica": work.gpus,
+        "work": work.loads,
+        "alternatives": [
+            {
+                "name": name,
+                "gpu_hours": outcome.replica_hours * work.gpus,
+                "cost": None if price is None else outcome.replica_hours * work.gpus * price,
+                "overloaded_seconds": outcome.overloaded_seconds,
+                "overloaded_share": share(work, outcome),
+                "changes": outcome.changes,
+                "wakes": outcome.wakes,
+                "longest_wake_seconds": outcome.longest_wake_seconds,
+                "replicas": outcome.sizes,
+            }
+            for name, outcome in _named(result)
+        ],
+        "notes": list(_notes(result)),
+        "advice": result.advice.sentence,
+        "recommended": {result.job.case.key: result.advice.threshold},
+    }
