@@ -49,7 +49,7 @@ def alternatives(case: Case, thresholds: Sequence[float]) -> Iterator[Alternativ
     """Yield what is replayed, the present trigger first."""
     spec, present = case.spec, case.spec.threshold
     unit = present / 70 if spec.is_by_demand else 1.0
-    tried = thresholds or [percent * unit for percent in USUAL_PERCENT]
+    tried = thresholds or [float(f"{percent * unit:.2g}") for percent in USUAL_PERCENT]
     for threshold in dict.fromkeys([present, *tried]):
         now = ", as it is" if threshold == present else ""
         yield Alternative(f"{case.key} {threshold:g}{now}", threshold)
@@ -88,7 +88,7 @@ def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
 def references(case: Case, work: Work, most_overloaded: float) -> Iterator[tuple[str, Outcome]]:
     """Yield what needs no replay: what there was, a fixed size, and foresight."""
     if any(work.replicas):
-        yield "as it was (overloaded: at least)", past(work)
+        yield f"as it was{' (overloaded: at least)' * bool(work.full)}", past(work)
     needs = sorted(math.ceil(load / FULL) for load in work.loads if load is not None)
     allowed = int(len(needs) * most_overloaded)
     size = max(1, needs[-1 - allowed]) if needs else 1
@@ -115,13 +115,13 @@ def advise(
     `outcomes` begin with that of the present trigger; those of recipes do not count.
     """
     if work.coverage < LEAST_COVERAGE:
-        known = f"the work is known in {percent(work.coverage)} of the time only"
+        known = f"the work is known for only {percent(work.coverage)} of the time"
         return Advice(f"No recommendation: {known}. Choose a time with samples.")
     if work.saturation > MOST_SATURATION:
-        full = f"all GPUs were full in {percent(work.saturation)} of the time"
+        full = f"all GPUs were full for {percent(work.saturation)} of the time"
         return Advice(
-            f"No recommendation: {full}, so they do not show how much work there was. A demand "
-            "shows it: demandPreset, or a demandQuery with demandThreshold."
+            f"No recommendation: {full}, so they do not show how much work there was. Scale by "
+            "a demand without threshold: demandPreset, or demandQuery with demandThreshold."
         )
     ours = [pair for pair in outcomes if pair[0].recipe is None]
     present, bound = ours[0][1], percent(most_overloaded)
@@ -130,8 +130,8 @@ def advise(
         best, least = min(ours, key=lambda pair: share(work, pair[1]))
         return Advice(
             f"No recommendation: no {case.key} keeps the overload within {bound} of the time; the "
-            f"least is {percent(share(work, least))} at {best.threshold:g}. A larger "
-            "minReplicaCount, or a demand that rises before GPUs are full, makes it less."
+            f"least is {percent(share(work, least))}, at {best.threshold:g}. Raise "
+            "minReplicaCount, or add a demand that rises before the GPUs are full."
         )
     best, outcome = min(within, key=lambda pair: pair[1].replica_hours)
     cheapest = f"the cheapest with at most {bound} of the time overloaded"

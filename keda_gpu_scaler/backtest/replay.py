@@ -212,7 +212,9 @@ def fixed(work: Work, replicas: int) -> Outcome:
 
 
 def past(work: Work) -> Outcome:
-    """Return what there was; overloaded are the steps at which all replicas were full."""
+    """Return what there was; where GPUs are the work, they were overloaded when all were full."""
+    if not work.full:
+        return _at_once(work, [replicas or 0 for replicas in work.replicas])
     return _outcome(work.replicas, list(accumulate(STEP_SECONDS * full for full in work.full)))
 
 

@@ -19,7 +19,8 @@ class Work:
     replicas: Sequence[int | None] = ()
     """How many replicas there were; None: unknown."""
     full: Sequence[bool] = ()
-    """Whether all replicas were full: there may have been more work than they show."""
+    """Whether all replicas were full: there may have been more work than they show. Empty: the
+    work is a demand, which shows all of it."""
     gpus: int = 1
     """The GPUs of a replica."""
 

@@ -16,12 +16,12 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 class Options:
     """What to replay, what is assumed of its pods, and how the result is shown."""
 
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="The ScaledObjects.")]
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="YAML with ScaledObjects.")]
     scaled_object: Annotated[
         ScaledObject | None,
         typer.Argument(
             metavar="NAMESPACE/NAME",
-            help="The one to replay; all in the file unless one is named.",
+            help="The ScaledObject to replay; all in the file unless one is named.",
             parser=arguments.read_scaled_object,
         ),
     ] = None
@@ -31,27 +31,29 @@ class Options:
     namespace: Annotated[str, option("NAME", "The namespace of objects that name none.")] = (
         "default"
     )
-    since: Annotated[str, option("DURATION", "How far back: 36h, 7d.")] = "7d"
+    since: Annotated[str, option("DURATION", "How far back to read, such as 36h.")] = "7d"
     cache: Annotated[
         Path | None,
-        option("FILE", "Keep what is read in it, and go on from there next time.", dir_okay=False),
+        option(
+            "FILE", "Keep what is read; the next run reads only what is missing.", dir_okay=False
+        ),
     ] = None
     threshold: Annotated[
-        list[float] | None, option("NUMBER", "A threshold to try; can be repeated.")
+        list[float] | None, option("NUMBER", "A threshold to try; may be repeated.")
     ] = None
-    start_up: Annotated[str, option("DURATION", "From a pod's node to Ready.")] = "2m"
+    start_up: Annotated[str, option("DURATION", "Time from a pod's node to Ready.")] = "2m"
     node: Annotated[str, option("DURATION", "How long a pod waits for its node.")] = "0s"
     loading: Annotated[
-        float, option("PERCENT", "What a GPU shows while a model loads.", min=0, max=100)
+        float, option("PERCENT", "GPU load while a model loads.", min=0, max=100)
     ] = 100
     capacity: Annotated[
         float | None,
-        option("NUMBER", "Where the demand alone scales: the most that one replica can serve."),
+        option("NUMBER", "Without threshold: the most demand that one replica can serve."),
     ] = None
     overloaded: Annotated[
-        float, option("PERCENT", "How much of the time may be overloaded.", min=0, max=100)
+        float, option("PERCENT", "Share of the time that may be overloaded.", min=0, max=100)
     ] = 1
-    price: Annotated[float | None, option("NUMBER", "Of a GPU for an hour.", min=0)] = None
+    price: Annotated[float | None, option("NUMBER", "Price of a GPU for an hour.", min=0)] = None
     html: Annotated[
         Path | None, option("FILE", "Also write a page with plots.", dir_okay=False)
     ] = None
@@ -61,18 +63,18 @@ class Options:
 
 
 def backtest(options: Options) -> None:
-    """Replay what GPUs did, under the present trigger, other thresholds and KEDA's recipes.
+    """Replay recorded load under this trigger, other thresholds and KEDA's prometheus trigger.
 
-    Reads the samples of the last days from Prometheus, two queries a second at most. The scaler's
-    own decisions, KEDA's and the HPA's rules then say how many replicas each alternative would have
-    had. Nothing is changed anywhere. The Prometheus is the one of the settings of serve
-    (KEDA_GPU_SCALER_… variables), or --prometheus-url.
+    Reads the samples of the last days from Prometheus, at most two queries a second, and computes
+    the replicas of each alternative with the scaler's code and the rules of KEDA and the HPA. It
+    changes nothing. The Prometheus is that of the settings of serve (KEDA_GPU_SCALER_… variables),
+    or --prometheus-url.
 
-    With a document of kind Episode in the file it is a test: its load is replayed, and no source is
-    asked.
+    With a document of kind Episode in the file it is a test: it replays the load of the Episode and
+    queries no source.
 
-    Exit status: 0 when it was replayed, 1 when the source gives nothing to replay or replicas are
-    not as an Episode expects, 2 for a wrong argument, file or setting.
+    Exit status: 0 when the load was replayed, 1 when the source has nothing to replay or the
+    replicas are not as an Episode expects, 2 for a wrong argument, file or setting.
     """
     from keda_gpu_scaler.cli import backtesting, episodes, files  # noqa: PLC0415 - they load what --help does not need
 

@@ -109,18 +109,22 @@ def _notes(result: Result) -> Iterator[str]:
     seconds = STEP_SECONDS * len(work.loads)
     until = datetime.fromtimestamp(work.begin + seconds, UTC)
     yield (
-        f"The work of {durations.text(seconds)} until {until:%Y-%m-%d %H:%M} UTC is known in "
+        f"The work of {durations.text(seconds)} until {until:%Y-%m-%d %H:%M} UTC is known for "
         f"{percent(work.coverage)} of the time. A replica has {work.gpus} GPU"
-        f"{'s' * (work.gpus != 1)}. All of them were full in {percent(work.saturation)} of the "
-        "known time: there may have been more work then."
+        f"{'s' * (work.gpus != 1)}."
     )
+    if work.full:
+        yield (
+            f"All GPUs were full for {percent(work.saturation)} of the known time, and the work "
+            "may have been more then."
+        )
     yield (
-        f"Assumed: a pod is Ready {durations.text(case.start_seconds)} after it has a node, which "
-        f"takes {durations.text(case.node_seconds)}, and its GPUs show {case.loading:g} % until "
-        "then (--start-up, --node, --loading)."
+        f"Assumed: a pod waits {durations.text(case.node_seconds)} for its node (--node) and is "
+        f"Ready {durations.text(case.start_seconds)} later (--start-up). Its GPUs show "
+        f"{case.loading:g} % until then (--loading)."
     )
     if result.job.stays:
-        yield "Not replayed: zero replicas, as nothing in the trigger says then that there is work."
+        yield "Not replayed: zero replicas, because no demand of the trigger wakes the workload."
     if result.job.others:
         yield f"Left out: the other triggers ({', '.join(result.job.others)})."
 

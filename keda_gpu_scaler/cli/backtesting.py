@@ -46,6 +46,8 @@ async def run(options: Options, text: str) -> None:
         settings = local.source_settings(options.prometheus_url)
         seconds = _seconds("--since", options.since, LONGEST_SECONDS)
         jobs, cache = _jobs(options, text, settings), Cache(options.cache)
+        if options.html is not None:  # before minutes of reading, not after them
+            options.html.touch()
     except (errors.SettingsError, OSError, ValueError) as error:
         raise arguments.failure(error, status=2) from error
     console, results = Console(stderr=True), []
@@ -59,10 +61,12 @@ async def run(options: Options, text: str) -> None:
                         seconds, functools.partial(_show_part, progress, task)
                     )
             except (errors.SourceError, errors.SettingsError, OSError) as error:
-                raise arguments.failure(f"{name}: {error}") from error
+                message = f"{name}: source {job.case.spec.source}: {error}"
+                raise arguments.failure(message) from error
             work = work_of(chunks, job.replica_of, job.case.start_seconds, options.capacity)
             if not work.covered_seconds:
-                raise arguments.failure(f"{name}: no samples in the last {options.since}")
+                what = "demand" if job.case.spec.is_by_demand else "sample of a GPU"
+                raise arguments.failure(f"{name}: no {what} in the last {options.since}")
             results.append(await _replay(job, work, options, progress))
     backtest_output.write(results, options)
 
@@ -147,12 +151,13 @@ def _unfit(spec: TriggerSpec, capacity: float | None) -> str | None:
     is_work = spec.is_by_demand or (spec.signal.is_percentage and spec.signal.follows_work)
     is_sum = spec.gpu_aggregation is GpuAggregation.SUM and not spec.is_by_demand
     reasons = {
-        "no workload is given: expected workload, because pods of the past are known by their "
-        "names": isinstance(spec.pods, ScaleTarget),
-        "the demand alone scales: expected --capacity, the most that a replica can serve": (
+        "expected workload or podPattern, because Prometheus shows pods of the past only by name": (
+            isinstance(spec.pods, ScaleTarget)
+        ),
+        "no threshold: expected --capacity, the most demand that one replica can serve": (
             needs_capacity
         ),
-        "--capacity is for a trigger without threshold, in which the demand alone scales": (
+        "--capacity is only for a trigger without threshold, which scales by its demand": (
             capacity is not None and not spec.is_by_demand
         ),
         f"signal {spec.signal} does not follow the work: expected a utilization": not is_work,

@@ -1,5 +1,7 @@
 """`backtest` of a file with an Episode: the replicas under a made-up load, as a test."""
 
+import dataclasses
+
 import typer
 
 from keda_gpu_scaler import check
@@ -10,17 +12,24 @@ from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger
 from keda_gpu_scaler.cli import arguments, backtesting, files
 from keda_gpu_scaler.cli.backtest import Options
 
+_GIVEN = "file", "namespace"
+"""What a command with an episode takes."""
+
 
 def run(options: Options, text: str) -> bool:
     """Run the episodes of a file; False: it has none. Ends the command if one fails, or is wrong.
 
     Each of them is about the one ScaledObject in the file, or the one that its metadata name.
     """
+    manifests, _ = check.read({options.file: text}, Terms(options.namespace))
+    episodes = [manifest for manifest in manifests if manifest.kind == episode.KIND]
+    if not episodes:
+        return False
+    for field in dataclasses.fields(options):
+        if field.name not in _GIVEN and getattr(options, field.name) != field.default:
+            what = "expected none beside an Episode, which says all"
+            raise arguments.wrong(f"--{field.name.replace('_', '-')}", what)
     try:
-        manifests, _ = check.read({options.file: text}, Terms(options.namespace))
-        episodes = [manifest for manifest in manifests if manifest.kind == episode.KIND]
-        if not episodes:
-            return False
         triggers, refused = files.triggers({options.file: text}, Terms(options.namespace))
         files.refuse([*refused, *(f for one in triggers for f in check.refused(one, one.mistakes))])
         results = [_failures(manifest, triggers) for manifest in episodes]

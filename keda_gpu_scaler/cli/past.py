@@ -44,7 +44,7 @@ class Cache:
             try:
                 line = msgspec.json.decode(text, type=_Line)
             except msgspec.MsgspecError as error:
-                message = f"{path}:{number}: no line of a backtest's cache: {error}"
+                message = f"{path}:{number}: not a line that --cache writes: {error}"
                 raise ValueError(message) from error
             self._chunks[line.key, line.chunk.begin] = line.chunk
 
@@ -62,16 +62,10 @@ class PastReader:
 
     def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache) -> None:
         self._spec, self._settings, self._cache = spec, settings, cache
-        shown = [
-            spec.pods,
-            spec.signal,
-            spec.profile,
-            spec.gpu_aggregation,
-            spec.query,
-            spec.source,
-        ]
-        texts = [repr(part) for part in (*shown, spec.demand and spec.demand.text)]
-        self._key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+        demand = None if spec.demand is None else spec.demand.text
+        signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query
+        what = repr((settings.sources[spec.source], spec.pods, *signal, demand))
+        self._key = hashlib.sha256(what.encode()).hexdigest()[:16]
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -81,7 +75,9 @@ class PastReader:
         source = (await self._stack.enter_async_context(opened)).within(spec.pods.namespace)
         if source.past is None:
             await self._stack.aclose()
-            raise errors.SettingsError(f"source {name} knows the present only")
+            raise errors.SettingsError(
+                f"source {name} shows only the present: expected a Prometheus"
+            )
         self._past, self._samples = source.past, source.samples
         return self
 

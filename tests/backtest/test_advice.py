@@ -40,15 +40,15 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
             Work(0, HOUR),
             [(4, 720), (5, 360), (4.5, 540), (3.8, 900)],
             "No recommendation: no threshold keeps the overload within 1 % of the time; the least "
-            "is 10 % at 50. A larger minReplicaCount, or a demand that rises before GPUs are full, "
-            "makes it less.",
+            "is 10 %, at 50. Raise minReplicaCount, or add a demand that rises before the GPUs are "
+            "full.",
             None,
             id="none is enough",
         ),
         pytest.param(
             Work(0, [50.0] * 60 + [None] * 180),
             [(4, 0)] * 4,
-            "No recommendation: the work is known in 25 % of the time only. Choose a time with "
+            "No recommendation: the work is known for only 25 % of the time. Choose a time with "
             "samples.",
             None,
             id="hardly known",
@@ -56,9 +56,9 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
         pytest.param(
             Work(0, HOUR, full=[True] * 60),
             [(4, 0)] * 4,
-            "No recommendation: all GPUs were full in 25 % of the time, so they do not show how "
-            "much work there was. A demand shows it: demandPreset, or a demandQuery with "
-            "demandThreshold.",
+            "No recommendation: all GPUs were full for 25 % of the time, so they do not show how "
+            "much work there was. Scale by a demand without threshold: demandPreset, or "
+            "demandQuery with demandThreshold.",
             None,
             id="full",
         ),
@@ -99,7 +99,7 @@ def test_each_alternative_is_replayed_with_its_own_threshold() -> None:
 
 
 def test_references_have_the_smallest_size_that_is_enough() -> None:
-    work = Work(0, [50.0] * 198 + [350.0] * 2, replicas=[1] * 200)
+    work = Work(0, [50.0] * 198 + [350.0] * 2, replicas=[1] * 200, full=[False] * 200)
     names = [name for name, _ in references(CASE, work, 0.01)]
     assert names == ["as it was (overloaded: at least)", "1 replica, always", "clairvoyant"]
     names = [name for name, _ in references(CASE, Work(0, work.loads), 0.0)]

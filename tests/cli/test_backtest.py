@@ -86,7 +86,7 @@ async def test_the_past_is_read_replayed_and_judged(
         "threshold 50",
         "avg() with Value, threshold 70",
         "as it was (overloaded: at least) │       6.0 │ 12.00",
-        "is known in 100 % of the time",
+        "is known for 100 % of the time",
         "Not replayed: zero replicas",
         "Left out: the other triggers (cron).",
         "Keep threshold 70",
@@ -108,7 +108,7 @@ async def test_the_past_is_read_replayed_and_judged(
     assert await prometheus.requests() == queries + 1
     cache.write_text("{}\n")
     broken = await backtested(OBJECT, *arguments)
-    assert (broken.exit_code, f"{cache}:1: no line of a backtest's cache" in broken.stderr) == (
+    assert (broken.exit_code, f"{cache}:1: not a line that --cache writes" in broken.stderr) == (
         2,
         True,
     )
@@ -161,8 +161,12 @@ DEMAND = OBJECT.replace(
         (OBJECT, ("--since", "91d"), "--since '91d': expected at most 90d"),
         (OBJECT, ("--threshold", "0"), "--threshold: expected a number above 0"),
         (OBJECT, ("--capacity", "nan"), "--capacity: expected a number above 0"),
-        (OBJECT, ("--capacity", "5"), "ml/bert: --capacity is for a trigger without threshold"),
-        (DEMAND, (), "ml/bert: the demand alone scales: expected --capacity"),
+        (
+            OBJECT,
+            ("--capacity", "5"),
+            "ml/bert: --capacity is only for a trigger without threshold",
+        ),
+        (DEMAND, (), "ml/bert: no threshold: expected --capacity"),
         (
             OBJECT.replace("workload: bert", "workload: bert\n        gpuAggregation: sum"),
             (),
@@ -189,12 +193,15 @@ DEMAND = OBJECT.replace(
             "metadata.name: expected",
         ),
         (EPISODE.replace("EXPECTED", "1"), (), "there is no ScaledObject"),
+        (EPISODE + OBJECT, ("-o", "json"), "expected none beside an Episode"),
+        (OBJECT, ("--html", "/nowhere/page.html"), "No such file or directory"),
     ],
 )
 async def test_what_cannot_be_replayed_is_refused(
     text: str, arguments: tuple[str, ...], message: str
 ) -> None:
-    known = () if message == "--prometheus-url" else ("--prometheus-url", "http://127.0.0.1:1")
+    is_asked = message != "--prometheus-url" and "Episode" not in text
+    known = ("--prometheus-url", "http://127.0.0.1:1") if is_asked else ()
     result = await backtested(text, *known, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr

@@ -23,6 +23,7 @@ IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 PAGES = (
     "install",
     "arithmetic",
+    "backtest",
     "operations",
 )
 """Pages whose commands are typed without a cluster, or say why not."""
