@@ -10,11 +10,13 @@ from pathlib import Path
 from tests.e2e import generation
 from tests.e2e.certificates import Certificates
 from tests.e2e.kubelet import LABEL as PROCESSES
-from tests.support import programs
 from tests.support.processes import free_port
+from tools import programs
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""
+DOWNSCALE_STABILIZATION_SECONDS = 5
+"""For HPAs without a `behavior`. No number of syncs takes just as long."""
 CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",
@@ -40,7 +42,6 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> Path:
-        """How programs find the API server."""
         return self.directory / "kubeconfig"
 
     def etcd(self) -> list[str]:
@@ -97,8 +98,7 @@ class ControlPlane:
             programs.path(generation.kubernetes()["kube-controller-manager"]),
             f"--controllers={','.join(CONTROLLERS)}",
             f"--horizontal-pod-autoscaler-sync-period={HPA_SYNC_SECONDS}s",
-            # Scenarios say in each ScaledObject how long a scale-in waits; this is for the others.
-            "--horizontal-pod-autoscaler-downscale-stabilization=4s",
+            f"--horizontal-pod-autoscaler-downscale-stabilization={DOWNSCALE_STABILIZATION_SECONDS}s",
             # No kubelet renews a node's lease: after the default of 50 s no pod would be Ready.
             "--node-monitor-grace-period=1h",
             "--concurrent-horizontal-pod-autoscaler-syncs=20",
@@ -106,7 +106,6 @@ class ControlPlane:
         ]
 
     def scheduler(self) -> list[str]:
-        """Place pods on the nodes that have GPUs to spare."""
         return [programs.path(generation.kubernetes()["kube-scheduler"]), *self._alone()]
 
     def _alone(self) -> list[str]:
