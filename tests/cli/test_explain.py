@@ -77,16 +77,6 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     assert [gate["name"] for gate in found["gates"]["gates"]] == ["max"]
 
 
-async def test_where_nothing_holds_no_gate_is_named(tmp_path: Path) -> None:
-    kubernetes = Kubernetes.of("settling", "bert")
-    steady = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}
-    kubernetes.change(kubernetes.paths[1], status={"conditions": [steady]})
-    with kubernetes.serving(tmp_path) as path:
-        result = await explained(kubeconfig=path)
-    *_, reason = result.stdout.splitlines()
-    assert reason.startswith("nothing that the cluster shows holds: the value asks for 2")
-
-
 async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("clusters: []\ncontexts: []\n")
