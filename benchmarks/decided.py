@@ -15,7 +15,7 @@ from tests.support.drawings import picture, words
 COMMITTED = Path(__file__).parent / "decisions.json"
 START_SECONDS = 60, 120, 300
 LOADING = 0, 100
-AVERAGE_AT = 70
+USUAL = 70
 OURS, DEMAND, SUM, AVERAGE, VALUE, FIXED = (
     "this scaler",
     "this scaler with a demand",
@@ -71,13 +71,13 @@ HEAD = [
 def cells(found: Sequence[Row]) -> list[list[str]]:
     """Return a table's lines: pods that load at 0 %, and beside them those that load at 100 %.
 
-    Of the usual recipe there is only one: it is nearly the same at every threshold.
+    Of the recipes with an average there is one, at the usual threshold.
     """
     of = {(row.way, row.setting, row.loading, row.start_seconds): row for row in found}
     curve = [row for row in found if (row.way, row.loading, row.start_seconds) == (SUM, 0, None)]
     lines = []
     for way, setting in dict.fromkeys((row.way, row.setting) for row in found):
-        if way == AVERAGE and setting != AVERAGE_AT:
+        if way in (AVERAGE, VALUE) and setting != USUAL:
             continue
         idle, busy = (of[way, setting, loading, None] for loading in LOADING)
         beside = overloaded_at(idle.hours, curve)
