@@ -147,10 +147,3 @@ def test_a_selection_about_now_is_sent_as_it_is(given: str) -> None:
 def test_what_does_not_plainly_read_is_refused(given: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         influxql.selection(given)
-
-
-@given(st.text(), st.text())
-def test_no_selection_has_a_second_statement_or_a_place_to_write(before: str, after: str) -> None:
-    for written in (f"{MEAN}{before};{after}", f"SELECT{before} into {after} {MEAN}"):
-        with pytest.raises(ValueError, match="InfluxQL"):
-            influxql.selection(written)

@@ -87,100 +87,62 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, now: float,
     assert said.is_whole
 
 
-@pytest.mark.parametrize(
-    ("kind", "owner", "links", "expected"),
-    [
-        (
-            "Job",
-            "bert-123",
-            [cluster.link("Job", "bert-123", ("CronJob", "bert"))],
-            {Owner("Job", "bert-123"), Owner("CronJob", "bert")},
-        ),
-        ("StatefulSet", "bert", [], {Owner("StatefulSet", "bert")}),
-        ("ReplicaSet", "bert-7b6667bd9", [], {Owner("ReplicaSet", "bert-7b6667bd9")}),
-        (
-            "ReplicaSet",
-            "bert-7b6667bd9",
-            [cluster.link("ReplicaSet", "bert-7b6667bd9", ("", ""))],
-            {Owner("ReplicaSet", "bert-7b6667bd9"), NO_OWNER},
-        ),
-        (
-            "ReplicaSet",
-            "bert-7b6667bd9",
-            [cluster.link("ReplicaSet", "bert-7b6667bd9", ("Rollout", "bert"))],
-            {Owner("ReplicaSet", "bert-7b6667bd9"), Owner("Rollout", "bert")},
-        ),
-        ("", "", [], set()),
-    ],
-    ids=[
-        "cron job",
-        "stateful set",
-        "replica set of somebody",
-        "replica set of nobody",
-        "rollout",
-        "nobody",
-    ],
-)
-async def test_owners_are_followed_upwards(  # noqa: PLR0913, PLR0917 - a table
-    server: PrometheusServer,
-    now: float,
-    ns: str,
-    kind: str,
-    owner: str,
-    links: list[Listed],
-    expected: set[Owner],
+REPLICA_SET, JOB = ("ReplicaSet", "bert-7b6667bd9"), ("Job", "bert-123")
+LINKS: dict[str, tuple[tuple[str, str], list[tuple[str, str]], set[Owner]]] = {
+    "cron job": (JOB, [("CronJob", "bert")], {Owner(*JOB), Owner("CronJob", "bert")}),
+    "stateful set": (("StatefulSet", "bert"), [], {Owner("StatefulSet", "bert")}),
+    "replica set of somebody": (REPLICA_SET, [], {Owner(*REPLICA_SET)}),
+    "replica set of nobody": (REPLICA_SET, [("", "")], {Owner(*REPLICA_SET), NO_OWNER}),
+    "rollout": (REPLICA_SET, [("Rollout", "b")], {Owner(*REPLICA_SET), Owner("Rollout", "b")}),
+    "nobody": (("", ""), [], set()),
+}
+"""The owner of a pod, the owner of that one if it is known, and those that are said to be its."""
+
+
+@pytest.mark.parametrize("case", LINKS)
+async def test_owners_are_followed_upwards(
+    server: PrometheusServer, now: float, ns: str, case: str
 ) -> None:
-    said = await _said(server, now, ns, KubePod(name="bert-0", owner=(kind, owner)), *links)
+    owner, above, expected = LINKS[case]
+    links = [cluster.link(*owner, one) for one in above]
+    said = await _said(server, now, ns, KubePod(name="bert-0", owner=owner), *links)
     assert said.pods[ns, "bert-0"].owners == expected
 
 
-@pytest.mark.parametrize(
-    ("pod", "expected"),
-    [
-        (KubePod(name="p", ready=False), {"ready": False}),
-        (KubePod(name="p", ready=None, phase="Pending"), {"ready": False}),
-        (KubePod(name="p", ready=None), {"ready": None}),
-        (KubePod(name="p", ready=False, phase="Succeeded"), {"ready": False, "ended": True}),
-        (KubePod(name="p", ready=False, phase="Failed"), {"ready": False, "ended": True}),
-        (KubePod(name="p", deleting=True), {"ready_at": -3599, "ended": True}),
-        (KubePod(name="p", asks_gpu=False), {"ready_at": -3599, "asks_gpu": False}),
-        (KubePod(name="p", ready_since=None), {}),
-        (KubePod(name="p", ready_since=None, begin=-300), {"ready_recently": True}),
-    ],
-    ids=[
-        "not ready",
-        "pending",
-        "unknown",
-        "succeeded",
-        "failed",
-        "terminating",
-        "without a GPU",
-        "old KSM",
-        "old KSM, young pod",
-    ],
-)
+YOUNG = KubePod(name="p", ready_since=None, begin=-300)
+STATEMENTS: dict[str, tuple[KubePod, dict[str, object]]] = {
+    "not ready": (KubePod(name="p", ready=False), {"ready": False}),
+    "pending": (KubePod(name="p", ready=None, phase="Pending"), {"ready": False}),
+    "unknown": (KubePod(name="p", ready=None), {"ready": None}),
+    **{
+        phase: (KubePod(name="p", ready=False, phase=phase), {"ready": False, "ended": True})
+        for phase in ("Succeeded", "Failed")
+    },
+    "terminating": (KubePod(name="p", deleting=True), {"ready_at": -3599, "ended": True}),
+    "without a GPU": (KubePod(name="p", asks_gpu=False), {"ready_at": -3599, "asks_gpu": False}),
+    "old KSM": (KubePod(name="p", ready_since=None), {}),
+    "old KSM, young pod": (YOUNG, {"ready_recently": True}),
+    "without a node": (
+        KubePod(name="p", ready=None, phase="Pending", unschedulable=True),
+        {"ready": False, "unschedulable": Unschedulable(-7200)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATEMENTS)
 async def test_what_is_said_of_a_pod(
-    server: PrometheusServer, now: float, ns: str, pod: KubePod, expected: dict[str, object]
+    server: PrometheusServer, now: float, ns: str, case: str
 ) -> None:
+    pod, expected = STATEMENTS[case]
     found = (await _said(server, now, ns, pod, cluster.BERT)).pods[ns, "p"]
-    ready_at = None if found.ready_at is None else found.ready_at - now
+    waiting, ready_at = found.unschedulable, found.ready_at
+    from_now = replace(
+        found,
+        ready_at=None if ready_at is None else ready_at - now,
+        unschedulable=None if waiting is None else Unschedulable(waiting.since - now),
+    )
     usual = PodStatement(owners=OWNERS, created_at=now - 7200, ready=True, asks_gpu=True)
-    assert replace(found, ready_at=ready_at) == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
-
-
-@pytest.mark.parametrize(
-    ("pod", "since"),
-    [
-        (KubePod(name="p", ready=None, phase="Pending", unschedulable=True), -7200),
-        (KubePod(name="p", ready=None, phase="Pending"), None),
-    ],
-    ids=["no node", "not tried yet, or with a node"],
-)
-async def test_a_pod_is_unschedulable_since_it_was_created(
-    server: PrometheusServer, now: float, ns: str, pod: KubePod, since: float | None
-) -> None:
-    found = (await _said(server, now, ns, pod)).pods[ns, "p"].unschedulable
-    assert found == (None if since is None else Unschedulable(now + since))
+    assert from_now == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
 
 
 CLAIM = {"claim_name": "a", "resourceclaim_name": "b", "resourceclaim_template_name": ""}
@@ -202,6 +164,10 @@ async def test_a_claim_counts_as_one_for_a_gpu_unless_it_is_said_to_be_for_none(
         known = frozenset({name, "other"} if name else ())
         said = await _said(server, now, f"{ns}-{name}", pod, claims_without_gpus=known)
         assert said.pods[f"{ns}-{name}", "p"].asks_gpu is (not known & set(claim.values())), name
+    said = await _said(
+        server, now, ns, replace(pod, asks_gpu=True), claims_without_gpus=frozenset({"a"})
+    )
+    assert said.pods[ns, "p"].asks_gpu, "it asks for one beside the claim"
 
 
 async def test_the_text_of_a_real_one_says_who_asks_for_a_gpu_by_a_claim(
@@ -226,14 +192,6 @@ def _real(page: str) -> Iterator[Listed]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             yield Listed(metric=sample.name, labels=sample.labels, value=sample.value)
-
-
-async def test_a_pod_with_a_request_and_a_claim_that_is_for_none_asks_for_a_gpu(
-    server: PrometheusServer, now: float, ns: str
-) -> None:
-    pod = KubePod(name="p", claim=CLAIM)
-    said = await _said(server, now, ns, pod, claims_without_gpus=frozenset({"a"}))
-    assert said.pods[ns, "p"].asks_gpu
 
 
 async def test_a_pod_that_was_ready_within_the_hour_was_ready_once(

@@ -27,100 +27,33 @@ STRANGERS = ("llama-canary-7b6667bd9-bcdf2", "llama-7b6667bd9", "mistral-7b6667b
 every_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 
 
-class Guide(NamedTuple):
-    """What a project's own guide asks, of a page that shows the same signal."""
+SHOWN: Mapping[str, Mapping[str, float]] = {
+    "vllm-queue": {"vllm": 4, "vllm-v0": 4, "vllm-escaped": 4},
+    "vllm-running": {"vllm": 20, "vllm-v0": 20, "vllm-escaped": 20},
+    "vllm-requests": {"vllm": 24, "vllm-v0": 24},
+    "vllm-kv-cache": {"vllm": 0.37, "vllm-v0": 0.41, "vllm-escaped": 0.37},
+    "sglang-queue": {"sglang-0.4": 4, "sglang": 4, "sglang-escaped": 4},
+    "sglang-running": {"sglang-0.4": 20, "sglang": 20, "sglang-escaped": 20},
+    "sglang-requests": {"sglang-0.4": 24},
+    "tgi-queue": {"tgi": 4},
+    "tgi-requests": {"tgi": 24},
+    "triton-queue": {"triton": 4},
+    "triton-trtllm-requests": {"triton-trtllm": 24},
+    "knative-requests": {"knative": 24, "knative-1.19": 24, "knative-1.18": 24},
+    "llm-d-epp-queue": {"llm-d-epp": 4, "llm-d-epp-1.5": 4},
+    "llm-d-epp-running": {"llm-d-epp": 20, "llm-d-epp-1.5": 20, "llm-d-epp-1.0": 20},
+    "llm-d-epp-requests": {"llm-d-epp": 24},
+    "llm-d-epp-tokens": {"llm-d-epp": 14_000},
+    "dynamo-requests": {"dynamo": 24, "dynamo-1.0": 24},
+}
+"""What a pod shows on each page: the number that the guide of the project adds up.
 
-    preset: str
-    page: str
-    promql: str
-    """The guide's query, for a namespace with nothing else in it."""
-    by_pod: float
-    """What a pod shows on the page."""
-
-
-def _sum(*names: str) -> str:
-    return " + ".join(f"sum({name}{{NS}})" for name in names)
-
-
-def _mean(name: str) -> str:
-    return f"sum(avg by (pod) ({name}{{NS}}))"
-
-
-# The guides: docs/source/use_cases/autoscaling-keda.rst and observability/prom-adapter.yaml of
-# vllm-project/production-stack; "Autoscale InferenceService with LLM metrics" of KServe;
-# "Autoscaling Workloads with KEDA and EPP Metrics" of llm-d, and its token-aware one; "Autoscaling"
-# of Dynamo; assets/tgi_grafana.json of TGI; "Pending Request Count (Queue Size)" of Triton's user
-# guide; README.md of triton-inference-server/tensorrtllm_backend. Where a server's guide shows no
-# query, it is the sum of the metric. Where colons are escaped, so are those of the guide.
-GUIDES = (
-    Guide("vllm-queue", "vllm", _sum("vllm:num_requests_waiting"), 4),
-    Guide("vllm-queue", "vllm-v0", _sum("vllm:num_requests_waiting"), 4),
-    Guide("vllm-queue", "vllm-escaped", _sum("vllm_num_requests_waiting"), 4),
-    Guide("vllm-running", "vllm", _sum("vllm:num_requests_running"), 20),
-    Guide("vllm-running", "vllm-v0", _sum("vllm:num_requests_running"), 20),
-    Guide("vllm-running", "vllm-escaped", _sum("vllm_num_requests_running"), 20),
-    Guide(
-        *("vllm-requests", "vllm"),
-        _sum("vllm:num_requests_running", "vllm:num_requests_waiting"),
-        24,
-    ),
-    Guide(
-        *("vllm-requests", "vllm-v0"),
-        _sum("vllm:num_requests_running", "vllm:num_requests_waiting"),
-        24,
-    ),
-    Guide("vllm-kv-cache", "vllm", _mean("vllm:kv_cache_usage_perc"), 0.37),
-    Guide("vllm-kv-cache", "vllm-v0", _mean("vllm:gpu_cache_usage_perc"), 0.41),
-    Guide("vllm-kv-cache", "vllm-escaped", _mean("vllm_kv_cache_usage_perc"), 0.37),
-    Guide("sglang-queue", "sglang-0.4", _sum("sglang:num_queue_reqs"), 4),
-    Guide("sglang-queue", "sglang", 'sum(sglang:num_queue_reqs{NS,priority="",tp_rank!="1"})', 4),
-    Guide("sglang-queue", "sglang-escaped", _sum("sglang_num_queue_reqs"), 4),
-    Guide("sglang-running", "sglang-0.4", _sum("sglang:num_running_reqs"), 20),
-    Guide(
-        *("sglang-running", "sglang"),
-        'sum(sglang:num_running_reqs{NS,priority="",tp_rank!="1"})',
-        20,
-    ),
-    Guide("sglang-running", "sglang-escaped", _sum("sglang_num_running_reqs"), 20),
-    Guide(
-        *("sglang-requests", "sglang-0.4"),
-        _sum("sglang:num_queue_reqs", "sglang:num_running_reqs"),
-        24,
-    ),
-    Guide("tgi-queue", "tgi", _sum("tgi_queue_size"), 4),
-    Guide("tgi-requests", "tgi", _sum("tgi_queue_size", "tgi_batch_current_size"), 24),
-    Guide("triton-queue", "triton", _sum("nv_inference_pending_request_count"), 4),
-    Guide(
-        *("triton-trtllm-requests", "triton-trtllm"),
-        'sum(nv_trt_llm_request_metrics{NS,request_type="active"})',
-        24,
-    ),
-    Guide("knative-requests", "knative", _sum("kn_serving_queue_depth"), 24),
-    Guide("knative-requests", "knative-1.19", _sum("kn_queueproxy_depth"), 24),
-    Guide("knative-requests", "knative-1.18", _sum("revision_queue_depth"), 24),
-    Guide("llm-d-epp-queue", "llm-d-epp", _sum("llm_d_epp_flow_control_queue_size"), 4),
-    Guide(
-        "llm-d-epp-queue", "llm-d-epp-1.5", _sum("inference_extension_flow_control_queue_size"), 4
-    ),
-    Guide("llm-d-epp-running", "llm-d-epp", _sum("llm_d_epp_request_running"), 20),
-    Guide("llm-d-epp-running", "llm-d-epp-1.5", _sum("inference_objective_running_requests"), 20),
-    Guide("llm-d-epp-running", "llm-d-epp-1.0", _sum("inference_model_running_requests"), 20),
-    Guide(
-        *("llm-d-epp-requests", "llm-d-epp"),
-        _sum("llm_d_epp_flow_control_queue_size", "llm_d_epp_request_running"),
-        24,
-    ),
-    Guide(
-        *("llm-d-epp-tokens", "llm-d-epp"),
-        "sum(llm_d_epp_inflight_tokens{NS} and on (pod, endpoint_name) label_replace("
-        'llm_d_epp_per_endpoint_queue_size{NS,model_server_endpoint=~"llama-7b.+"}, '
-        '"endpoint_name", "$1", "model_server_endpoint", "(.+)"))',
-        14_000,
-    ),
-    Guide("dynamo-requests", "dynamo", _sum("dynamo_frontend_active_requests"), 24),
-    Guide("dynamo-requests", "dynamo-1.0", _sum("dynamo_frontend_inflight_requests"), 24),
-)
-WITHOUT_GUIDE = {"llm-d-epp-saturation", "vllm-router-rate", "envoy-ai-gateway-rate"}
+The guides: docs/source/use_cases/autoscaling-keda.rst and observability/prom-adapter.yaml of
+vllm-project/production-stack; "Autoscale InferenceService with LLM metrics" of KServe;
+"Autoscaling Workloads with KEDA and EPP Metrics" of llm-d, and its token-aware one; "Autoscaling"
+of Dynamo; assets/tgi_grafana.json of TGI; "Pending Request Count (Queue Size)" of Triton's user
+guide; README.md of triton-inference-server/tensorrtllm_backend."""
+OTHERWISE_SHOWN = {"llm-d-epp-saturation", "vllm-router-rate", "envoy-ai-gateway-rate"}
 SILENT = {
     "vllm-queue": ("tgi",),
     "tgi-requests": ("vllm",),
@@ -155,25 +88,23 @@ async def numbers(server: PrometheusServer, texts: Iterable[str]) -> list[float 
         await source.close()
 
 
-def stored(guide: Guide, namespace: str, *, is_exported: bool) -> list[Scraped]:
-    """Return the pods of the workload, each scraped once; the second has twice the numbers."""
-    return [
-        Scraped(guide.page, namespace, pod, times, is_exported=is_exported)
-        for times, pod in enumerate(PODS, 1)
-    ]
+def noisy(page: str, namespace: str, *, is_exported: bool) -> list[Scraped]:
+    """Return pods of the workload, one of them twice over, and pods that are not the workload's.
 
-
-def noisy(guide: Guide, namespace: str, *, is_exported: bool) -> list[Scraped]:
-    """Return the same pods, one of them twice over, and pods that are not the workload's."""
+    Its second pod has twice the numbers.
+    """
     return [
-        *stored(guide, namespace, is_exported=is_exported),
-        Scraped(guide.page, namespace, PODS[0], job="services"),
         *(
-            Scraped(guide.page, namespace, stranger, is_exported=either)
+            Scraped(page, namespace, pod, times, is_exported=is_exported)
+            for times, pod in enumerate(PODS, 1)
+        ),
+        Scraped(page, namespace, PODS[0], job="services"),
+        *(
+            Scraped(page, namespace, stranger, is_exported=either)
             for stranger in STRANGERS
             for either in (False, True)
         ),
-        Scraped(guide.page, f"{namespace}-b", PODS[0]),
+        Scraped(page, f"{namespace}-b", PODS[0]),
     ]
 
 
@@ -183,27 +114,19 @@ async def write(server: PrometheusServer, *parts: Scraped) -> None:
 
 
 @ON_EVERY_SERVER
-async def test_a_preset_gives_what_the_projects_own_guide_gives_for_the_workload_alone(
+async def test_a_preset_gives_the_sum_of_what_the_pods_of_the_workload_alone_show(
     prometheus: PrometheusServer,
 ) -> None:
-    layouts = list(itertools.product(range(len(GUIDES)), (False, True)))
-    for number, is_exported in layouts:
-        guide, place = GUIDES[number], f"n{number}-{is_exported:d}"
-        await write(prometheus, *noisy(guide, place, is_exported=is_exported))
-        await write(prometheus, *stored(guide, f"{place}-clean", is_exported=False))
-    given = await numbers(
-        prometheus, (asked(GUIDES[one].preset, f"n{one}-{layout:d}") for one, layout in layouts)
-    )
-    guides = await numbers(
-        prometheus,
-        (
-            GUIDES[one].promql.replace("NS", f'namespace="n{one}-{layout:d}-clean"')
-            for one, layout in layouts
-        ),
-    )
-    by_hand = [3 * GUIDES[one].by_pod for one, _ in layouts]
-    assert given == pytest.approx(by_hand)
-    assert guides == pytest.approx(by_hand)
+    cases = {
+        f"{preset}-{page}-{is_exported:d}": (preset, page, is_exported)
+        for preset, pages in SHOWN.items()
+        for page, is_exported in itertools.product(pages, (False, True))
+    }
+    for place, (_, page, is_exported) in cases.items():
+        await write(prometheus, *noisy(page, place, is_exported=is_exported))
+    texts = [asked(preset, place) for place, (preset, *_) in cases.items()]
+    expected = [3 * SHOWN[preset][page] for preset, page, _ in cases.values()]
+    assert await numbers(prometheus, texts) == pytest.approx(expected)
 
 
 @ON_EVERY_SERVER
@@ -508,8 +431,8 @@ def test_every_metric_of_the_table_is_on_a_page_and_every_page_is_read() -> None
     }
     assert named <= shown
     routers = {"llm-d-epp-idle", "vllm-router", "vllm-router-0.1.7", "envoy-ai-gateway"}
-    read = {guide.page for guide in GUIDES} | routers
+    read = {page for shown in SHOWN.values() for page in shown} | routers
     assert read == pages.keys()
     for page in pages.values():
         assert page.startswith("# ")
-    assert {guide.preset for guide in GUIDES} | WITHOUT_GUIDE == PRESETS.keys()
+    assert SHOWN.keys() | OTHERWISE_SHOWN == PRESETS.keys()

@@ -40,12 +40,6 @@ def test_a_profile_shows_the_signals_it_claims_and_no_other() -> None:
     assert {profile for profile, signals in shown.items() if not signals} == POD_LESS
 
 
-def test_every_exporter_that_names_pods_shows_utilization() -> None:
-    shown = {name for name in profiles.NAMES if Signal.UTILIZATION in profiles.signals(name)}
-
-    assert set(profiles.NAMES) - shown == POD_LESS
-
-
 def test_no_blank_value_of_dcgm_is_believable() -> None:
     dcgm = [metric for *_, metric in METRICS if named(metric, "DCGM_", "dcgm_")]
     assert dcgm
@@ -81,17 +75,6 @@ def test_a_share_has_all_its_parts(subtests: pytest.Subtests) -> None:
                 assert not any(metric.where for metric in way.measure.metrics)
             else:
                 assert signal is not Signal.MEMORY or profile in {"auto", "intel-xpum-v1"}
-
-
-def test_a_factor_is_what_the_unit_in_the_name_needs(subtests: pytest.Subtests) -> None:
-    """HAMi's names say ratio where they mean percent."""
-    for profile, signal, _, metric in METRICS:
-        ratio = named(metric, "_PROF_", "xpum_engine", "xpum_memory_ratio", "hw_gpu_utilization")
-        in_bytes = named(metric, "bytes", "accelerator_memory")
-        factor = 100 if ratio else 1 / MIB if in_bytes else 1
-        with subtests.test(f"{profile} {signal} {metric.name}"):
-            assert metric.factor == (0.001 if named(metric, "milliwatts") else factor)
-            assert metric.averaged == named(metric, "_PROF_")
 
 
 def test_a_name_that_is_a_percentage_with_one_dcgm_and_a_ratio_with_the_next_is_not_read() -> None:
@@ -149,22 +132,6 @@ def test_a_found_exporter_comes_after_dcgm_exporter(subtests: pytest.Subtests) -
             assert all(way.rank > 0 for way in added)
 
 
-@pytest.mark.parametrize(
-    ("profile", "expected"),
-    [
-        ("auto", ["DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"]),
-        ("dcgm", ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"]),
-        ("dcgm-exported", ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"]),
-        ("dcgm-prof", ["DCGM_FI_PROF_GR_ENGINE_ACTIVE"]),
-        ("dcgm-old", ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"]),
-    ],
-)
-def test_a_profile_prefers_its_own_metric(profile: str, expected: list[str]) -> None:
-    first, *_ = profiles.metric_sources(profile, Signal.UTILIZATION)
-
-    assert [metric.name for metric in first.measure.metrics] == expected
-
-
 def _readers() -> Iterator[tuple[str, Labels, Measure]]:
     for signal in Signal:
         for way in profiles.metric_sources(profiles.AUTO, signal):
@@ -186,12 +153,3 @@ def test_a_pod_is_known_by_the_labels_of_every_profile() -> None:
             assert way.labels.fit(row)
             assert profiles.pod_of(row) == ("ml", "bert-0")
             assert way.labels.pod in profiles.POD_LABELS
-
-
-def test_utilization_is_known_of_every_exporter() -> None:
-    names = {
-        name
-        for profile in profiles.NAMES
-        for name in profiles.metric_names(profile, Signal.UTILIZATION)
-    }
-    assert names <= profiles.UTILIZATION_METRICS <= profiles.KNOWN_METRICS

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, texts_about
 from keda_gpu_scaler.snapshot import observation
@@ -27,28 +26,19 @@ def listed(width: int, names: Iterable[str]) -> str:
     return ",".join(name.ljust(width) for name in sorted(names))
 
 
-def parts(names: Iterable[str], longest_bytes: float, width: int = 0) -> list[str]:
-    return list(texts_about(frozenset(names), partial(listed, width), longest_bytes))
-
-
-@given(st.sets(st.from_regex("[a-z]{1,9}", fullmatch=True), min_size=1, max_size=50))
-def test_a_text_that_is_too_long_is_asked_in_parts(names: set[str]) -> None:
-    found = parts(names, 16_000, 999)
-
-    assert [name.strip() for part in found for name in part.split(",")] == sorted(names)
-    assert all(len(part) <= 16_000 for part in found)
-    assert (len(found) == 1) == (len(names) <= 16)
-
-
-def test_a_text_is_halved_until_it_is_no_longer_than_it_may_be() -> None:
-    assert parts("ab", 3) == ["a,b"]
-    assert parts("ab", 2) == ["a", "b"]
-    assert parts("abcdefgh", 3) == ["a,b", "c,d", "e,f", "g,h"]
-
-
-def test_a_server_that_takes_any_text_gets_one() -> None:
-    assert parts("abc", float("inf"), 99_999) == [listed(99_999, "abc")]
-
-
-def test_a_text_about_one_name_cannot_be_parted() -> None:
-    assert parts("a", 10, 99) == ["a".ljust(99)]
+@pytest.mark.parametrize(
+    ("names", "longest_bytes", "width", "expected"),
+    [
+        ("ab", 3, 0, ["a,b"]),
+        ("ab", 2, 0, ["a", "b"]),
+        ("abcdefgh", 3, 0, ["a,b", "c,d", "e,f", "g,h"]),
+        ("abc", float("inf"), 99_999, [listed(99_999, "abc")]),
+        ("a", 10, 99, ["a".ljust(99)]),
+    ],
+    ids=["fits", "halved", "halved again", "a server takes any text", "about one name"],
+)
+def test_a_text_that_is_too_long_is_asked_in_parts(
+    names: str, longest_bytes: float, width: int, expected: list[str]
+) -> None:
+    about = partial(listed, width)
+    assert list(texts_about(frozenset(names), about, longest_bytes)) == expected

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from keda_gpu_scaler import errors, settings
 from keda_gpu_scaler.query.influxql import METRIC, Schema
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import (
     InfluxdbSettings,
-    LogFormat,
     LogLevel,
     PrometheusSettings,
     ScrapeSettings,
@@ -25,6 +25,8 @@ URL = "http://prometheus:9090"
 WORD = "hunter2"
 """A secret that must not show."""
 A_DURATION = "expected a duration such as 30s, 2m or 1h30m"
+NO_VISIBLE = "a value that is not shown; expected a token of visible ASCII characters"
+ALONE = "expected webhook_token or webhook_token_file with it"
 A_KIND = "expected a mapping with the type prometheus or scrape or influxdb"
 A_TARGET = (
     "expected targets such as http://10.0.0.1:9400/metrics (one exporter) or "
@@ -55,97 +57,48 @@ def yaml(tmp_path: Path) -> Path:
     return tmp_path / "settings.yaml"
 
 
-def test_the_defaults_are_what_the_documentation_promises() -> None:
-    loaded = load(PROMETHEUS_URL=URL)
-    assert loaded.sources == {"default": PrometheusSettings(url=URL)}
-    assert loaded.access.source_names("anybody") == {"default"}
-    assert "anybody" not in loaded.access.others
-    assert (loaded.http_secret, loaded.webhook_secret, loaded.http_namespaces) == (None,) * 3
-    assert (loaded.grpc_cert_file, loaded.http_cert_file, loaded.webhook_peers) == (None, None, ())
-    assert loaded.webhook_lifetime_seconds == 5 * 3600  # above the usual repeat_interval
-    assert str(loaded.grpc_address) == ":6000"
-    assert str(loaded.http_address) == ":8080"
-    assert loaded.config is None
-    assert (loaded.log_level, loaded.log_format) == (LogLevel.INFO, LogFormat.AUTO)
-    assert loaded.own_promql is Policy.NAMESPACED
-    assert loaded.claims_without_gpus == frozenset()
-    assert loaded.give_up_seconds == 3600
-    assert loaded.shutdown_grace_seconds == 20
-    assert loaded.connection_max_age_seconds == 600
-    assert loaded.max_concurrent_rpcs == 5000
-    assert loaded.demand_pace == Pace(interval_seconds=5, queries_per_second=10)
-
-
-def test_settings_come_from_the_environment(tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("abc")
+def test_settings_come_from_the_environment() -> None:
+    """Their defaults are those of the documentation, in `tests/repository/test_docs.py`."""
     loaded = load(
         LOG_LEVEL="DEBUG",
         OWN_PROMQL="Deny",
         KUBERNETES="true",
         SHUTDOWN_GRACE="0s",
         DEMAND_INTERVAL="1m30s",
-        DEMAND_QUERIES_PER_SECOND="3",
         PROMETHEUS_URL=URL,
         PROMETHEUS_MAX_RESPONSE_BYTES="1MiB",
-        PROMETHEUS_BEARER_TOKEN_FILE=str(token),
+        PROMETHEUS_BEARER_TOKEN=f"{WORD}\n",
+        PROMETHEUS_NAMESPACES="ml,web",
+        OTHER_NAMESPACES="shared",
     )
     assert (loaded.log_level, loaded.access.own_promql) == (LogLevel.DEBUG, Policy.DENY)
     assert (loaded.kubernetes, loaded.shutdown_grace_seconds) == (True, 0)
-    assert loaded.demand_pace == Pace(interval_seconds=90, queries_per_second=3)
-    source = loaded.sources["default"]
-    assert isinstance(source, PrometheusSettings)
-    assert (source.bearer_token_file, source.max_response_bytes) == (token, 2**20)
+    assert loaded.demand_pace == Pace(interval_seconds=90, queries_per_second=10)
+    token = SecretStr(WORD)
+    assert loaded.sources["default"] == PrometheusSettings.model_validate(
+        {"url": URL, "max_response_bytes": 2**20, "bearer_token": token, "namespaces": "ml,web"}
+    )
+    assert WORD not in f"{loaded!r} {loaded.model_dump_json()}"
+    names = {name: loaded.access.source_names(name) for name in ("ml", "batch")}
+    assert names == {"ml": {"default"}, "batch": frozenset()}
+    assert [name in loaded.access.others for name in ("shared", "ml")] == [True, False]
 
 
 def test_an_influxdb_can_be_asked() -> None:
-    loaded = load(
-        INFLUXDB_URL="http://influxdb:8086/",
-        INFLUXDB_DATABASE="telegraf",
-        INFLUXDB_FIELD="{metric}",
-        INFLUXDB_MEASUREMENT="prometheus",
-        INFLUXDB_NAMESPACE_TAG="kube_namespace",
-        INFLUXDB_PASSWORD=WORD,
-        INFLUXDB_USERNAME="scaler",
-        INFLUXDB_DELAY="0s",
-    )
+    layout = {"FIELD": "{metric}", "MEASUREMENT": "prometheus", "NAMESPACE_TAG": "kube_namespace"}
+    given = {"URL": "http://influxdb:8086/", "DATABASE": "telegraf", "DELAY": "0s", **layout}
+    loaded = load(**{f"INFLUXDB_{name}": text for name, text in given.items()})
     source = loaded.sources["default"]
     assert isinstance(source, InfluxdbSettings)
     assert (source.url, source.delay_seconds) == ("http://influxdb:8086", 0)
     assert source.layout == Schema("prometheus", METRIC, "kube_namespace")
     assert loaded.access.influxql_sources == {"default"}
     assert not loaded.access.direct_sources
-    assert WORD not in repr(loaded)
 
 
-def test_the_operator_decides_who_uses_a_source_and_measures_whose_pods() -> None:
-    loaded = load(PROMETHEUS_URL=URL, PROMETHEUS_NAMESPACES="ml,web", OTHER_NAMESPACES="shared")
-    assert loaded.access.source_names("ml") == {"default"}
-    assert loaded.access.source_names("batch") == frozenset()
-    assert "shared" in loaded.access.others
-    assert "ml" not in loaded.access.others
-
-
-def test_an_empty_value_counts_as_not_set() -> None:
+def test_an_empty_value_counts_as_not_set_and_one_source_has_to_be() -> None:
     loaded = load(PROMETHEUS_URL=URL, PROMETHEUS_STEP="", SCRAPE_TARGETS=" ")
     assert loaded.sources == {"default": PrometheusSettings(url=URL)}
-
-
-def test_a_secret_with_a_line_break_at_its_end_is_taken_without_it() -> None:
-    source = load(PROMETHEUS_URL=URL, PROMETHEUS_BEARER_TOKEN=f"{WORD}\n").sources["default"]
-    assert isinstance(source, PrometheusSettings)
-    assert source.bearer_token is not None
-    assert source.bearer_token.get_secret_value() == WORD
-
-
-def test_without_a_source_the_message_says_how_to_give_one() -> None:
-    (mistake,) = refusal()
-    assert mistake.startswith(
-        "- sources; expected at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL"
-    )
-    assert "KEDA_GPU_SCALER_SCRAPE_TARGETS" in mistake
-    assert "KEDA_GPU_SCALER_INFLUXDB_URL" in mistake
-    assert "KEDA_GPU_SCALER_CONFIG" in mistake
 
 
 INFLUXDB = {"INFLUXDB_URL": "http://influxdb:8086", "INFLUXDB_DATABASE": "telegraf"}
@@ -229,6 +182,17 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
             {"PROMETHEUS_URL": f"http://a?token={WORD}\n{WORD}"},
             ['PROMETHEUS_URL: "http://a?***"; expected a URL such as http://prometheus:9090'],
         ),
+        (
+            PROMETHEUS | {"WEBHOOK_TOKEN": f"{WORD} and more", "WEBHOOK_LIFETIME": "1s"},
+            [
+                f"WEBHOOK_TOKEN: {NO_VISIBLE}",
+                'WEBHOOK_LIFETIME: "1s"; expected a duration of at least 1m',
+            ],
+        ),
+        (
+            PROMETHEUS | {"WEBHOOK_PEERS": "http://a:8080"},
+            [f'WEBHOOK_PEERS: "http://a:8080"; {ALONE}'],
+        ),
         (PROMETHEUS | {"GIVE_UP": "x" * 1000}, [f'GIVE_UP: "{"x" * 100}..."; {A_DURATION}']),
     ],
 )
@@ -272,7 +236,7 @@ def test_what_kubernetes_says_of_services_is_no_setting_and_any_other_port_is_un
 def test_a_removed_setting_is_refused_with_what_to_use_instead(yaml: Path) -> None:
     yaml.write_text("observe: /manifests")
     (mistake,) = refusal(str(yaml), PROMETHEUS_URL=URL)
-    assert mistake.startswith(f"- observe in {yaml}: removed; run the command")
+    assert mistake.startswith(f"- observe in {yaml}: removed; ")
     (mistake,) = refusal(PROMETHEUS_URL=URL, OBSERVE="/manifests")
     assert mistake.startswith("- KEDA_GPU_SCALER_OBSERVE: removed; ")
 
@@ -418,6 +382,5 @@ SECRETS = [key for key, field in fields(Settings) if "SecretStr" in repr(field.a
 
 @pytest.mark.parametrize("key", SECRETS)
 def test_a_setting_that_holds_a_secret_is_not_shown_with_a_mistake(key: str) -> None:
-    variable = f"KEDA_GPU_SCALER_{key.upper()}"
-    with pytest.raises(errors.SettingsError, match=f"{variable}: a value that is not shown;"):
-        settings.load({variable: "a b"})
+    shown = refusal(**{key.upper(): "a b"})
+    assert f"- {PREFIX}{key.upper()}: a value that is not shown;" in "\n".join(shown)

@@ -1,7 +1,7 @@
 """The settings of a source: right once they exist."""
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
 
@@ -21,25 +21,22 @@ def test_a_scrape_may_take_as_long_as_the_interval_and_no_longer() -> None:
         ScrapeSettings(targets=("http://a",), interval_seconds=2, timeout_seconds=3)
 
 
-def test_secrets_never_show() -> None:
-    settings = PrometheusSettings(
-        url=URL,
-        username="me",
-        password=SecretStr("hunter2"),
-        headers={"Authorization": SecretStr("hunter2")},
-    )
-    token = PrometheusSettings(url=URL, bearer_token=SecretStr("hunter2"))
-    for shown in (repr(settings), str(settings), settings.model_dump_json(), repr(token)):
-        assert "hunter2" not in shown
-    assert settings.password is not None
-    assert settings.password.get_secret_value() == "hunter2"
-    assert settings.headers["Authorization"].get_secret_value() == "hunter2"
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"bearer_token": "hunter2"},
+        {"username": "me", "password": "hunter2"},
+        {"headers": "X=hunter2"},
+    ],
+)
+def test_secrets_never_show(given: dict[str, str]) -> None:
+    settings = PrometheusSettings.model_validate({"url": URL, **given})
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump_json()}"
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"bearer_token": "a", "username": "b", "password": "c"}, "no bearer_token beside it"),
         ({"password": "a"}, "username with it"),
         ({"username": "a:b", "password": "c"}, "should match pattern"),
         ({"key_file": __file__}, "cert_file with it"),

@@ -30,19 +30,22 @@ def test_a_token_is_in_the_settings_or_in_a_file(file: Path, kind: str, name: st
     assert now() == WORD
     file.write_text("another")
     assert now() == "another"
-    file.write_text(f"{WORD} {WORD}")
-    with pytest.raises(errors.SettingsError, match=f"{name} token file does not hold") as caught:
-        now()
-    assert WORD not in f"{caught.value} {caught.value.__cause__}"
+    for wrong in (b"", f"{WORD} {WORD}".encode(), f"{WORD}é".encode(), WORD.encode() + b"\xff"):
+        file.write_bytes(wrong)
+        with pytest.raises(errors.SettingsError, match=f"{name} token file does not") as caught:
+            now()
+        assert WORD not in f"{caught.value} {caught.value.__cause__}"
+        (mistake,) = refusal(PROMETHEUS_URL=URL, **{f"{kind}_token_file".upper(): str(file)})
+        assert mistake.endswith(
+            "a file with a token, but it does not hold one token of visible ASCII"
+        )
+    both = {f"{kind}_token".upper(): WORD, f"{kind}_token_file".upper(): str(file)}
+    file.write_text(WORD)
+    (mistake,) = refusal(PROMETHEUS_URL=URL, **both)
+    assert mistake.endswith(f'_FILE: "{file}"; expected no {kind}_token beside it')
     file.unlink()
     with pytest.raises(errors.SettingsError, match=f"{name} token file cannot be read: No such"):
         now()
-
-
-def test_a_token_that_is_none_is_not_shown_and_nothing_else_is_held_against_it(file: Path) -> None:
-    given = {"HTTP_TOKEN": f"{WORD} {WORD}", "HTTP_TOKEN_FILE": str(file)}
-    (mistake,) = refusal(PROMETHEUS_URL=URL, **given)
-    assert mistake.startswith("- KEDA_GPU_SCALER_HTTP_TOKEN: a value that is not shown; expected a")
 
 
 def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path) -> None:
@@ -58,44 +61,6 @@ def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path
     absent = variables | {"HTTP_NAMESPACE_TOKENS": str(tmp_path / "none")}
     (mistake,) = refusal(HTTP_TOKEN=WORD, **absent)
     assert mistake.endswith("; Path does not point to a directory")
-
-
-def test_the_webhook_is_set_by_the_environment() -> None:
-    peers = "https://10.0.0.1:8080,dns+https://keda-gpu-scaler.keda.svc:8080"
-    variables = {"WEBHOOK_TOKEN": WORD, "WEBHOOK_LIFETIME": "10m", "WEBHOOK_PEERS": peers}
-    loaded = load(PROMETHEUS_URL=URL, **variables)
-    assert loaded.webhook_secret is not None
-    assert loaded.webhook_secret() == WORD
-    assert loaded.webhook_lifetime_seconds == 600
-    assert loaded.webhook_peers == tuple(peers.split(","))
-
-
-def test_mistakes_are_named_and_no_token_is_shown(tmp_path: Path, file: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.touch()
-    mistakes = [
-        *refusal(PROMETHEUS_URL=URL, WEBHOOK_TOKEN=f"{WORD} and more", WEBHOOK_LIFETIME="1s"),
-        *refusal(PROMETHEUS_URL=URL, WEBHOOK_TOKEN=WORD, WEBHOOK_TOKEN_FILE=str(file)),
-        *refusal(PROMETHEUS_URL=URL, WEBHOOK_PEERS="http://a:8080"),
-        *refusal(PROMETHEUS_URL=URL, WEBHOOK_TOKEN_FILE=str(empty)),
-    ]
-    assert mistakes == [
-        (
-            "- KEDA_GPU_SCALER_WEBHOOK_TOKEN: a value that is not shown; "
-            "expected a token of visible ASCII characters"
-        ),
-        '- KEDA_GPU_SCALER_WEBHOOK_LIFETIME: "1s"; expected a duration of at least 1m',
-        f'- KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE: "{file}"; expected no webhook_token beside it',
-        (
-            '- KEDA_GPU_SCALER_WEBHOOK_PEERS: "http://a:8080"; '
-            "expected webhook_token or webhook_token_file with it"
-        ),
-        (
-            f'- KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE: "{empty}"; '
-            "expected a file with a token, but it does not hold one token of visible ASCII"
-        ),
-    ]
-    assert WORD not in "".join(mistakes)
 
 
 def allowed(folder: Path, offered: bytes) -> frozenset[str]:

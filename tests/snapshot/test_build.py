@@ -49,12 +49,6 @@ def _evidence(taken: Snapshot, namespace: str) -> NamespaceEvidence:
     return found
 
 
-def _ended(shown: Pod, status: PodStatus | None, **how: float | Watch) -> bool:
-    found = _found(shown, status, **how)
-    assert found is not None
-    return found.ended
-
-
 SHOWN = pod(NAME, 90)
 
 
@@ -123,38 +117,42 @@ def test_a_pod_that_is_not_listed_while_the_list_may_be_short_is_there() -> None
     assert _found(None, said(listed=NOW - 70), watch=Watch()) is not None
 
 
-def test_a_pod_that_is_being_deleted_has_ended_even_while_it_reports() -> None:
-    assert _ended(SHOWN, said(ended=True))
+SILENT, LACKED = pod(NAME, 90, last_seen=NOW - 80), pod(NAME, 90, last_seen=NOW - 30, ended=True)
+OLD = NOW - 500
+BEFORE, AFTER = (pod(NAME, 90, last_seen=OLD + late, ended=True) for late in (-10, 10))
+ENDS = {
+    "being deleted, and reports": (SHOWN, said(ended=True), {}, True),
+    "reports, and was never listed": (SHOWN, None, {}, False),
+    "reports, and is not listed any more": (SHOWN, said(listed=NOW - 600), {"scraped": NOW}, False),
+    "silent, and not listed any more": (SILENT, said(listed=NOW - 80), {}, True),
+    "silent, and listed lately": (SILENT, said(listed=NOW - 60), {}, False),
+    "silent, while the list may be short": (
+        SILENT,
+        said(listed=NOW - 80),
+        {"watch": Watch()},
+        False,
+    ),
+    # It may be the exporter that lost its map of pods; the list may be a little older.
+    **{
+        f"ended by exporters, and listed {late} s ago": (
+            *(LACKED, said(listed=NOW - late), {"scraped": NOW - late}, False),
+        )
+        for late in (10, 30, 40)
+    },
+    "ended by exporters, and not in the newest list": (LACKED, said(listed=NOW - 20), {}, True),
+    "ended by exporters, and never listed": (LACKED, None, {}, True),
+    "ended after a list that is no evidence now": (AFTER, said(listed=OLD), {"scraped": OLD}, True),
+    "ended before that list": (BEFORE, said(listed=OLD), {"scraped": OLD}, False),
+}
+"""What exporters and the cluster have shown of a pod, and whether it has ended."""
 
 
-def test_a_pod_that_reports_counts_though_it_is_not_listed() -> None:
-    assert not _ended(SHOWN, None)
-    assert not _ended(SHOWN, said(listed=NOW - 600), scraped=NOW)
-
-
-def test_a_silent_pod_that_is_not_listed_any_more_has_ended() -> None:
-    silent = pod(NAME, 90, last_seen=NOW - 80)
-    assert _ended(silent, said(listed=NOW - 80))
-    assert not _ended(silent, said(listed=NOW - 60))
-    assert not _ended(silent, said(listed=NOW - 80), watch=Watch())
-
-
-def test_exporters_end_no_pod_that_the_newest_list_of_the_cluster_shows() -> None:
-    """Also where that list is a little older: it may be the exporter that lost its map of pods."""
-    lacked = pod(NAME, 90, last_seen=NOW - 30, ended=True)
-    for listed in (NOW - 10, NOW - 30, NOW - 40):
-        assert not _ended(lacked, said(listed=listed), scraped=listed)
-    assert _ended(lacked, said(listed=NOW - 20), scraped=NOW - 10)
-    assert _ended(lacked, None)
-
-
-def test_a_list_that_is_no_evidence_any_more_stands_only_where_it_is_newer_than_the_samples() -> (
-    None
-):
-    old = NOW - 500
-    assert _ended(pod(NAME, 90, last_seen=old + 10, ended=True), said(listed=old), scraped=old)
-    before = pod(NAME, 90, last_seen=old - 10, ended=True)
-    assert not _ended(before, said(listed=old), scraped=old)
+@pytest.mark.parametrize("case", ENDS)
+def test_when_a_pod_that_was_shown_has_ended(case: str) -> None:
+    shown, status, how, has_ended = ENDS[case]
+    found = _found(shown, status, **how)  # type: ignore[arg-type]  # a table of any
+    assert found is not None
+    assert found.ended is has_ended
 
 
 def test_where_a_whole_list_is_about_a_namespace_it_is_complete() -> None:

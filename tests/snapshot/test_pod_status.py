@@ -1,6 +1,7 @@
 """Claims about the pod status that follows from all statements about a pod."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -31,20 +32,14 @@ READY = PodStatement(created_at=AT - 100, ready=True, ready_at=AT - 20)
 
 
 def _said(
-    at: float,
-    statement: PodStatement | None = None,
-    *,
-    targets: tuple[Target, ...] = (ONE,),
-    stable_since: bool = True,
-    down: tuple[Target, ...] = (),
+    at: float, statement: PodStatement | None = None, *, targets: tuple[Target, ...] = (ONE,)
 ) -> Evidence:
     """Return what is said by a scrape of the instant `at`, 30 s after the one before."""
     return Evidence(
         {} if statement is None else {KEY: statement},
         covered=frozenset({"ml"}),
         scrapes=dict.fromkeys(targets, at),
-        stable_since=dict.fromkeys(targets, 30.0) if stable_since else {},
-        down=frozenset(down),
+        stable_since=dict.fromkeys(targets, 30.0),
     )
 
 
@@ -55,88 +50,72 @@ def _after(*evidence: tuple[float, Evidence]) -> PodStatuses:
     return book
 
 
-def _status(*evidence: tuple[float, Evidence]) -> PodStatus:
-    return _after(*evidence).pods[KEY]
-
-
 def _told(*statements: PodStatement) -> PodStatus:
     times = [AT + 15 * n for n in range(len(statements))]
-    return _status(*[(at, _said(at, one)) for at, one in zip(times, statements, strict=True)])
+    told = [(at, _said(at, one)) for at, one in zip(times, statements, strict=True)]
+    return _after(*told).pods[KEY]
 
 
-def test_a_pod_is_ready_since_its_cluster_says() -> None:
-    found = _told(STARTING, READY)
-    assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
-    assert _told(STARTING).readiness is Readiness.NEVER
-    assert _told(PodStatement()).readiness is Readiness.UNKNOWN
+WAITING = replace(STARTING, unschedulable=Unschedulable(AT - 90, "no room"))
+UNDATED = replace(READY, ready_at=None)
+"""Nobody says since when it is Ready."""
+STOPPED = replace(READY, ready=False, ready_at=None)
+ENDING = replace(READY, ready=None, ended=True)
+NAMELESS = replace(READY, created_at=None)
+"""Nobody tells when it was created, so nothing tells it from another one of its name."""
+ANEW = replace(STARTING, created_at=AT + 10)
+STATUSES: dict[str, tuple[tuple[PodStatement, ...], dict[str, object]]] = {
+    "it became Ready": ((STARTING, READY), {"readiness": Readiness.EVER, "ready_since": AT - 20}),
+    "it was never Ready": ((STARTING,), {"readiness": Readiness.NEVER}),
+    "nobody says": ((PodStatement(),), {"readiness": Readiness.UNKNOWN}),
+    "it was Ready, and is again": (
+        (READY, STOPPED, replace(READY, ready_at=AT + 5)),
+        {"readiness": Readiness.EVER, "ready_since": AT - 20, "is_ready": True},
+    ),
+    "it was Ready within the last hour": (
+        (replace(STARTING, was_ready=True),),
+        {"readiness": Readiness.EVER, "ready_since": None, "is_ready": False},
+    ),
+    "seen to become Ready": ((STARTING, UNDATED), {"ready_since": AT + 15}),
+    "Ready and young": ((UNDATED,), {"ready_since": AT}),
+    "lately Ready": (
+        (replace(UNDATED, created_at=None, ready_recently=True),),
+        {"ready_since": AT},
+    ),
+    "Ready and old": ((replace(UNDATED, created_at=AT - 5000),), {"ready_since": None}),
+    "Ready, of any age": ((replace(UNDATED, created_at=None),), {"ready_since": None}),
+    "no node is found": ((STARTING, WAITING), {"unschedulable": WAITING.unschedulable}),
+    "a node was found": ((WAITING, STARTING), {"unschedulable": None}),
+    "alive": ((READY,), {"alive_at": AT, "ended_at": None, "is_ready": True}),
+    "ended": ((READY, ENDING), {"alive_at": AT, "ended_at": AT + 15, "is_ready": False}),
+    "ended for long": (
+        (READY, ENDING, ENDING),
+        {"alive_at": AT, "ended_at": AT + 15, "listed_at": AT + 30},
+    ),
+    "ended, and never seen alive": ((ENDING,), {"alive_at": float("-inf"), "ended": True}),
+    "an end is for good": ((replace(READY, ended=True), READY), {"ended": True}),
+    "another one of its name": ((ENDING, ANEW), {"readiness": Readiness.NEVER, "ended": False}),
+    "perhaps another one of its name": (
+        (replace(NAMELESS, ended=True), NAMELESS),
+        {"ended": False},
+    ),
+    "still the same": ((replace(NAMELESS, ended=True),) * 2, {"ended": True}),
+}
+"""What is said of a pod one time after the other, and the status that follows."""
 
 
-def test_a_pod_once_ready_stays_one_that_was_ready_since_the_first_time() -> None:
-    again = replace(READY, ready_at=AT + 5)
-    found = _told(READY, replace(READY, ready=False, ready_at=None), again)
-    assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
-
-
-def test_a_pod_is_unschedulable_by_the_newest_statement_only() -> None:
-    waiting = replace(STARTING, unschedulable=Unschedulable(AT - 90, "no room"))
-    assert _told(STARTING, waiting).unschedulable == waiting.unschedulable
-    assert _told(waiting, STARTING).unschedulable is None
-
-
-def test_that_a_pod_was_ready_within_the_last_hour_is_believed() -> None:
-    found = _told(replace(STARTING, was_ready=True))
-    assert (found.readiness, found.ready_since) == (Readiness.EVER, None)
-
-
-@pytest.mark.parametrize(
-    ("statements", "since"),
-    [
-        ((STARTING, replace(READY, ready_at=None, created_at=AT - 100)), AT + 15),
-        ((replace(READY, ready_at=None, created_at=AT - 100),), AT),
-        ((replace(READY, ready_at=None, created_at=None, ready_recently=True),), AT),
-        ((replace(READY, ready_at=None, created_at=AT - 5000),), None),
-        ((replace(READY, ready_at=None, created_at=None),), None),
-    ],
-    ids=["seen to become so", "young", "lately", "old", "nothing is known"],
-)
-def test_where_nobody_says_since_when_it_is_not_guessed_too_early(
-    statements: tuple[PodStatement, ...], since: float | None
-) -> None:
-    assert _told(*statements).ready_since == since
-
-
-def test_another_pod_of_the_same_name_begins_anew() -> None:
-    found = _told(replace(READY, ended=True), replace(STARTING, created_at=AT + 10))
-    assert (found.readiness, found.ended) == (Readiness.NEVER, False)
-
-
-def test_one_that_has_ended_does_not_come_back_where_nobody_tells_when_it_was_created() -> None:
-    ended = replace(READY, created_at=None, ended=True)
-    assert not _told(ended, replace(READY, created_at=None)).ended
-    assert _told(ended, ended).ended
-
-
-def test_a_status_says_when_a_pod_was_shown_alive_and_when_its_end_was() -> None:
-    ending = replace(READY, ended=True, ready=None)
-    alive, ended, later = _told(READY), _told(READY, ending), _told(READY, ending, ending)
-    assert (alive.alive_at, alive.ended_at, alive.is_ready) == (AT, None, True)
-    assert (ended.alive_at, ended.ended_at, ended.is_ready) == (AT, AT + 15, False)
-    assert (later.alive_at, later.ended_at, later.listed_at) == (AT, AT + 15, AT + 30)
-    assert _told(ending).alive_at == float("-inf")
-    silent = _after((AT, _said(AT, READY))).status(KEY, AT + 300)
-    assert silent is not None
-    assert (silent.readiness, silent.is_ready) == (Readiness.EVER, False)
-
-
-def test_an_end_is_for_good() -> None:
-    assert _told(replace(READY, ended=True), READY).ended
+@pytest.mark.parametrize("case", STATUSES)
+def test_the_status_that_follows_from_what_is_said_of_a_pod(case: str) -> None:
+    statements, expected = STATUSES[case]
+    status = _told(*statements)
+    assert {field: getattr(status, field) for field in expected} == expected
 
 
 def test_what_cannot_be_undone_is_kept_while_nobody_speaks() -> None:
     book = _after((AT, _said(AT, READY)), (AT + 900, Evidence({}, down=frozenset({ONE}))))
     found = book.status(KEY, AT + 900)
     assert found is not None
-    assert found.readiness is Readiness.EVER
+    assert (found.readiness, found.is_ready) == (Readiness.EVER, False)
     assert not book.is_current(AT + 900)
     assert book.is_current(AT + 120)
 
@@ -160,56 +139,52 @@ def test_a_namespace_nobody_asks_about_is_forgotten() -> None:
     assert not advance_pod_statuses(book, _said(AT + 15), {"web"}, AT + 15).pods
 
 
-def test_a_pod_that_is_not_listed_any_more_is_gone_after_a_while() -> None:
-    listed = (AT, _said(AT, READY))
-    assert not _after(listed).proves_gone(KEY, AT)
-    assert not _after(listed, (AT + 59, _said(AT + 59))).proves_gone(KEY, AT)
-    assert _after(listed, (AT + 60, _said(AT + 60))).proves_gone(KEY, AT)
+def _listed(at: float, statement: PodStatement | None = None) -> Evidence:
+    """Return what the Kubernetes API says of the instant `at`."""
+    said = _said(at, statement)
+    return replace(said, stable_since={ONE: 0.0}, evidence_source=EvidenceSource.KUBERNETES)
 
 
-def test_a_pod_that_was_seen_since_is_not_gone() -> None:
-    book = _after((AT, _said(AT, READY)), (AT + 60, _said(AT + 60)))
-    assert not book.proves_gone(KEY, AT + 1)
+def _later(seconds: float, **how: Any) -> tuple[float, Evidence]:  # noqa: ANN401 - fields
+    """Return a list without the pod, so long after it was listed."""
+    return AT + seconds, replace(_said(AT + seconds), **how)
+
+
+PROOFS = {
+    "just listed": ([], False),
+    "not listed for less than a minute": ([_later(59)], False),
+    "not listed for a minute": ([_later(60)], True),
+    "while the list has just restarted": ([_later(90, stable_since={})], False),
+    "while one of two is down": ([_later(90, down=frozenset({TWO}))], False),
+    "while the only one is down": ([(AT + 90, Evidence({}, down=frozenset({ONE})))], False),
+    "while nobody lists": ([(AT + 90, Evidence({}))], False),
+    "while another namespace is listed": ([_later(90, covered=frozenset({"web"}))], False),
+    "listed by another one, which replaced the first": (
+        [(AT + 90, _said(AT + 90, targets=(TWO,)))],
+        True,
+    ),
+    "by a slow scrape": ([_later(100, stable_since={ONE: 60.0})], False),
+    "by the Kubernetes API": ([(AT + 1, _listed(AT + 1))], True),
+}
+"""What is listed after a list with the pod, and whether the pod is gone then."""
+
+
+@pytest.mark.parametrize("case", PROOFS)
+def test_a_pod_that_a_whole_list_lacks_is_gone(case: str) -> None:
+    later, is_gone = PROOFS[case]
+    statuses = _after((AT, _said(AT, READY)), *later)
+    assert statuses.proves_gone(KEY, AT) is is_gone
+    assert not statuses.proves_gone(KEY, statuses.scraped_at), "it was seen since"
 
 
 def test_a_pod_that_was_never_listed_is_gone_once_it_is_silent() -> None:
     assert _after((AT, _said(AT))).proves_gone(("ml", "other"), AT - 60)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        _said(AT + 90, stable_since=False),
-        _said(AT + 90, down=(TWO,)),
-        Evidence({}, down=frozenset({ONE})),
-        Evidence({}),
-    ],
-    ids=["just restarted", "one of two down", "down", "nothing"],
-)
-def test_a_list_that_may_be_short_proves_nothing(said: Evidence) -> None:
-    assert not _after((AT, _said(AT, READY)), (AT + 90, said)).proves_gone(KEY, AT)
-
-
-def test_one_of_several_that_went_away_is_waited_for_an_hour() -> None:
+@pytest.mark.parametrize(("hour", "is_gone"), [(3600, False), (3601, True)])
+def test_one_of_several_that_went_away_is_waited_for_an_hour(*, hour: float, is_gone: bool) -> None:
     both = _said(AT, READY, targets=(ONE, TWO))
-    early, late = AT + 3600, AT + 3601
-    assert not _after((AT, both), (early, _said(early))).proves_gone(KEY, AT)
-    assert _after((AT, both), (late, _said(late))).proves_gone(KEY, AT)
-
-
-def test_a_list_that_does_not_speak_of_the_namespace_proves_nothing() -> None:
-    elsewhere = replace(_said(AT + 90), covered=frozenset({"web"}))
-    assert not _after((AT, _said(AT, READY)), (AT + 90, elsewhere)).proves_gone(KEY, AT)
-
-
-def test_a_replacement_is_as_good_as_the_one_before() -> None:
-    book = _after((AT, _said(AT, READY)), (AT + 90, _said(AT + 90, targets=(TWO,))))
-    assert book.proves_gone(KEY, AT)
-
-
-def test_a_slow_scrape_is_waited_for_twice() -> None:
-    slow = replace(_said(AT + 100), stable_since={ONE: 60.0})
-    assert not _after((AT, _said(AT, READY)), (AT + 100, slow)).proves_gone(KEY, AT)
+    assert _after((AT, both), _later(hour)).proves_gone(KEY, AT) is is_gone
 
 
 def test_without_up_a_list_is_taken_for_a_minute_old() -> None:
@@ -224,21 +199,6 @@ def test_a_namespace_that_is_spoken_of_is_heard_also_where_it_has_no_pods() -> N
     assert not book.proves_gone(KEY, AT - 3600)
 
 
-def _listed(at: float, statement: PodStatement | None = None) -> Evidence:
-    """Return what the Kubernetes API says of the instant `at`."""
-    stable_since = dict.fromkeys((ONE,), 0.0)
-    return replace(
-        _said(at, statement), stable_since=stable_since, evidence_source=EvidenceSource.KUBERNETES
-    )
-
-
-def test_what_the_kubernetes_api_does_not_list_is_gone_at_once() -> None:
-    listed = (AT, _listed(AT, READY))
-    assert not _after(listed).proves_gone(KEY, AT)
-    assert _after(listed, (AT + 1, _listed(AT + 1))).proves_gone(KEY, AT)
-    assert not _after(listed, (AT + 1, _listed(AT + 1))).proves_gone(KEY, AT + 1)
-
-
 def test_the_kubernetes_api_is_one_however_many_list_the_pods_elsewhere() -> None:
     both = _said(AT, READY, targets=(ONE, TWO))
     book = _after((AT, both), (AT + 15, _listed(AT + 15)))
@@ -248,10 +208,11 @@ def test_the_kubernetes_api_is_one_however_many_list_the_pods_elsewhere() -> Non
 
 
 def test_one_that_was_silenced_proves_nothing_and_keeps_what_cannot_be_undone() -> None:
-    book = silenced(_after((AT, _listed(AT, READY))))
+    owners = frozenset({Owner("ReplicaSet", "bert-7b6667bd9")})
+    book = silenced(_after((AT, _listed(AT, replace(READY, owners=owners)))))
     assert not book.proves_gone(("ml", "other"), AT - 90)
     assert book.evidence_source(AT) is EvidenceSource.EXPORTERS
-    assert book.pods[KEY].readiness is Readiness.EVER
+    assert (book.pods[KEY].readiness, book.pods[KEY].owners) == (Readiness.EVER, owners)
 
 
 def test_of_very_many_pods_those_that_are_gone_for_longest_are_forgotten() -> None:

@@ -1,6 +1,8 @@
 """Claims about which pods count as present, by exporter health alone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -16,18 +18,43 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     join,
 )
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from tests.support.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, since, until
+from tests.support.worlds import (
+    EVER,
+    NODE,
+    OTHER_NODE,
+    STEP,
+    Spans,
+    World,
+    WorldPod,
+    since,
+    until,
+)
 
 NOWHERE = GpuReports()
 RELEASED = GpuReports(frozenset({"GPU-a", "GPU-b", "GPU-gone"}))
 """The exporters still show the GPUs, without the pods."""
+BUSY = GpuReports(*[frozenset({"GPU-a"})] * 2)
+"""Without its pod, and under load."""
 FORGET = 3600.0
+BACK = (*until(900.0), *since(1200.0))
+GONE = WorldPod("a", there=until(900.0))
+
+Reports = GpuReports | Mapping[float, GpuReports]
+"""Where GPUs are at every time, or from each of these times on."""
 
 
-def _watched(world: World, *ats: float, gpus: GpuReports = NOWHERE) -> ReportedPods:
-    reported_pods = ReportedPods()
+def _watched(world: World, *ats: float, gpus: Reports = NOWHERE) -> ReportedPods:
+    return _advanced(ReportedPods(), world, *ats, gpus=gpus)
+
+
+def _advanced(
+    reported_pods: ReportedPods, world: World, *ats: float, gpus: Reports = NOWHERE
+) -> ReportedPods:
+    by_time = {0.0: gpus} if isinstance(gpus, GpuReports) else {0.0: NOWHERE, **gpus}
     for at in ats:
-        reported_pods = advance_reported_pods(reported_pods, world.observed(at), gpus, FORGET)
+        reports = by_time[max(begin for begin in by_time if begin <= at)]
+        observation = world.observed(at)
+        reported_pods = advance_reported_pods(reported_pods, observation, reports, FORGET)
     return reported_pods
 
 
@@ -39,106 +66,90 @@ def _steps(begin: float, end: float) -> list[float]:
     return [begin + STEP * n for n in range(int((end - begin) / STEP) + 1)]
 
 
-def test_a_pod_that_reports_is_seen_now_and_has_no_known_beginning() -> None:
+def test_a_pod_that_reports_is_seen_now() -> None:
     pod = _pod(_watched(World((WorldPod("a"),)), 900.0))
-    assert (pod.last_seen, pod.first_seen, pod.ended) == (900.0, None, False)
-    assert pod.targets == {NODE}
-    assert pod.sampled_at == 900.0
-    assert pod.scrape_interval_seconds == STEP
+    assert (pod.last_seen, pod.sampled_at, pod.ended) == (900.0, 900.0, False)
+    assert (pod.targets, pod.scrape_interval_seconds) == (frozenset({NODE}), STEP)
 
 
-def test_a_pod_that_begins_in_view_has_a_beginning() -> None:
-    pod = _pod(_watched(World((WorldPod("a", there=since(850.0)),)), 900.0))
-    assert pod.first_seen == 855.0
+AGAIN = (*until(900.0), *since(1000.0))
+BEGINNINGS = {
+    "before anybody watched": (EVER, EVER, None),
+    "in view, and later not": (since(850.0), EVER, 855.0),
+    "on a node that is new": (EVER, since(800.0), 810.0),
+    "it reports again after an outage": (EVER, BACK, None),
+    "in the first scrape after an outage": (since(1000.0), BACK, None),
+    "in a later scrape after an outage": (since(1210.0), BACK, 1215.0),
+    "again under the name of one that ended": (AGAIN, EVER, 1005.0),
+}
+"""When a pod and its exporter are there, and when the pod was first seen."""
 
 
-def test_a_beginning_is_remembered_when_it_leaves_the_view() -> None:
-    world = World((WorldPod("a", there=since(850.0)),))
-    assert _pod(_watched(world, *_steps(900.0, 1500.0))).first_seen == 855.0
+@pytest.mark.parametrize("case", BEGINNINGS)
+def test_when_a_pod_began(case: str) -> None:
+    there, scraped, first_seen = BEGINNINGS[case]
+    world = World((WorldPod("a", there=there),), {NODE: scraped})
+    pod = _pod(_watched(world, *_steps(885.0, 1500.0)))
+    assert (pod.first_seen, pod.last_seen, pod.ended) == (first_seen, 1500.0, False)
 
 
-def test_a_pod_missing_from_a_later_good_scrape_has_ended_at_once() -> None:
-    world = World((WorldPod("a", there=until(900.0)),))
-    assert not _pod(_watched(world, 885.0, gpus=RELEASED)).ended
-    assert _pod(_watched(world, 885.0, 900.0, gpus=RELEASED)).ended
+class Absence(NamedTuple):
+    """A pod that does not report any more: until when it is kept, and when it has ended."""
+
+    kept: float
+    ended: float | None
+    pod: WorldPod = GONE
+    others: tuple[WorldPod, ...] = ()
+    scraped: Mapping[Target, Spans] = {NODE: EVER}
+    gpus: Reports = NOWHERE
+    shows_free_gpus: bool = False
 
 
-def test_an_exporter_that_shows_only_gpus_with_pods_ends_a_pod_after_a_minute() -> None:
-    """It answers well, and shows nothing of a GPU that no pod has."""
-    world = World((WorldPod("a", there=until(900.0)),))
-    assert not _pod(_watched(world, *_steps(885.0, 930.0))).ended
-    assert _pod(_watched(world, *_steps(885.0, 945.0))).ended
+ALIVE, OTHER = WorldPod("a"), WorldPod("b")
+DOWN = {NODE: until(900.0)}
+MOVED = DOWN | {OTHER_NODE: since(930.0)}
+BACK_LATER = WorldPod("a", there=(*until(900.0), *since(1230.0)))
+HOUR = (870.0 + FORGET, 885.0 + FORGET)
+ABSENCES = {
+    "its GPUs are shown without it": Absence(885, 900, gpus=RELEASED),
+    # The exporter answers well, and shows nothing of a GPU that no pod has.
+    "only GPUs with pods are shown": Absence(930, 945),
+    # A restarted dcgm-exporter answers well and has no samples until it has begun.
+    "no GPU at all is shown": Absence(*HOUR, shows_free_gpus=True),
+    "another pod is named": Absence(930, 945, others=(OTHER,), shows_free_gpus=True),
+    "in the last good scrape of a dead exporter": Absence(4000, None, ALIVE, scraped=DOWN),
+    "absent after an outage": Absence(
+        1245, 1260, WorldPod("a", there=until(1000.0)), scraped={NODE: BACK}
+    ),
+    # The exporter came back without its map of pods.
+    "idle and without a pod after an outage": Absence(
+        1230, None, BACK_LATER, scraped={NODE: BACK}, gpus={1200: RELEASED}
+    ),
+    "busy without a pod": Absence(1500, 1515, gpus={0: BUSY, 1515: RELEASED}),
+    # A process outside Kubernetes may use the GPU.
+    "busy without a pod for an hour": Absence(*HOUR, gpus=BUSY),
+    "shown without it by a restarted exporter": Absence(
+        975, 990, ALIVE, scraped=MOVED, gpus={930: RELEASED}
+    ),
+    # The first sample of an exporter without its map of pods is a zero.
+    "shown idle only once by a restarted exporter": Absence(
+        1500, None, ALIVE, scraped=MOVED, gpus={930: RELEASED, 945: BUSY}
+    ),
+}
 
 
-def test_an_exporter_that_shows_no_gpu_at_all_ends_nothing_for_an_hour() -> None:
-    """A restarted dcgm-exporter answers well and has no samples until it has begun."""
-    world = World((WorldPod("a", there=until(900.0)),), shows_free_gpus=True)
-    assert not _pod(_watched(world, *_steps(885.0, 870.0 + FORGET))).ended
-    assert _pod(_watched(world, *_steps(885.0, 885.0 + FORGET))).ended
-
-
-def test_an_exporter_that_names_another_pod_is_not_blank() -> None:
-    pods = (WorldPod("a", there=until(900.0)), WorldPod("b"))
-    world = World(pods, shows_free_gpus=True)
-    assert not _pod(_watched(world, *_steps(885.0, 930.0))).ended
-    assert _pod(_watched(world, *_steps(885.0, 945.0))).ended
-
-
-def test_a_pod_in_the_last_good_scrape_of_a_dead_exporter_has_not_ended() -> None:
-    world = World((WorldPod("a"),), {NODE: until(900.0)})
-    pod = _pod(_watched(world, *_steps(885.0, 4000.0)))
-    assert not pod.ended
-    assert pod.last_seen == 885.0
-
-
-def test_a_pod_of_an_exporter_that_left_discovery_has_not_ended() -> None:
-    world = World(
-        (WorldPod("a"), WorldPod("b", target=OTHER_NODE)), {NODE: until(900.0), OTHER_NODE: EVER}
-    )
-    reported_pods = _watched(world, *_steps(885.0, 1500.0))
-    assert not _pod(reported_pods).ended
-    assert _pod(reported_pods, "b").last_seen == 1500.0
+@pytest.mark.parametrize("case", ABSENCES)
+def test_a_pod_that_does_not_report_has_ended_once_that_is_certain(case: str) -> None:
+    kept, ended, pod, others, scraped, gpus, shows_free_gpus = ABSENCES[case]
+    world = World((pod, *others), scraped, shows_free_gpus)
+    assert not _pod(_watched(world, *_steps(885.0, kept), gpus=gpus)).ended
+    if ended is not None:
+        assert _pod(_watched(world, *_steps(885.0, ended), gpus=gpus)).ended
 
 
 def test_a_pod_that_ended_before_the_outage_has_ended() -> None:
     world = World((WorldPod("a", there=until(870.0)),), {NODE: until(900.0)})
     assert _pod(_watched(world, 855.0, 960.0)).ended
-
-
-def test_absence_after_an_outage_waits_for_the_settling_minute() -> None:
-    back = (*until(900.0), *since(1200.0))
-    world = World((WorldPod("a", there=until(1000.0)),), {NODE: back})
-    assert not _pod(_watched(world, *_steps(885.0, 1245.0))).ended
-    assert _pod(_watched(world, *_steps(885.0, 1260.0))).ended
-
-
-def test_a_pod_that_reports_again_after_an_outage_was_not_born_then() -> None:
-    back = (*until(900.0), *since(1200.0))
-    pod = _pod(_watched(World((WorldPod("a"),), {NODE: back}), *_steps(885.0, 1200.0)))
-    assert (pod.last_seen, pod.first_seen, pod.ended) == (1200.0, None, False)
-
-
-def test_an_unknown_pod_in_the_first_scrape_after_an_outage_has_come_back() -> None:
-    back = (*until(900.0), *since(1200.0))
-    world = World((WorldPod("a", there=since(1000.0)),), {NODE: back})
-    assert _pod(_watched(world, *_steps(885.0, 1200.0))).first_seen is None
-
-
-def test_an_unknown_pod_in_a_later_scrape_was_born() -> None:
-    back = (*until(900.0), *since(1200.0))
-    world = World((WorldPod("a", there=since(1210.0)),), {NODE: back})
-    assert _pod(_watched(world, *_steps(885.0, 1215.0))).first_seen == 1215.0
-
-
-def test_a_pod_on_a_node_that_is_new_was_born() -> None:
-    world = World((WorldPod("a"),), {NODE: since(800.0)})
-    assert _pod(_watched(world, 900.0)).first_seen == 810.0
-
-
-def test_an_ended_pod_of_the_same_name_is_born_again() -> None:
-    world = World((WorldPod("a", there=(*until(900.0), *since(1000.0))),))
-    pod = _pod(_watched(world, *_steps(885.0, 1200.0)))
-    assert (pod.first_seen, pod.ended) == (1005.0, False)
 
 
 def _lingering(at: float, age: float | None = None) -> Observation:
@@ -148,19 +159,15 @@ def _lingering(at: float, age: float | None = None) -> Observation:
 
 
 def test_an_ended_pod_that_a_second_prometheus_repeats_has_not_returned() -> None:
-    ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
-    again = advance_reported_pods(ended, _lingering(915.0), NOWHERE, FORGET)
-    assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
-    old = _lingering(1080.0, age=190.0)
-    again = advance_reported_pods(again, old, NOWHERE, FORGET)
-    assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
-    beyond = _lingering(1260.0, age=370.0)
-    assert _pod(advance_reported_pods(again, beyond, NOWHERE, FORGET)).ended
+    again = _watched(World((GONE,)), 885.0, 900.0, gpus=RELEASED)
+    for repeated in (_lingering(915.0), _lingering(1080.0, 190.0), _lingering(1260.0, 370.0)):
+        again = advance_reported_pods(again, repeated, NOWHERE, FORGET)
+        assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
 
 
 def test_a_pod_that_ended_by_mistake_returns_within_a_minute() -> None:
     """One of two Prometheus had not scraped it yet; the other shows it all the time."""
-    ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
+    ended = _watched(World((GONE,)), 885.0, 900.0, gpus=RELEASED)
     again = advance_reported_pods(ended, _lingering(960.0), NOWHERE, FORGET)
     assert _pod(again).ended
     again = advance_reported_pods(again, _lingering(975.0), NOWHERE, FORGET)
@@ -183,62 +190,30 @@ def test_a_pod_only_ever_seen_lingering_is_silent_since_then() -> None:
 
 
 def test_a_target_without_health_is_believed_while_it_reports_and_never_proves_an_end() -> None:
-    world = World((WorldPod("a", there=until(900.0)),))
     reported_pods = ReportedPods()
     for at in _steps(885.0, 1500.0):
-        blind = replace(world.observed(at), good_scrapes={})
+        blind = replace(World((GONE,)).observed(at), good_scrapes={})
         reported_pods = advance_reported_pods(reported_pods, blind, NOWHERE, FORGET)
     assert (_pod(reported_pods).last_seen, _pod(reported_pods).ended) == (885.0, False)
     assert _pod(reported_pods).scrape_interval_seconds == 0
 
 
-def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_busy() -> None:
-    world = World((WorldPod("a", there=until(900.0)),))
-    lost = GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
-    reported_pods = _watched(world, *_steps(885.0, 1500.0), gpus=lost)
-    assert not _pod(reported_pods).ended
-    idle = GpuReports(frozenset({"GPU-a"}))
-    assert _pod(advance_reported_pods(reported_pods, world.observed(1515.0), idle, FORGET)).ended
-
-
 def test_a_pod_that_its_exporter_may_have_lost_is_looked_for_and_found_again() -> None:
-    world = World((WorldPod("a", there=until(900.0)),))
-    idle, busy = GpuReports(frozenset({"GPU-a"})), GpuReports(*[frozenset({"GPU-a"})] * 2)
-    reported_pods = _watched(world, 885.0, 900.0, gpus=idle)
+    world = World((GONE,))
+    reported_pods = _watched(world, 885.0, 900.0, gpus=RELEASED)
     assert (_pod(reported_pods).ended, _pod(reported_pods).is_unnamed) == (True, True)
     assert absent_gpus(reported_pods, world.observed(915.0)) == {"GPU-a"}
-    reported_pods = advance_reported_pods(reported_pods, world.observed(915.0), busy, FORGET)
+    reported_pods = _advanced(reported_pods, world, 915.0, gpus=BUSY)
     assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (False, 915.0)
-    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle, FORGET)
+    reported_pods = _advanced(reported_pods, world, 930.0, gpus=RELEASED)
     assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (True, 915.0)
 
 
-def test_a_process_outside_kubernetes_on_the_gpu_of_a_pod_keeps_it_for_an_hour_at_most() -> None:
-    world = World((WorldPod("a", there=until(900.0)),))
-    busy = GpuReports(*[frozenset({"GPU-a"})] * 2)
-    reported_pods = _watched(world, *_steps(885.0, 870.0 + FORGET), gpus=busy)
-    assert not _pod(reported_pods).ended
-    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET), gpus=busy)
-    assert _pod(reported_pods).ended
-
-
 def test_a_pod_that_is_missing_where_its_exporter_names_another_has_ended_for_good() -> None:
-    world = World((WorldPod("a", there=until(900.0)), WorldPod("b")))
+    world = World((GONE, WorldPod("b")))
     reported_pods = _watched(world, 885.0, 900.0, gpus=RELEASED)
     assert (_pod(reported_pods).ended, _pod(reported_pods).is_unnamed) == (True, False)
     assert absent_gpus(reported_pods, world.observed(915.0)) == frozenset()
-
-
-def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a_minute() -> None:
-    world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
-    elsewhere = GpuReports(frozenset({"GPU-a"}))
-    reported_pods = _watched(world, *_steps(885.0, 915.0))
-    for at in _steps(930.0, 975.0):
-        reported_pods = advance_reported_pods(reported_pods, world.observed(at), elsewhere, FORGET)
-    assert not _pod(reported_pods).ended
-    assert _pod(
-        advance_reported_pods(reported_pods, world.observed(990.0), elsewhere, FORGET)
-    ).ended
 
 
 def test_a_pod_that_reports_is_not_released_whatever_else_is_shown_of_its_gpu() -> None:
@@ -246,61 +221,43 @@ def test_a_pod_that_reports_is_not_released_whatever_else_is_shown_of_its_gpu() 
     assert (pod.released_since, pod.ended) == (None, False)
 
 
-def test_a_gpu_reported_idle_only_once_ends_nothing() -> None:
-    """The exporter came back without its map of pods, and its first sample was a zero."""
-    world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
-    idle = GpuReports(frozenset({"GPU-a"}))
-    busy = GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
-    reported_pods = _watched(world, *_steps(885.0, 915.0))
-    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle, FORGET)
-    for at in _steps(945.0, 1500.0):
-        reported_pods = advance_reported_pods(reported_pods, world.observed(at), busy, FORGET)
-    assert not _pod(reported_pods).ended
+SECOND_JOB = NODE._replace(job="again")
+EVERYWHERE = dict.fromkeys((NODE, OTHER_NODE, SECOND_JOB), EVER)
+REPLACED = {NODE: until(900.0), OTHER_NODE: since(905.0)}
+ONE, TWO = "GPU-1", "GPU-2"
+Namesakes = tuple[
+    Mapping[Target, Spans], float, tuple[float, str], tuple[float, str, Target], float | None
+]
+NAMESAKES: dict[str, Namesakes] = {
+    "another, made later": (EVERYWHERE, 885.0, (900, ONE), (1000, TWO, NODE), 1005),
+    # It returned before its end was seen; the dead node's last samples still linger.
+    "another, on another node": (
+        {NODE: until(900.0), OTHER_NODE: EVER},
+        *(885.0, (920, ONE), (905, TWO, OTHER_NODE), 915),
+    ),
+    "another, seen by a fresh process": (
+        *(EVERYWHERE, 1005.0, (850, ONE), (870, TWO, OTHER_NODE), 870),
+    ),
+    "the same, by another job": (EVERYWHERE, 885.0, (900, ONE), (870, TWO, SECOND_JOB), None),
+    "the same, by another target": (REPLACED, 885.0, (900, ONE), (905, ONE, OTHER_NODE), None),
+    "the same, by another target without UUIDs": (
+        *(REPLACED, 885.0, (900, "10.0.0.1:9400#0"), (905, "10.0.0.2:9400#0", OTHER_NODE), None),
+    ),
+}
+"""Exporters, when one began to watch, the end of a pod and its GPU; the beginning of one of that
+name, its GPU and target; and when the pod is said to have begun: before it was watched, if it is
+the same."""
 
 
-def test_a_pod_made_again_under_its_name_has_only_its_own_gpu_and_samples() -> None:
-    old = WorldPod("a", there=until(900.0), gpus=("GPU-1",))
-    new = WorldPod("a", there=since(1000.0), gpus=("GPU-2",), value=0.0)
-    reported_pods = _watched(World((old, new)), *_steps(885.0, 1005.0))
-    assert [(gpu.gpu, gpu.values) for gpu in _pod(reported_pods).gpus] == [("GPU-2", (0.0,))]
-
-
-def test_a_pod_on_another_node_with_another_gpu_is_another_pod_of_the_name() -> None:
-    """It returned before its end was seen; the dead node's last samples still linger."""
-    old = WorldPod("a", there=until(920.0), gpus=("GPU-1",))
-    new = WorldPod("a", there=since(905.0), gpus=("GPU-2",), target=OTHER_NODE)
-    world = World((old, new), {NODE: until(900.0), OTHER_NODE: EVER})
-    pod = _pod(_watched(world, *_steps(885.0, 930.0)))
-    assert pod.first_seen == 915.0
-    assert pod.targets == {OTHER_NODE}
-    assert [gpu.gpu for gpu in pod.gpus] == ["GPU-2"]
-
-
-def test_a_fresh_process_tells_two_pods_of_one_name_apart() -> None:
-    old = WorldPod("a", there=until(850.0), gpus=("GPU-1",))
-    new = WorldPod("a", there=since(870.0), gpus=("GPU-2",), target=OTHER_NODE)
-    pod = _pod(_watched(World((old, new), {NODE: EVER, OTHER_NODE: EVER}), 930.0))
-    assert (pod.first_seen, [gpu.gpu for gpu in pod.gpus]) == (870.0, ["GPU-2"])
-
-
-def test_a_gpu_that_another_job_of_the_same_instance_shows_is_of_the_same_pod() -> None:
-    again = NODE._replace(job="again")
-    first = WorldPod("a", there=until(900.0), gpus=("GPU-1",))
-    second = WorldPod("a", there=since(870.0), gpus=("GPU-2",), target=again)
-    pod = _pod(_watched(World((first, second), {NODE: EVER, again: EVER}), *_steps(885.0, 930.0)))
-    assert (pod.first_seen, {gpu.gpu for gpu in pod.gpus}) == (None, {"GPU-1", "GPU-2"})
-
-
-@pytest.mark.parametrize("gpus", [("GPU-1", "GPU-1"), ("10.0.0.1:9400#0", "10.0.0.2:9400#0")])
-def test_an_exporter_that_restarts_as_another_target_shows_the_same_pod(
-    gpus: tuple[str, str],
-) -> None:
-    old = WorldPod("a", there=until(900.0), gpus=gpus[:1])
-    new = WorldPod("a", there=since(905.0), gpus=gpus[1:], target=OTHER_NODE)
-    world = World((old, new), {NODE: until(900.0), OTHER_NODE: since(905.0)})
-    pod = _pod(_watched(world, *_steps(885.0, 930.0)))
-    assert (pod.first_seen, pod.last_seen) == (None, 930.0)
-    assert {gpu.gpu for gpu in pod.gpus} == set(gpus)
+@pytest.mark.parametrize("case", NAMESAKES)
+def test_a_pod_of_the_same_name_is_the_same_or_another(case: str) -> None:
+    scraped, begin, (end, old), (start, new, target), first_seen = NAMESAKES[case]
+    before = WorldPod("a", there=until(end), gpus=(old,))
+    later = WorldPod("a", there=since(start), gpus=(new,), target=target)
+    pod = _pod(_watched(World((before, later), scraped), *_steps(begin, 1005.0)))
+    assert (pod.first_seen, pod.last_seen) == (first_seen, 1005.0)
+    assert {gpu.gpu for gpu in pod.gpus} == ({old, new} if first_seen is None else {new})
+    assert pod.targets == {target}
 
 
 def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_are_not() -> None:
@@ -311,24 +268,6 @@ def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_
     assert reported_pods.targets.keys() == {NODE, OTHER_NODE, idle}
     later = advance_reported_pods(reported_pods, world.observed(900.0 + FORGET), NOWHERE, FORGET)
     assert later.targets.keys() == {NODE, OTHER_NODE}
-
-
-def test_a_target_that_goes_on_as_before_has_not_come_back() -> None:
-    target = _watched(World((WorldPod("a"),)), *_steps(885.0, 1500.0)).targets[NODE]
-    assert (target.good_since, target.last_good, target.returned_at) == (600.0, 1500.0, None)
-
-
-def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_once() -> None:
-    back = (*until(900.0), *since(1200.0))
-    pod = WorldPod("a", there=(*until(900.0), *since(1230.0)))
-    world = World((pod,), {NODE: back})
-    idle = GpuReports(frozenset({"GPU-a"}))
-    silent = _watched(world, *_steps(885.0, 1185.0))
-    for at in (1200.0, 1215.0):
-        silent = advance_reported_pods(silent, world.observed(at), idle, FORGET)
-    assert not _pod(silent).ended
-    again = advance_reported_pods(silent, world.observed(1230.0), NOWHERE, FORGET)
-    assert (_pod(again).last_seen, _pod(again).first_seen) == (1230.0, None)
 
 
 def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() -> None:

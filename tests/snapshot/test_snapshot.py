@@ -1,5 +1,6 @@
 """Claims about finding pods by the beginning of their names."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,19 +36,12 @@ def test_a_snapshot_answers_for_every_namespace_that_was_asked_about() -> None:
     assert (taken.pod_count, taken.refused_samples, taken.at) == (1, 3, 900.0)
 
 
-def test_absence_is_known_nowhere_while_the_source_has_not_watched_long_enough() -> None:
-    taken = build_snapshot(
-        ReportedPods(),
-        PodStatuses(),
-        Observation((900.0,), (), {}),
-        _BOTH,
-        {"ml"},
-    )
-    assert not taken.of("ml").absence_known
-    assert taken.of("ml").is_complete
-
-
-def test_nothing_is_complete_while_a_target_is_overlooked() -> None:
-    observation = Observation((900.0,), (), {}, misses_targets=True)
+@pytest.mark.parametrize("how", [{}, {"misses_targets": True}])
+def test_what_is_known_of_a_namespace_while_the_source_may_overlook_something(
+    how: dict[str, bool],
+) -> None:
+    """It has not watched for long enough, or it misses a target."""
+    observation = Observation((900.0,), (), {}, **how)  # type: ignore[arg-type]  # a table of any
     taken = build_snapshot(ReportedPods(), PodStatuses(), observation, _BOTH, {"ml"})
-    assert not taken.of("ml").is_complete
+    assert not taken.of("ml").absence_known
+    assert taken.of("ml").is_complete is not bool(how)

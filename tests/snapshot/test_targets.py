@@ -1,5 +1,7 @@
 """Claims about unbroken runs of good scrapes."""
 
+import pytest
+
 from keda_gpu_scaler.snapshot.observation import Observation, Target
 from keda_gpu_scaler.snapshot.targets import (
     TargetHealth,
@@ -7,7 +9,7 @@ from keda_gpu_scaler.snapshot.targets import (
     advance_targets,
     grace_seconds,
 )
-from tests.support.worlds import NODE, World, since, until
+from tests.support.worlds import EVER, NODE, World, since, until
 
 
 def _advanced(world: World, *ats: float) -> tuple[dict[float, float], TargetHealth]:
@@ -21,36 +23,29 @@ def _advanced(world: World, *ats: float) -> tuple[dict[float, float], TargetHeal
     return up_intervals, states[NODE]
 
 
-def test_a_target_good_from_the_start_has_one_run() -> None:
-    up_intervals, state = _advanced(World(()), 300.0)
-    assert set(up_intervals.values()) == {15.0}
-    assert state == TargetHealth(15.0, 300.0, None, 15.0)
+RUNS = {
+    "good from the start": ((300.0,), EVER, TargetHealth(15.0, 300.0, None, 15.0)),
+    "goes on": ((300.0, 315.0), EVER, TargetHealth(15.0, 315.0, None, 15.0)),
+    "begins anew after bad scrapes, which is a return": (
+        *((300.0,), (*until(200.0), *since(260.0)), TargetHealth(270.0, 300.0, 270.0, 15.0)),
+    ),
+    "begins, which is no return": (
+        *((300.0,), since(200.0), TargetHealth(210.0, 300.0, None, 15.0)),
+    ),
+    "ends where nobody looked": (
+        *((300.0, 9000.0), EVER, TargetHealth(8715.0, 9000.0, 8715.0, 15.0)),
+    ),
+}
+"""When is looked at a target, when it is good, and its health in the end."""
 
 
-def test_a_run_goes_on_from_one_observation_to_the_next() -> None:
-    up_intervals, state = _advanced(World(()), 300.0, 315.0)
-    assert up_intervals == {315.0: 15.0}
-    assert state.good_since == 15.0
-    assert state.last_good == 315.0
-
-
-def test_a_run_begins_anew_after_bad_scrapes_and_is_a_return() -> None:
-    spans = (*until(200.0), *since(260.0))
-    _, state = _advanced(World((), {NODE: spans}), 300.0)
-    assert state.good_since == 270.0
-    assert state.returned_at == 270.0
-
-
-def test_a_target_that_was_never_good_before_does_not_return() -> None:
-    _, state = _advanced(World((), {NODE: since(200.0)}), 300.0)
-    assert state.good_since == 210.0
-    assert state.returned_at is None
-
-
-def test_a_hole_between_observations_ends_every_run() -> None:
-    _, state = _advanced(World(()), 300.0, 9000.0)
-    assert state.good_since == 9000.0 - 285.0
-    assert state.returned_at == state.good_since
+@pytest.mark.parametrize("case", RUNS)
+def test_a_run_of_good_scrapes(case: str) -> None:
+    ats, spans, expected = RUNS[case]
+    up_intervals, health = _advanced(World((), {NODE: spans}), *ats)
+    assert health == expected
+    assert max(up_intervals) == health.last_good
+    assert set(up_intervals.values()) >= {health.good_since}
 
 
 def test_the_scrape_interval_is_kept_while_too_few_scrapes_are_in_view() -> None:
@@ -66,17 +61,20 @@ def test_the_scrape_interval_is_that_of_the_scrapes_and_not_of_the_instants() ->
     assert states[NODE].interval_seconds == 60.0
 
 
-def test_within_a_run_absence_is_believed_at_once() -> None:
-    assert absent_from_good_scrape({315.0: 0.0}, last_seen=300.0, settle_seconds=60)
-
-
-def test_in_a_later_run_absence_is_believed_after_the_settling_time() -> None:
-    assert not absent_from_good_scrape({330.0: 315.0}, last_seen=200.0, settle_seconds=60)
-    assert absent_from_good_scrape({375.0: 315.0}, last_seen=200.0, settle_seconds=60)
-
-
-def test_scrapes_before_the_pod_was_last_seen_say_nothing() -> None:
-    assert not absent_from_good_scrape({285.0: 0.0, 300.0: 0.0}, last_seen=300.0, settle_seconds=60)
+@pytest.mark.parametrize(
+    ("up_intervals", "last_seen", "is_believed"),
+    [
+        ({315.0: 0.0}, 300.0, True),
+        ({330.0: 315.0}, 200.0, False),
+        ({375.0: 315.0}, 200.0, True),
+        ({285.0: 0.0, 300.0: 0.0}, 300.0, False),
+    ],
+    ids=["within a run", "in a later run", "once that has settled", "before it was seen"],
+)
+def test_when_absence_is_believed(
+    up_intervals: dict[float, float], last_seen: float, *, is_believed: bool
+) -> None:
+    assert absent_from_good_scrape(up_intervals, last_seen, settle_seconds=60) is is_believed
 
 
 def test_patience_is_a_minute_or_two_scrapes() -> None:

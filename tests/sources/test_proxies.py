@@ -78,15 +78,6 @@ async def test_queries_over_tls_go_through_a_tunnel_of_the_proxy_of_https(
     assert secured.requests[0].form["query"] == "up"
 
 
-async def test_a_proxy_that_refuses_a_tunnel_is_the_reason(
-    environ: pytest.MonkeyPatch, proxy: ForwardProxy
-) -> None:
-    environ.setenv("HTTPS_PROXY", proxy.url)
-    async with connected("https://elsewhere.invalid") as asking:
-        with pytest.raises(errors.SourceUnreachableError, match="403 Forbidden"):
-            await asking.number("up")
-
-
 async def test_exporters_are_scraped_through_the_proxy_unless_they_are_spared(
     environ: pytest.MonkeyPatch,
 ) -> None:

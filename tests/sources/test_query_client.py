@@ -1,5 +1,7 @@
 """Queries to one server: which facts they become."""
 
+import asyncio
+
 import pytest
 
 from keda_gpu_scaler import errors
@@ -16,8 +18,13 @@ async def test_a_query_is_one_fact_unless_a_fault_of_ours_ends_it() -> None:
         pass
     with pytest.raises(KeyError), client.reported("snapshot"):
         raise KeyError("a fault")
+    with pytest.raises(asyncio.CancelledError), client.reported("snapshot"):
+        raise asyncio.CancelledError
     await client.http.close()
-    assert seen == [facts.Queried("default", "snapshot", 0.0, None)]
+    assert seen == [
+        facts.Queried("default", "snapshot", 0.0, None),
+        facts.Queried("default", "snapshot", 0.0, facts.GIVEN_UP),
+    ]
 
 
 def test_what_dcgm_shows_instead_of_a_number_is_no_demand() -> None:

@@ -3,16 +3,13 @@
 import pytest
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.simulator.cluster import Cluster, Key, Pod, Wanted
-from keda_gpu_scaler.snapshot.observation import GpuReports, Target
+from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
-from keda_gpu_scaler.spec.spec import Signal
-from tests.support import cloud_exporters, exporters
+from tests.support import exporters
 from tests.support.exporters import (
     SAMPLES,
     SHARED,
-    SHARED_UUID,
     approximately,
     newest,
     snapshot_query,
@@ -60,8 +57,8 @@ def test_every_metric_of_a_profile_is_on_its_page(subtests: pytest.Subtests) -> 
 # Directly
 
 
-def scraped(name: str, text: str = "") -> History:
-    samples, history = parse((text or exporters.page(name)).encode(), 0), History(600)
+def scraped(name: str) -> History:
+    samples, history = parse(exporters.page(name).encode(), 0), History(600)
     history.add(0, {Target("gpus", "http://exporter/metrics"): Scrape(0, samples)})
     return history
 
@@ -76,19 +73,3 @@ def test_a_page_that_is_scraped_directly_says_the_same(subtests: pytest.Subtests
                 if name != "dcgm-exported":  # these labels are Prometheus' own
                     observation = history.observation(snapshot_query(name, name, signal), 0)
                     assert newest(observation) == approximately(shown)
-
-
-def test_the_devices_own_series_does_not_look_like_a_lost_pod() -> None:
-    """Otherwise no pod that shared this GPU could ever be seen to have ended."""
-    assert scraped(SHARED).gpus([SHARED_UUID]) == GpuReports(frozenset({SHARED_UUID}))
-
-
-@pytest.mark.parametrize("exporter", cloud_exporters.EXPORTERS)
-def test_a_page_that_scenarios_simulate_says_the_load_of_the_pod(exporter: str) -> None:
-    cluster, key = Cluster(), Key(exporters.namespace(exporter), "bert")
-    pod = Pod(uid="1", name="bert-7", workload=key, node="a", gpus=1, container="bert", ready_at=0)
-    cluster.put(key, Wanted(load=40), 0)
-    cluster.show({"a": 2}, [pod])
-    page = cloud_exporters.page(cluster.gpus(0), exporter).decode()
-    asked = snapshot_query(exporter, exporter, Signal.UTILIZATION)
-    assert newest(scraped(exporter, page).observation(asked, 0)) == {"bert-7": [40]}

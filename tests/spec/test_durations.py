@@ -33,15 +33,10 @@ def test_go_and_prometheus_durations_are_read(text: str, seconds: float) -> None
     ["", "120", "-1s", "+1s", "1 s", "s", "1x", "1m1h", "1s1s", "1e3s", ".5s", "5.s", "1h\n", "٣s"],
 )
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ValueError, match="a duration such as 30s, 2m or 1h30m"):
+    with pytest.raises(ValueError, match="a duration such as 30s, 2m or 1h30m") as caught:
         durations.parse(text)
-
-
-def test_a_bare_number_is_told_that_it_needs_a_unit() -> None:
-    with pytest.raises(ValueError, match=r"1h30m \(a number needs a unit: s, m or h\)$"):
-        durations.parse("120")
-    with pytest.raises(ValueError, match=r"1h30m$"):
-        durations.parse("soon")
+    hint = " (a number needs a unit: s, m or h)"
+    assert str(caught.value).endswith(hint if text == "120" else "1h30m")
 
 
 def test_a_number_beyond_a_float_is_infinite_and_not_an_error_of_another_kind() -> None:
@@ -71,11 +66,3 @@ def test_the_shortest_text_is_written(seconds: float, text: str) -> None:
 def test_what_is_written_is_read_back(milliseconds: int) -> None:
     seconds = milliseconds / 1000
     assert durations.parse(durations.text(seconds)) == pytest.approx(seconds, abs=0.0005)
-
-
-@given(st.text())
-def test_any_text_is_a_duration_or_a_value_error(text: str) -> None:
-    try:
-        assert durations.parse(text) >= 0
-    except ValueError as error:
-        assert "a duration" in str(error)  # noqa: PT017  any text: both ends are right

@@ -41,22 +41,17 @@ def test_kubectls_words_are_understood(words: str, kind: Kind) -> None:
     assert {workload.parse_kind(word) for word in words.split()} == {kind}
 
 
-def test_an_unknown_kind_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"deployment, statefulset, .*, cronjob$"):
-        workload.parse_kind("pod")
-
-
-def test_a_typo_in_a_kind_names_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"did you mean statefulset\?"):
-        workload.parse_kind("statefullset")
-
-
-@pytest.mark.parametrize("word", ["service", "services", "svc", "Service"])
-def test_a_plain_service_is_told_apart_from_knatives(word: str) -> None:
-    with pytest.raises(ValueError, match="a Knative service is a ksvc"):
-        workload.parse_kind(word)
-
-
-def test_a_group_must_be_the_kinds_own() -> None:
-    with pytest.raises(ValueError, match="a kind out of"):
-        workload.parse_kind("deployments.batch")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("pod", r"a kind out of deployment, statefulset, .*, cronjob$"),
+        ("statefullset", r"did you mean statefulset\?"),
+        ("service services svc Service", "a Knative service is a ksvc"),
+        ("deployments.batch", "a kind out of"),
+    ],
+    ids=["unknown", "a typo", "a plain service", "the group of another kind"],
+)
+def test_what_is_no_kind_is_refused_with_the_kinds(words: str, expected: str) -> None:
+    for word in words.split():
+        with pytest.raises(ValueError, match=expected):
+            workload.parse_kind(word)

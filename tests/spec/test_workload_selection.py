@@ -7,15 +7,7 @@ import pytest
 import re2
 
 from keda_gpu_scaler.decision.decision import Context, State, decide
-from keda_gpu_scaler.snapshot.evidence import (
-    Evidence,
-    EvidenceSource,
-    NamespaceEvidence,
-    PodStatement,
-    PodStatus,
-)
-from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner, Selected
@@ -102,22 +94,3 @@ def test_names_tell_nothing() -> None:
     assert BERT.owner is None
     assert not BERT.owns(frozenset({Owner("Model", "bert")}))
     assert BERT.owns(SELECTED)
-
-
-def test_whose_a_pod_is_outlives_the_api_server_and_whom_a_target_selects_does_not() -> None:
-    api = Target("kubernetes", "api")
-    said_now = Evidence(
-        {("ml", "worker-7"): PodStatement(owners=SELECTED, ready=True)},
-        covered=frozenset({"ml"}),
-        scrapes={api: NOW},
-        stable_since={api: 0.0},
-        evidence_source=EvidenceSource.KUBERNETES,
-        selected=frozenset({("ml", BERT.selected_by)}),
-    )
-    known = advance_pod_statuses(PodStatuses(), said_now, {"ml"}, NOW)
-    assert known.evidence["ml"].selected == {BERT.selected_by}
-    lost = silenced(known)
-    assert not lost.evidence
-    status = lost.status(("ml", "worker-7"), NOW + 600)
-    assert isinstance(status, PodStatus)
-    assert BERT.owns(status.owners)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,9 @@ from starlette.routing import Route
 from keda_gpu_scaler.simulator import web
 
 Json = dict[str, Any]
+Owner = tuple[str, str] | None
+"""A kind and a name."""
+Labels = Mapping[str, str] | None
 PODS = "/api/v1/pods"
 REPLICA_SETS = "/apis/apps/v1/replicasets"
 JOBS = "/apis/batch/v1/jobs"
@@ -41,8 +44,8 @@ class Asked(NamedTuple):
         return self.query.get("watch") == "true"
 
 
-def metadata(name: str, owner: tuple[str, str] | None = None, **more: Any) -> Json:  # noqa: ANN401 - any field
-    """Return the metadata of an object in the namespace ml; the owner is a kind and a name."""
+def metadata(name: str, owner: Owner = None, **more: Any) -> Json:  # noqa: ANN401 - any field
+    """Return the metadata of an object in the namespace ml."""
     found: Json = {"namespace": "ml", "name": name, "resourceVersion": "5", **more}
     if owner is not None:
         kind, controller = owner
@@ -54,12 +57,12 @@ def metadata(name: str, owner: tuple[str, str] | None = None, **more: Any) -> Js
     return found
 
 
-def pod(name: str, owner: tuple[str, str] | None = None, *, ready: bool = True) -> Json:
+def pod(name: str, owner: Owner = None, labels: Labels = None, *, ready: bool = True) -> Json:
     """Return a pod with a GPU, created and started at 12:00:00, Ready or not since 12:00:30."""
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": CHANGED}
     container = {"name": "model", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     return {
-        "metadata": metadata(name, owner, creationTimestamp=BEGUN),
+        "metadata": metadata(name, owner, creationTimestamp=BEGUN, labels=labels or {}),
         "spec": {"containers": [container]},
         "status": {"phase": "Running", "startTime": BEGUN, "conditions": [condition]},
     }

@@ -5,8 +5,9 @@ is a pod's name, and a name is compared with it character by character.
 """
 
 import hashlib
+import itertools
 from collections.abc import Iterator
-from itertools import groupby
+from functools import lru_cache
 
 from hypothesis import strategies as st
 
@@ -56,11 +57,22 @@ def pods(draw: st.DrawFn, kind: Kind, name: str) -> str:
         return f"{name}-{draw(st.integers(0, 5000))}" + (f"-{worker}" if worker else "")
     form = draw(st.sampled_from(list(_forms(kind, name))))
     filled = ""
-    for character, run in groupby(form):
+    for character, run in itertools.groupby(form):
         count = len(list(run))
         blank = sorted(_BLANKS.get(character, character))
         filled += draw(st.text(blank, min_size=count, max_size=count))
     return filled
+
+
+def examples(kind: Kind, name: str) -> Iterator[str]:
+    """Yield pods of the owner: those of each form with its first and its last characters."""
+    if kind is Kind.MODEL_SERVING:
+        yield from (f"{name}-{rest}" for rest in ("0-7-0-0", "10-longest-role-3-12"))
+    elif kind in _NUMBERED:
+        yield from (f"{name}-{rest}" for rest in ("0", "10", "0-1", "9-10")[: 2 * _NUMBERED[kind]])
+    else:
+        for form, end in itertools.product(_forms(kind, name), (min, max)):
+            yield "".join(end(_BLANKS.get(character, character)) for character in form)
 
 
 def could_be(kind: Kind, name: str, pod: str) -> bool:
@@ -69,7 +81,7 @@ def could_be(kind: Kind, name: str, pod: str) -> bool:
         return _is_in_group(pod, name)
     if kind in _NUMBERED:
         return _is_numbered(pod, name, _NUMBERED[kind])
-    return any(_fits(pod, form) for form in _forms(kind, name))
+    return any(_fits(pod, form) for form in _forms_of_all_pods(kind, name))
 
 
 def _is_numbered(pod: str, name: str, depth: int) -> bool:
@@ -94,6 +106,11 @@ def _fits(pod: str, form: str) -> bool:
     return len(pod) == len(form) and all(
         shown in _BLANKS.get(meant, meant) for shown, meant in zip(pod, form, strict=True)
     )
+
+
+@lru_cache(100)
+def _forms_of_all_pods(kind: Kind, name: str) -> tuple[str, ...]:
+    return tuple(_forms(kind, name))
 
 
 def _forms(kind: Kind, name: str) -> Iterator[str]:

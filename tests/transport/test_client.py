@@ -13,7 +13,6 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
-import trustme
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -21,6 +20,7 @@ from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.transport.client import Answer, Client, printable
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
+from tests.support.pki import Pki
 
 SECRET = "s3cr3t-of-the-test"  # noqa: S105 - guards nothing
 BOUND_SECONDS = 30.0
@@ -291,18 +291,13 @@ async def test_every_request_has_the_credentials_of_the_settings(
     assert len(server.requests) == 2
 
 
-NO_TOKEN = "does not hold one token of visible ASCII"  # noqa: S105 - a message
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        pytest.param(None, "cannot be read: No such file or directory", id="gone"),
-        pytest.param(b"", NO_TOKEN, id="empty"),
-        pytest.param(f"{SECRET}\n{SECRET}".encode(), NO_TOKEN, id="two lines"),
-        pytest.param(f"{SECRET}é".encode(), NO_TOKEN, id="not ASCII"),
-        pytest.param(SECRET.encode() + b"\xff", NO_TOKEN, id="not UTF-8"),
+        (None, "cannot be read: No such file or directory"),
+        (SECRET.encode() + b"\xff", "does not hold one token of visible ASCII"),
     ],
+    ids=["gone", "not UTF-8"],
 )
 async def test_a_file_without_a_token_is_named_and_not_shown_and_may_come_back(
     server: HttpServer, tmp_path: Path, content: bytes | None, words: str
@@ -325,24 +320,21 @@ async def test_a_file_without_a_token_is_named_and_not_shown_and_may_come_back(
     assert SECRET not in shown(raised.value)
 
 
-@pytest.mark.parametrize("fault", [web.hangs, web.closes, web.cuts(b"x")])
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param({"bearer_token": SECRET}, id="bearer"),
-        pytest.param({"username": "user", "password": SECRET}, id="basic"),
-        pytest.param({"headers": {"X-Key": SECRET}}, id="header"),
-        pytest.param({"headers": {"X-Key": f" {SECRET}"}}, id="header that HTTP refuses"),
+        {"bearer_token": SECRET},
+        {"username": "user", "password": SECRET},
+        {"headers": {"X-Key": SECRET}},
+        {"headers": {"X-Key": f" {SECRET}"}},  # which HTTP refuses
     ],
 )
-async def test_no_error_shows_a_secret(
-    server: HttpServer, fault: web.Reply, given: dict[str, object]
-) -> None:
-    server.reply = fault
+async def test_no_error_shows_a_secret(server: HttpServer, given: dict[str, object]) -> None:
     async with connected(server.url, timeout="200ms", **given) as made:
-        with pytest.raises(errors.SourceError) as raised:
-            await made.fetch(server.url)
-    assert SECRET not in shown(raised.value)
+        for server.reply in (web.hangs, web.closes, web.cuts(b"x")):
+            with pytest.raises(errors.SourceError) as raised:
+                await made.fetch(server.url)
+            assert SECRET not in shown(raised.value)
 
 
 def shown(error: Exception) -> str:
@@ -353,83 +345,43 @@ def shown(error: Exception) -> str:
 # TLS
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
-    return _written(tmp_path / "ca.pem", authority)
-
-
-def _written(path: Path, authority: trustme.CA) -> Path:
-    authority.cert_pem.write_to_path(path)
-    return path
-
-
-def _server_context(authority: trustme.CA, *, mutual: bool) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    if mutual:
-        authority.configure_trust(context)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
 @asynccontextmanager
-async def secured(authority: trustme.CA, *, mutual: bool) -> AsyncIterator[HttpServer]:
-    context = _server_context(authority, mutual=mutual)
+async def secured(pki: Pki, *, mutual: bool = False) -> AsyncIterator[HttpServer]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    pki.ca.issue_cert("127.0.0.1").configure_cert(context)
+    if mutual:
+        pki.ca.configure_trust(context)
+        context.verify_mode = ssl.CERT_REQUIRED
     async with HttpServer(web.says("secured"), tls=context) as running:
         yield running
 
 
-@pytest.mark.parametrize(
-    ("host", "trusts", "words"),
-    [
-        ("127.0.0.1", "own", None),
-        # OpenSSL's code for an error, and the line of Python's source, are left out.
-        ("127.0.0.1", "system", "^TLS: certificate verify failed: [a-z ]+$"),
-        ("127.0.0.1", "other", "^TLS: certificate verify failed: [a-z ]+$"),
-        ("localhost", "own", "^TLS: .*Hostname mismatch.*'localhost'[.]?$"),
-    ],
-)
-async def test_a_certificate_is_trusted_for_its_name_and_of_its_ca_alone(
-    authority: trustme.CA, tmp_path: Path, host: str, trusts: str, words: str | None
-) -> None:
-    authorities = {"own": authority, "other": trustme.CA()}
-    given = {}
-    if trusts in authorities:
-        given["ca_file"] = _written(tmp_path / "trusted.pem", authorities[trusts])
-    async with (
-        secured(authority, mutual=False) as server,
-        connected(server.url, **given) as made,
-    ):
-        url = f"https://{host}:{server.port}"
-        if words is None:
-            assert (await made.fetch(url)).body == b"secured"
-        else:
-            with pytest.raises(errors.SourceUnreachableError, match=words):
-                await made.fetch(url)
+async def test_a_certificate_is_trusted_for_its_name_and_of_its_ca_alone(pki: Pki) -> None:
+    ours, others = (
+        {"ca_file": pki.file(f"{number}.pem", ca.cert_pem.bytes())}
+        for number, ca in enumerate((pki.ca, pki.other))
+    )
+    # OpenSSL's code for an error, and the line of Python's source, are left out.
+    untrusted = "^TLS: certificate verify failed: [a-z ]+$"
+    async with secured(pki) as server:
+        async with connected(server.url, **ours) as made:
+            assert (await made.fetch(server.url)).body == b"secured"
+            with pytest.raises(UNREACHABLE, match=r"^TLS: .*Hostname mismatch.*'localhost'"):
+                await made.fetch(f"https://localhost:{server.port}")
+        for given in ({}, others):
+            async with connected(server.url, **given) as made:
+                with pytest.raises(UNREACHABLE, match=untrusted):
+                    await made.fetch(server.url)
 
 
-@pytest.mark.parametrize("files", [1, 2])
-async def test_a_client_certificate_is_shown_to_the_server(
-    authority: trustme.CA, ca_file: Path, tmp_path: Path, files: int
-) -> None:
-    issued = authority.issue_cert("scaler@example.org")
-    given = {"ca_file": ca_file, "cert_file": tmp_path / "cert.pem"}
-    if files == 1:
-        issued.private_key_and_cert_chain_pem.write_to_path(given["cert_file"])
-    else:
-        given["key_file"] = tmp_path / "key.pem"
-        issued.cert_chain_pems[0].write_to_path(given["cert_file"])
-        issued.private_key_pem.write_to_path(given["key_file"])
-    async with (
-        secured(authority, mutual=True) as server,
-        connected(server.url, **given) as made,
-    ):
-        assert (await made.fetch(server.url)).body == b"secured"
+async def test_a_client_certificate_is_shown_to_the_server(pki: Pki) -> None:
+    issued = pki.ca.issue_cert("scaler@example.org")
+    cert, key = pki.pair(issued)
+    both = pki.file("both.pem", issued.private_key_and_cert_chain_pem.bytes())
+    async with secured(pki, mutual=True) as server:
+        for files in ({"cert_file": cert, "key_file": key}, {"cert_file": both}):
+            async with connected(server.url, ca_file=pki.ca_file, **files) as made:
+                assert (await made.fetch(server.url)).body == b"secured"
 
 
 async def test_large_answers_are_read_in_turn() -> None:

@@ -61,58 +61,40 @@ def test_the_scheme_of_a_url_decides_its_proxy(
     assert proxy_of(monkeypatch, environ, "http://prometheus:9090") == expected
 
 
-@pytest.mark.parametrize(
-    ("entries", "host", "is_spared"),
-    [
-        ("*", "a", True),
-        ("", "a", False),
-        ("b", "a", False),
-        ("A.svc", "a.svc", True),
-        ("svc", "a.svc", True),
-        (".svc", "a.svc", True),
-        ("svc", "a.xsvc", False),
-        ("a:9090", "a", True),
-        ("a:9091", "a", False),
-        ("10.0.0.1", "10.0.0.1", True),
-        ("x, 10.1.2.3/8", "10.9.9.9", True),
-        ("10.0.0.0/8", "11.0.0.1", False),
-        ("10.0.0.0/8", "a", False),
-        ("fd00::1", "[fd00::1]", True),
-        ("[fd00::1]", "[fd00::1]", True),
-        ("fd00::/8", "[fd00::1]", True),
-        ("fd00::/8", "[fe00::1]", False),
-        ("10.0.0.0/8", "[fd00::1]", False),
-    ],
-)
-def test_no_proxy_spares_names_addresses_and_networks(
-    monkeypatch: pytest.MonkeyPatch,
-    entries: str,
-    host: str,
-    is_spared: bool,  # noqa: FBT001 - a table
-) -> None:
-    environ = {"ALL_PROXY": "http://p:1", "NO_PROXY": entries}
-    proxy = proxy_of(monkeypatch, environ, f"http://user@{host}:9090/path")
-    assert proxy == (None if is_spared else "http://p:1")
+SPARED_HOSTS = {
+    *(("*", "a"), ("A.svc", "a.svc"), ("svc", "a.svc"), (".svc", "a.svc"), ("a:9090", "a")),
+    *(("10.0.0.1", "10.0.0.1"), ("x, 10.1.2.3/8", "10.9.9.9"), ("fd00::1", "[fd00::1]")),
+    *(("[fd00::1]", "[fd00::1]"), ("fd00::/8", "[fd00::1]")),
+}
+OTHER_HOSTS = {
+    *(("", "a"), ("b", "a"), ("svc", "a.xsvc"), ("a:9091", "a"), ("10.0.0.0/8", "11.0.0.1")),
+    *(("10.0.0.0/8", "a"), ("fd00::/8", "[fe00::1]"), ("10.0.0.0/8", "[fd00::1]")),
+}
+
+
+def test_no_proxy_spares_names_addresses_and_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for entries, host in SPARED_HOSTS | OTHER_HOSTS:
+        environ = {"ALL_PROXY": "http://p:1", "NO_PROXY": entries}
+        proxy = proxy_of(monkeypatch, environ, f"http://user@{host}:9090/path")
+        is_spared = (entries, host) in SPARED_HOSTS
+        assert proxy == (None if is_spared else "http://p:1"), (entries, host)
 
 
 @pytest.mark.parametrize(
     ("environ", "named"),
     [
-        pytest.param({"ALL_PROXY": "socks://proxy:1080"}, ["ALL_PROXY: socks://…"], id="socks"),
-        pytest.param({"https_proxy": "socks5h://a:1"}, ["https_proxy: socks5h://…"], id="socks5h"),
-        pytest.param({"HTTP_PROXY": "ftp://proxy"}, ["HTTP_PROXY: ftp://…"], id="ftp"),
-        pytest.param({"HTTP_PROXY": "proxy:http"}, ["HTTP_PROXY: http://…"], id="port"),
-        pytest.param({"HTTP_PROXY": "http://"}, ["HTTP_PROXY: http://…"], id="no host"),
-        pytest.param(
+        ({"ALL_PROXY": "socks://proxy:1080"}, ["ALL_PROXY: socks://…"]),
+        ({"https_proxy": "socks5h://a:1"}, ["https_proxy: socks5h://…"]),
+        ({"HTTP_PROXY": "ftp://proxy"}, ["HTTP_PROXY: ftp://…"]),
+        ({"HTTP_PROXY": "proxy:http"}, ["HTTP_PROXY: http://…"]),
+        ({"HTTP_PROXY": "http://"}, ["HTTP_PROXY: http://…"]),
+        (
             {"ALL_PROXY": "socks://a", "http_proxy": "ftp://b"},
             ["ALL_PROXY: socks://…", "http_proxy: ftp://…"],
-            id="two",
         ),
-        pytest.param({"ALL_PROXY": "socks://proxy:1080", "NO_PROXY": "*"}, [], id="none used"),
-        pytest.param(
-            {"HTTP_PROXY": "socks://a", "http_proxy": "http://a"}, [], id="lower case wins"
-        ),
-        pytest.param({"TRAVIS_APT_PROXY": "socks://proxy:1080"}, [], id="of something else"),
+        ({"ALL_PROXY": "socks://proxy:1080", "NO_PROXY": "*"}, []),
+        ({"HTTP_PROXY": "socks://a", "http_proxy": "http://a"}, []),
+        ({"TRAVIS_APT_PROXY": "socks://proxy:1080"}, []),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.query.promql import Policy
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.triggers import BERT, access
 from tests.trigger.cases import MINIMAL
 
@@ -128,11 +128,6 @@ def test_what_does_not_fit_is_counted(text: str) -> None:
     assert 3000 < _bytes_on_the_wire(shown) <= 4096
 
 
-TEXTS = st.text(st.characters(exclude_categories=[]), max_size=300) | st.sampled_from(
-    ["", "%" * 200, "70", "1e400", "nan", "bert", "2m", "sum", "(a*)*b", "power", "\u20ac" * 5000]
-)
-
-
 WORDS = st.sampled_from(
     [
         *("bert", "pod/bert", "router", "prod", "other", "edge", "default", "gpu-demand", "number"),
@@ -157,22 +152,3 @@ def test_a_key_with_several_mistakes_is_named_once(
     except errors.SpecError as error:
         keys = [line.partition(":")[0] for line in str(error).splitlines()[1:]]
         assert len(keys) == len(set(keys))
-
-
-@given(
-    st.dictionaries(st.sampled_from(list(trigger.KEYS)) | TEXTS, TEXTS, max_size=70),
-    st.builds(ScaledObject, TEXTS | st.just("prod"), TEXTS | st.just("bert")),
-    st.lists(TEXTS, max_size=3),
-)
-def test_any_strings_are_a_spec_or_one_short_message(
-    metadata: dict[str, str], scaled_object: ScaledObject, source_names: list[str]
-) -> None:
-    try:
-        spec = trigger.parse(scaled_object, metadata, access(*source_names))
-    except errors.SpecError as error:
-        text = str(error)
-        assert _bytes_on_the_wire(text) <= 4096
-        assert " in the trigger of ScaledObject " in text
-    else:
-        assert isinstance(spec, TriggerSpec)
-        assert isinstance(hash(spec), int)

@@ -60,58 +60,6 @@ def test_workload_and_threshold_are_enough() -> None:
     )
 
 
-def test_every_key_is_read() -> None:
-    assert parse(
-        {
-            "workload": "sts/bert",
-            "namespace": "ml",
-            "podPattern": "bert-[0-9]+",
-            "signal": "power",
-            "profile": "dcgm",
-            "threshold": "300.5",
-            "aggregation": "average",
-            "gpuAggregation": "max",
-            "window": "90s",
-            "activationThreshold": "120",
-            "activationWindow": "5m",
-            "activationWorkload": "router",
-            "warmup": "0s",
-            "startTimeout": "1d",
-            "onUnknown": "error",
-            "maxAge": "1m",
-            "source": "thanos",
-            "metricName": "bert_power.W-1",
-            "demandQuery": RATE,
-            "demandActivationThreshold": "1.5",
-            "demandOnEmpty": "inactive",
-        }
-    ) == TriggerSpec(
-        pods=PodPattern("ml", "bert-[0-9]+"),
-        workload="statefulset/bert",
-        signal=Signal.POWER,
-        profile="dcgm",
-        threshold=300.5,
-        aggregation=Aggregation.AVERAGE,
-        gpu_aggregation=GpuAggregation.MAX,
-        window_seconds=90,
-        activation_threshold=120,
-        activation_window_seconds=300,
-        warmup_seconds=0,
-        start_timeout_seconds=86_400,
-        on_unknown=OnUnknown.ERROR,
-        max_age_seconds=60,
-        source="thanos",
-        metric_name="bert_power.W-1",
-        neighbour=ROUTER,
-        demand=DemandSpec(
-            text=promql.number(RATE, Policy.NAMESPACED, "ml"),
-            activation_threshold=1.5,
-            threshold=None,
-            on_empty=OnEmpty.INACTIVE,
-        ),
-    )
-
-
 def test_what_keda_reads_itself_and_white_space_are_skipped() -> None:
     own: Given = dict.fromkeys(trigger.KEDA_KEYS, "x") | {"tlsClientKeyFromEnv": "x"}
     assert parse({**own, "workload": " bert\n", "threshold": "\t70 "}) == parse({})
@@ -133,6 +81,20 @@ def test_a_default_written_out_changes_nothing(subtests: pytest.Subtests) -> Non
 @pytest.mark.parametrize(
     ("given", "field", "value"),
     [
+        ({"signal": "power", "activationThreshold": "9"}, "signal", Signal.POWER),
+        ({"profile": "dcgm"}, "profile", "dcgm"),
+        ({"aggregation": "average"}, "aggregation", Aggregation.AVERAGE),
+        ({"gpuAggregation": "max"}, "gpu_aggregation", GpuAggregation.MAX),
+        ({"window": "90s"}, "window_seconds", 90),
+        ({"activationThreshold": "1.5"}, "activation_threshold", 1.5),
+        ({"activationWindow": "5m"}, "activation_window_seconds", 300),
+        ({"activationWorkload": "router"}, "neighbour", ROUTER),
+        ({"warmup": "0s"}, "warmup_seconds", 0),
+        ({"startTimeout": "1d"}, "start_timeout_seconds", 86_400),
+        ({"onUnknown": "error"}, "on_unknown", OnUnknown.ERROR),
+        ({"maxAge": "1m"}, "max_age_seconds", 60),
+        ({"source": "thanos"}, "source", "thanos"),
+        ({"metricName": "bert_power.W-1"}, "metric_name", "bert_power.W-1"),
         ({"activationThreshold": "0", "threshold": "0.001"}, "threshold", 0.001),
         *(
             ({"threshold": text}, "threshold", number)
@@ -152,6 +114,7 @@ def test_a_default_written_out_changes_nothing(subtests: pytest.Subtests) -> Non
             ({"metricName": name}, "metric_name", name)
             for name in ("s-gpu", "s0", "sx0-gpu", "GPU_load.1", "a", "a" * 200, "gpu-demand-2")
         ),
+        ({"podPattern": "b.+"}, "workload", "deployment/bert"),
         ({"podPattern": "a" * 4096}, "pods", PodPattern("ml", "a" * 4096)),
         (
             {"activationWorkload": "sts/bert"},
@@ -349,7 +312,10 @@ def test_any_demand_wakes_and_it_changes_nothing_about_the_load() -> None:
         on_empty=OnEmpty.ERROR,
     )
     assert (demanding.metric_name, demanding.on_unknown) == (plain.metric_name, plain.on_unknown)
-    assert wanted({"demandQuery": RATE, "demandThreshold": "20"}).threshold == 20
+    said = {"demandThreshold": "20", "demandActivationThreshold": "1.5"}
+    told = wanted({"demandQuery": RATE, "demandOnEmpty": "inactive", **said})
+    assert (told.threshold, told.activation_threshold) == (20, 1.5)
+    assert told.on_empty is OnEmpty.INACTIVE
 
 
 QUEUE = 'sum(queue{namespace="{namespace}"})'
@@ -405,13 +371,6 @@ def test_one_line_gives_a_query_a_target_and_what_an_unknown_demand_means(name: 
     assert demand.name.startswith("demand-")
     # Its PromQL is ours: users need not be allowed any.
     assert wanted(given, own_promql=Policy.DENY) == demand
-
-
-def test_every_part_of_a_preset_can_be_said_otherwise() -> None:
-    said = {"demandThreshold": "24", "demandActivationThreshold": "1", "demandOnEmpty": "active"}
-    demand = wanted({"demandPreset": "vllm-requests", **said})
-    assert (demand.threshold, demand.activation_threshold) == (24, 1)
-    assert demand.on_empty is OnEmpty.ACTIVE
 
 
 POD_PRESET: Given = {"demandPreset": "vllm-queue"}

@@ -2,17 +2,14 @@ r"""What is filled into a user's PromQL: only strings, exactly, and nothing brea
 
 import pytest
 import re2
-from hypothesis import given, reject
+from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query.promql import Policy, number, own
 from keda_gpu_scaler.query.promql.placeholders import NAMES, Values, are_in, filled
-from keda_gpu_scaler.query.promql.policy import FILLED_CHARACTERS, NUMBER, expression
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens, unquoted
-from keda_gpu_scaler.query.promql.tree import Matcher, Selector, nodes
 from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import Kind, parse
-from tests.support.expressions import by_hand, vectors
 from tests.support.naming import names
 
 BERT = Values("ml", "bert", "bert-[0-9a-f]+-.{5}")
@@ -181,55 +178,6 @@ def test_no_value_breaks_out_of_its_string(
             assert other.text == one.text
 
 
-@given(st.sampled_from(TEMPLATES), HOSTILE, HOSTILE, st.sampled_from(["number", "own"]))
-def test_what_is_sent_is_confined_after_it_was_filled_in(
-    template: str, workload: str, pattern: str, key: str
-) -> None:
-    values = Values("ml", workload, pattern)
-    try:
-        if key == "own":
-            sent = own(template, Policy.NAMESPACED, "ml", values).text
-        else:
-            sent = number(template, Policy.NAMESPACED, "ml", values)
-    except ValueError:  # such as a pattern that is none
-        reject()
-    found = _selectors(sent)
-    assert len(found) == len(_selectors(own(template, Policy.NAMESPACED, "ml", BERT).text))
-    for one in found:
-        assert all(Matcher("namespace", "=", "ml") in each for each in one.alternatives)
-
-
-def _selectors(text: str) -> list[Selector]:
-    root = expression(text, NUMBER, FILLED_CHARACTERS)
-    return [node for node, _ in nodes(root) if isinstance(node, Selector)]
-
-
-@given(vectors, st.sampled_from([DOTTED, BERT]))
-def test_an_expression_without_placeholders_is_the_same_with_and_without_values(
-    marked: str, values: Values
-) -> None:
-    text = by_hand(marked, "", "")
-    assert filled(text, values) == text
-    with_values = own(text, Policy.NAMESPACED, "ml", values)
-    assert with_values == own(text, Policy.NAMESPACED, "ml")
-
-
-@given(
-    st.text("xyz019_. -", max_size=20),
-    st.sampled_from(
-        [
-            'a{{b="/v1/{{{}}}"}}',
-            "a{{b=~`/v1/{{{}}}/.*`}}",
-            'label_replace(a, "b", "{{{}}}", "c", "d")',
-        ]
-    ),
-)
-def test_braces_around_any_other_word_are_sent_unchanged(word: str, template: str) -> None:
-    text = template.format(word)
-    assert filled(text, BERT) == text
-    assert filled(text, Values("ml", None, None)) == text
-
-
 @given(names(), st.sampled_from(["{workload}", "a{workload}", "{workload}+", "({workload}|b)"]))
 def test_a_name_in_a_pattern_matches_itself_alone(name: str, pattern: str) -> None:
     text = filled(f'a{{b=~"{pattern}"}}', Values("ml", name, None))
@@ -273,11 +221,6 @@ def test_mistakes_beside_placeholders_are_told_by_their_place_in_what_was_writte
         own('rate(load{pod=~"{podPattern}"}[5m)', Policy.NAMESPACED, "ml", BERT)
     with pytest.raises(ValueError, match="line 2, column 7: no placeholder; did you mean"):
         own('load\n/ b{c="{workloaf}"}', Policy.NAMESPACED, "ml", BERT)
-
-
-def test_where_own_promql_is_denied_placeholders_change_nothing() -> None:
-    with pytest.raises(ValueError, match="none: custom PromQL is denied here"):
-        own('a{b="{workloads}"}', Policy.DENY, "ml", BERT)
 
 
 def test_a_pattern_that_reaches_beyond_its_end_is_refused() -> None:

@@ -28,31 +28,21 @@ def result(*tables: object, **more: object) -> Answer:
     return answer({"results": [given]})
 
 
-def test_a_series_has_its_tags_and_times_in_seconds() -> None:
-    assert influxdb.parse_fields(result(TABLE)) == [
-        Field(
-            UTIL,
-            {"UUID": "GPU-1", "namespace": "ml", "pod": "bert-0"},
-            "gauge",
-            [(1_700_000_000.0, 90.0), (1_700_000_015.25, 7.5)],
-        )
-    ]
+SEVERAL = {
+    "name": "prometheus",
+    "columns": ["time", "used", "free", "nothing"],
+    "values": [[1000, 1, None, None], [2000, 2, 3, None]],
+}
 
 
-def test_every_field_is_a_series_and_one_without_a_value_is_none() -> None:
-    table = {
-        "name": "prometheus",
-        "columns": ["time", "used", "free", "nothing"],
-        "values": [[1000, 1, None, None], [2000, 2, 3, None]],
-    }
-    assert influxdb.parse_fields(result(table)) == [
+def test_every_field_is_a_series_with_its_tags_and_one_without_a_value_is_none() -> None:
+    assert influxdb.parse_fields(result()) == []
+    named = {"UUID": "GPU-1", "namespace": "ml", "pod": "bert-0"}
+    assert influxdb.parse_fields(result(TABLE, SEVERAL)) == [
+        Field(UTIL, named, "gauge", [(1_700_000_000.0, 90.0), (1_700_000_015.25, 7.5)]),
         Field("prometheus", {}, "used", [(1.0, 1.0), (2.0, 2.0)]),
         Field("prometheus", {}, "free", [(2.0, 3.0)]),
     ]
-
-
-def test_nothing_found_is_no_series() -> None:
-    assert influxdb.parse_fields(result()) == []
 
 
 def numbers(*values: list[float | None]) -> dict[str, object]:

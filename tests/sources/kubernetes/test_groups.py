@@ -162,11 +162,6 @@ TARGETS = {
 }
 
 
-def _pod(name: str, labels: Labels) -> api_server.Json:
-    pod = api_server.pod(name)
-    return pod | {"metadata": pod["metadata"] | {"labels": labels}}
-
-
 def _replicas(evidence: Evidence, pods: Selected) -> dict[str, set[str]]:
     """Return the names of the selected pods by their replicas."""
     replicas = defaultdict[str, set[str]](set)
@@ -180,7 +175,9 @@ def _replicas(evidence: Evidence, pods: Selected) -> dict[str, set[str]]:
 async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     """A cluster with a pod that is nobody's."""
     api = ApiServer()
-    api.objects[api_server.PODS] = [_pod("other", {"pod-template-hash": "x", DGD: "other"})]
+    api.objects[api_server.PODS] = [
+        api_server.pod("other", labels={"pod-template-hash": "x", DGD: "other"})
+    ]
     async with api_server.serving(api):
         monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
         yield Bench(api)
@@ -196,7 +193,9 @@ async def test_all_pods_of_a_target_are_known_and_each_group_is_a_replica(
 ) -> None:
     target.add(bench.api, BERT.name)
     bench.api.objects[api_server.PODS] += [
-        _pod(*pod) for members in target.pods.values() for pod in members
+        api_server.pod(name, labels=labels)
+        for members in target.pods.values()
+        for name, labels in members
     ]
     expected = {replica: {name for name, _ in members} for replica, members in target.pods.items()}
     async with bench.watching() as following:
@@ -240,8 +239,8 @@ async def test_a_selector_that_does_not_say_whose_pods_it_selects_is_a_reason(
 async def test_while_a_pod_does_not_show_its_group_the_pods_are_not_known(bench: Bench) -> None:
     target = TARGETS["InferenceSet"]
     target.add(bench.api, BERT.name)
-    created_by = {"inferenceset.kaito.sh/created-by": "llm"}
-    bench.api.objects[api_server.PODS].append(_pod("llm-bcdfg-0", created_by))
+    loose = api_server.pod("llm-bcdfg-0", labels={"inferenceset.kaito.sh/created-by": "llm"})
+    bench.api.objects[api_server.PODS].append(loose)
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         evidence = await fetch_evidence(following)
@@ -252,7 +251,7 @@ async def test_while_a_pod_does_not_show_its_group_the_pods_are_not_known(bench:
             "the selector of inferencesets.kaito.sh/llm in ml selects llm-bcdfg-0, which has no "
             "label that names its replica"
         )
-        bench.api.tell(api_server.PODS, "DELETED", _pod("llm-bcdfg-0", created_by))
+        bench.api.tell(api_server.PODS, "DELETED", loose)
         await until_evidence(following, lambda evidence: bool(evidence.selected))
 
 
@@ -280,9 +279,10 @@ async def test_a_target_within_another_one_leaves_out_none_of_its_pods(bench: Be
     whole, part = TARGETS["PodCliqueSet"], TARGETS["PodCliqueScalingGroup"]
     whole.add(bench.api, "whole")
     part.add(bench.api, "part")
-    frontend = _pod("llm-0-frontend-bcdfg", GROVE | {CLIQUE: "llm-0-frontend", PCS_INDEX: "0"})
-    pods = [frontend, *[_pod(*pod) for pod in whole.pods["llm-0"]]]
-    bench.api.objects[api_server.PODS] = pods
+    labels = GROVE | {CLIQUE: "llm-0-frontend", PCS_INDEX: "0"}
+    frontend = api_server.pod("llm-0-frontend-bcdfg", labels=labels)
+    pods = [api_server.pod(name, labels=labels) for name, labels in whole.pods["llm-0"]]
+    bench.api.objects[api_server.PODS] = [frontend, *pods]
     async with bench.watching() as following:
         for name in ("whole", "part"):
             await following.target(ScaledObject("ml", name), PATIENCE_SECONDS)

@@ -51,18 +51,11 @@ def test_a_ready_pod_says_since_when_and_whose_it_is() -> None:
     assert _pod().key == ("ml", "bert-5d4f8-aaaaa")
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"metadata": {"deletionTimestamp": "2026-01-01T12:10:00Z"}},
-        {"status": {"phase": "Succeeded"}},
-        {"status": {"phase": "Failed"}},
-    ],
-    ids=["terminating", "succeeded", "failed"],
-)
-def test_what_cannot_be_undone_is_an_end(parts: dict[str, dict[str, Any]]) -> None:
-    assert _statement(_pod(**parts)).ended
+def test_what_cannot_be_undone_is_an_end() -> None:
     assert not _statement(_pod()).ended
+    assert _statement(_pod(metadata={"deletionTimestamp": "2026-01-01T12:10:00Z"})).ended
+    for phase in ("Succeeded", "Failed"):
+        assert _statement(_pod(status={"phase": phase})).ended
 
 
 def test_a_pod_without_a_node_or_an_owner_says_little() -> None:
@@ -93,33 +86,21 @@ def test_a_pod_not_ready_any_more_was_ready_once(
 NO_ROOM = "0/12 nodes are available: 12 Insufficient nvidia.com/gpu."
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ({"message": NO_ROOM}, Unschedulable(NOON + 30, NO_ROOM)),
-        (
-            {"message": f"{NO_ROOM} preemption: 0/12 nodes are available: 12 No victims found."},
-            Unschedulable(NOON + 30, NO_ROOM),
-        ),
-        ({"lastTransitionTime": None}, Unschedulable(NOON)),
-        ({"message": "a\nb\x1b[1m"}, Unschedulable(NOON + 30, "a b?[1m")),
-        ({"message": "x" * 9999}, Unschedulable(NOON + 30, f"{'x' * 256}…")),
-        ({"reason": "SchedulingGated"}, None),
-        ({"status": "True", "reason": ""}, None),
-    ],
-    ids=[
-        "no room",
-        "nor by preemption",
-        "no time",
-        "control characters",
-        "long",
-        "gated",
-        "placed",
-    ],
-)
-def test_the_scheduler_says_since_when_and_why_a_pod_has_no_node(
-    condition: dict[str, Any], expected: Unschedulable | None
-) -> None:
+NO_VICTIMS = f"{NO_ROOM} preemption: 0/12 nodes are available: 12 No victims found."
+SCHEDULED: dict[str, tuple[dict[str, Any], Unschedulable | None]] = {
+    "no room": ({"message": NO_ROOM}, Unschedulable(NOON + 30, NO_ROOM)),
+    "nor by preemption": ({"message": NO_VICTIMS}, Unschedulable(NOON + 30, NO_ROOM)),
+    "no time": ({"lastTransitionTime": None}, Unschedulable(NOON)),
+    "control characters": ({"message": "a\nb\x1b[1m"}, Unschedulable(NOON + 30, "a b?[1m")),
+    "long": ({"message": "x" * 9999}, Unschedulable(NOON + 30, f"{'x' * 256}…")),
+    "gated": ({"reason": "SchedulingGated"}, None),
+    "placed": ({"status": "True", "reason": ""}, None),
+}
+
+
+@pytest.mark.parametrize("case", SCHEDULED)
+def test_the_scheduler_says_since_when_and_why_a_pod_has_no_node(case: str) -> None:
+    condition, expected = SCHEDULED[case]
     usual = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     known = usual | {"lastTransitionTime": api_server.CHANGED} | condition
     statement = _statement(_pod(status={"conditions": [known], "startTime": None}))
@@ -168,54 +149,42 @@ def test_what_is_no_count_of_replicas_says_nothing(text: str) -> None:
     assert objects.controller(_read({"metadata": alone})) == Controller(workload.NO_OWNER)
 
 
-@pytest.mark.parametrize(
-    ("reference", "kind"),
-    [
-        ({}, Kind.DEPLOYMENT),
-        ({"kind": "StatefulSet"}, Kind.STATEFUL_SET),
-        ({"apiVersion": "apps/v1", "kind": "ReplicaSet"}, Kind.REPLICA_SET),
-        ({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}, Kind.ROLLOUT),
-        (
-            {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"},
-            Kind.LEADER_WORKER_SET,
-        ),
-        (
-            {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing"},
-            Kind.MODEL_SERVING,
-        ),
-        ({"apiVersion": "grove.io/v1alpha1", "kind": "PodClique"}, Kind.POD_CLIQUE),
-        (
-            {"apiVersion": "production-stack.vllm.ai/v1alpha1", "kind": "VLLMRuntime"},
-            Kind.DEPLOYMENT,
-        ),
-        (
-            {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"},
-            Kind.INFERENCE_SERVICE,
-        ),
-        ({"apiVersion": "serving.knative.dev/v1", "kind": "Service"}, Kind.KNATIVE_SERVICE),
-    ],
-)
-def test_a_scale_target_is_a_workload_by_its_group_and_kind(
-    reference: dict[str, str], kind: Kind
-) -> None:
-    scaled = api_server.scaled_object("scaler", name="bert", **reference)
-    assert objects.target(_read(scaled)) == Workload(kind, "ml", "bert")
+def _reference(words: str) -> dict[str, str]:
+    """Return a reference to an object, as `apiVersion kind`."""
+    return dict(zip(("apiVersion", "kind"), words.split(), strict=True)) if words else {}
+
+
+TARGETS = {
+    "": Kind.DEPLOYMENT,
+    "apps/v1 StatefulSet": Kind.STATEFUL_SET,
+    "apps/v1 ReplicaSet": Kind.REPLICA_SET,
+    "argoproj.io/v1alpha1 Rollout": Kind.ROLLOUT,
+    "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet": Kind.LEADER_WORKER_SET,
+    "workload.serving.volcano.sh/v1alpha1 ModelServing": Kind.MODEL_SERVING,
+    "grove.io/v1alpha1 PodClique": Kind.POD_CLIQUE,
+    "production-stack.vllm.ai/v1alpha1 VLLMRuntime": Kind.DEPLOYMENT,
+    "serving.kserve.io/v1beta1 InferenceService": Kind.INFERENCE_SERVICE,
+    "serving.knative.dev/v1 Service": Kind.KNATIVE_SERVICE,
+}
+
+
+@pytest.mark.parametrize("words", TARGETS)
+def test_a_scale_target_is_a_workload_by_its_group_and_kind(words: str) -> None:
+    scaled = api_server.scaled_object("scaler", name="bert", **_reference(words))
+    assert objects.target(_read(scaled)) == Workload(TARGETS[words], "ml", "bert")
 
 
 @pytest.mark.parametrize(
-    ("reference", "shown"),
+    ("words", "shown"),
     [
-        ({"apiVersion": "example.com/v1", "kind": "Deployment"}, "a Deployment.example.com,"),
-        ({"kind": "Rollout"}, "a Rollout.apps,"),
-        ({"apiVersion": "v1", "kind": "ReplicationController"}, "a ReplicationController,"),
+        ("example.com/v1 Deployment", "a Deployment.example.com,"),
+        ("apps/v1 Rollout", "a Rollout.apps,"),
+        ("v1 ReplicationController", "a ReplicationController,"),
     ],
 )
-def test_a_scale_target_of_another_kind_is_said_to_be_one(
-    reference: dict[str, str], shown: str
-) -> None:
-    target = objects.target(_read(api_server.scaled_object("scaler", name="bert", **reference)))
-    assert isinstance(target, str)
-    assert shown in target
+def test_a_scale_target_of_another_kind_is_said_to_be_one(words: str, shown: str) -> None:
+    scaled = api_server.scaled_object("scaler", name="bert", **_reference(words))
+    assert shown in str(objects.target(_read(scaled)))
 
 
 MODEL = {"apiVersion": "example.com/v1", "kind": "Model"}
@@ -272,16 +241,7 @@ def test_a_scaled_object_without_a_target_hides_no_other(reference: dict[str, st
     assert objects.target(_read(scaled)) == NO_NAME
 
 
-@pytest.mark.parametrize(
-    ("labels", "kept"),
-    [
-        ({"app": "bert"}, {"app": "bert"}),
-        (None, {}),
-        ({f"label-{number}": "x" for number in range(objects.LABELS + 1)}, {}),
-    ],
-    ids=["usual", "none", "more than any usual pod has"],
-)
-def test_the_labels_of_a_pod_are_kept_with_its_statement(
-    labels: dict[str, str] | None, kept: dict[str, str]
-) -> None:
-    assert objects.pod(_pod(metadata={"labels": labels})) == objects.Pod(READY, kept)
+def test_the_labels_of_a_pod_are_kept_with_its_statement_up_to_their_limit() -> None:
+    many = {f"label-{number}": "x" for number in range(objects.LABELS + 1)}
+    for labels, kept in (({"app": "bert"}, {"app": "bert"}), (None, {}), (many, {})):
+        assert objects.pod(_pod(metadata={"labels": labels})) == objects.Pod(READY, kept)

@@ -39,8 +39,7 @@ def _scaled(name: str, target: str) -> api_server.Json:
 
 
 def _pod(name: str, **labels: str) -> api_server.Json:
-    pod = api_server.pod(name)
-    return pod | {"metadata": pod["metadata"] | {"labels": labels}}
+    return api_server.pod(name, labels=labels)
 
 
 @pytest.fixture
@@ -224,24 +223,15 @@ async def test_a_selector_that_leaves_out_pods_of_a_replica_is_not_trusted(
     bench: Bench, selected: tuple[str, str], left_out: tuple[str, str]
 ) -> None:
     """It is made for the HPA, which counts replicas: it selects one pod of each."""
-
-    def shown(
-        name: str, owner: tuple[str, str], *, gpu: bool = True, **labels: str
-    ) -> api_server.Json:
-        pod = api_server.pod(name, owner)
-        spec = pod["spec"] if gpu else {"containers": [{"name": "model"}]}
-        return pod | {"metadata": pod["metadata"] | {"labels": labels}, "spec": spec}
-
-    bench.api.objects[api_server.PODS] = [
-        shown("bert-0", selected, app="bert"),
-        shown("bert-0-1", left_out),
-        shown("proxy-0", left_out, gpu=False),
-    ]
+    worker = api_server.pod("bert-0-1", left_out)
+    without_gpu = api_server.pod("proxy-0", left_out) | {"spec": {"containers": [{"name": "x"}]}}
+    ours = api_server.pod("bert-0", selected, {"app": "bert"})
+    bench.api.objects[api_server.PODS] = [ours, worker, without_gpu]
     async with bench.watching() as following:
         await following.target(BERT, PATIENCE_SECONDS)
         assert not _sure(await fetch_evidence(following))
         (last,) = bench.changes("models.example.com/scale")[-1:]
         assert "leaves out bert-0-1, which belongs to selected pods" in str(last)
-        bench.api.tell(api_server.PODS, "DELETED", shown("bert-0-1", left_out))
+        bench.api.tell(api_server.PODS, "DELETED", worker)
         assert _ours(await until_evidence(following, _sure)) == {"bert-0"}
         assert bench.changes("models.example.com/scale")[-1] != last

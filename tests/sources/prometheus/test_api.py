@@ -104,6 +104,7 @@ def test_a_remark_makes_no_answer_incomplete(more: dict[str, object]) -> None:
 HTML = b"<html>\n  <title>Bad\tGateway\xff</title>" + b"." * 10_000
 NO_JSON = "HTTP 200 with application/json instead of Prometheus' JSON"
 SHAPE = "Prometheus' JSON of the wrong shape"
+PARTIAL_CONTENT = answer(web.success("vector", []), 206)
 REFUSED, MALFORMED = errors.SourceRefusedError, errors.SourceMalformedError
 NO_ANSWERS: dict[str, tuple[Answer, type[errors.SourceError], str]] = {
     "thanos, a store is down": (
@@ -120,11 +121,6 @@ NO_ANSWERS: dict[str, tuple[Answer, type[errors.SourceError], str]] = {
         Answer(401, "text/plain; charset=utf-8", b"no org id\n"),
         REFUSED,
         "HTTP 401 with text/plain; charset=utf-8 instead of Prometheus' JSON: no org id",
-    ),
-    "mimir, queue full": (
-        refused(429, "too_many_requests", "too many outstanding requests"),
-        REFUSED,
-        "HTTP 429, too_many_requests: too many outstanding requests",
     ),
     "victoria-metrics cluster, a vmstorage is down": (
         partial(isPartial=True),
@@ -143,7 +139,7 @@ NO_ANSWERS: dict[str, tuple[Answer, type[errors.SourceError], str]] = {
     ),
     "no words": (answer({}, 500), REFUSED, "HTTP 500, error: no reason given"),
     "a success under another status": (
-        answer(web.success("vector", []), 206),
+        PARTIAL_CONTENT,
         REFUSED,
         "HTTP 206, error: no reason given",
     ),

@@ -17,7 +17,6 @@ from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
-from tests.query.test_promql_texts import HOSTILE
 from tests.support import gpus, series
 from tests.support.gpus import Gpu, Up
 from tests.support.prometheus import PrometheusServer
@@ -43,21 +42,6 @@ def lately() -> float:
 
 def snapshot_query(*namespaces: str, span: float = 300) -> SnapshotQuery:
     return SnapshotQuery(Signal.UTILIZATION, "auto", frozenset(namespaces), span, 120)
-
-
-async def test_names_never_break_out_of_a_query(server: PrometheusServer, now: float) -> None:
-    names = [text for text in HOSTILE if text]
-    parts = [Gpu("a", 50, name, uuid=f"GPU-{name}", job=f"job {name}", begin=-60) for name in names]
-    await server.write(gpus.history(now, parts))
-    async with connected(server.url) as source:
-        for name in names:
-            (one,) = (await source.fetch(snapshot_query(name, span=60), now)).series
-            assert (one.namespace, one.target.job) == (name, f"job {name}")
-        every = await source.fetch(snapshot_query(*names, span=60), now)
-        located = await source.locate([f"GPU-{name}" for name in names], now)
-
-    assert {each.namespace for each in every.series} == set(names)
-    assert located.reported == {f"GPU-{name}" for name in names}
 
 
 async def test_very_many_names_are_asked_about_at_once_or_in_parts(

@@ -29,7 +29,6 @@ from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests.support import http_replies as web
 from tests.support.clocks import Clock
 from tests.support.http_replies import HttpServer
-from tests.support.processes import until
 from tests.support.prometheus_source import connected
 
 AT = 1_700_000_100.0
@@ -89,24 +88,6 @@ FAULTS: dict[str, tuple[web.Reply, type[errors.SourceError], str]] = {
     "large": (web.says(b" " * 2_000_000), errors.SourceMalformedError, "an answer of more than"),
 }
 """One of each kind: which answers there are is a claim of the reader and of the transport."""
-
-
-async def test_a_query_that_is_given_up_is_counted_as_one_without_an_answer(
-    server: HttpServer,
-) -> None:
-    """The server has received the query and works on it."""
-    stated: list[Fact] = []
-    async with connected(server.url, stated.append) as source:
-        asking = asyncio.create_task(source.fetch(NEED, AT), name="fetch")
-
-        async def is_asked() -> bool:
-            return bool(server.requests)
-
-        await until(is_asked, BOUND_SECONDS, "the server is asked")
-        asking.cancel()
-        await asyncio.wait({asking})
-    counted = [(fact.query, fact.error) for fact in stated if isinstance(fact, Queried)]
-    assert counted == [("snapshot", facts.GIVEN_UP)]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -51,13 +51,6 @@ def test_a_metric_keeps_its_name_whatever_type_it_claims(kind: str) -> None:
     assert read(text) == [({"__name__": UTIL}, 1.0)]
 
 
-def test_every_metric_of_the_profiles_is_known() -> None:
-    text = "".join(f"{name} 1\n" for name in profiles.KNOWN_METRICS)
-    found = [labels["__name__"] for labels, _ in read(text)]
-    assert sorted(found) == sorted(profiles.KNOWN_METRICS)
-    assert set(profiles.UTILIZATION_METRICS) <= profiles.KNOWN_METRICS
-
-
 NUMBERS = {
     "9223372036854775794": 9223372036854775794.0,
     "1.5e+01": 15.0,
@@ -236,9 +229,3 @@ def test_of_a_large_text_about_other_things_nothing_is_kept() -> None:
 def test_what_is_too_much_is_refused_with_its_bound(text: str, words: str) -> None:
     with pytest.raises(errors.SourceMalformedError, match=words):
         read(f"{text}\n")
-
-
-def test_as_many_samples_as_allowed_are_read() -> None:
-    text = "".join(f'{UTIL}{{gpu="{number}"}} 1\n' for number in range(MOST_LINES))
-
-    assert len(read(text)) == MOST_LINES

@@ -54,37 +54,14 @@ def rounds(history: History, count: int, *samples: Sample, begin: float = 0) -> 
     return begin + 10 * (count - 1)
 
 
-def test_a_series_is_there_at_the_instants_of_its_good_rounds() -> None:
+def test_a_scrape_keeps_its_own_time_beside_the_instant_of_its_round() -> None:
     history = History(600)
-    add(history, 0, {A: [sample(value=10)], B: [sample("bert-1")]})
-    add(history, 10, {A: [sample(value=20, job="its own")], B: None}, late=4)
+    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
+    add(history, 10, {A: [sample(job="its own")], B: None}, late=4)
     observed = history.observation(snapshot_query(), 10)
 
-    first, second = sorted(observed.series, key=lambda series: series.pod)
-    assert (first.namespace, first.pod, first.gpu, first.target) == (
-        "ml",
-        "bert-0",
-        "GPU-bert-0",
-        A,
-    )
-    assert first.present == first.times == observed.instants == (0, 10)
-    assert first.values == (10, 20)
-    assert (second.pod, second.target, second.present) == ("bert-1", B, (0,))
-    # A scrape keeps its own time beside the instant of its round.
     assert observed.good_scrapes == {A: {0: 0, 10: 6}, B: {0: 0}}
-    assert observed.at == 10
-    # The instant at which a span begins is not in it.
-    assert history.observation(snapshot_query(span=10), 10).instants == (10,)
-
-
-def test_only_the_pods_of_the_namespaces_are_shown() -> None:
-    history = History(600)
-    other = ({"__name__": UTIL, "UUID": "GPU-x", "namespace": "other", "pod": "x"}, 1.0)
-    rounds(history, 1, sample(), other, sample(None))
-
-    assert [gpu.pod for gpu in history.observation(snapshot_query("ml"), 0).series] == ["bert-0"]
-    assert [gpu.pod for gpu in history.observation(snapshot_query("other"), 0).series] == ["x"]
-    assert history.observation(snapshot_query("none"), 0).series == ()
+    assert {series.target: series.present for series in observed.series} == {A: (0, 10), B: (0,)}
 
 
 # Absence
@@ -128,42 +105,47 @@ def test_gpus_are_reported_by_the_newest_good_round_only() -> None:
     assert history.gpus(["GPU-old", "GPU-a", "GPU-b"]) == GpuReports(frozenset({"GPU-a"}))
 
 
-UNKNOWN = sample(None, math.nan, UUID="GPU-a")
+def on_a(
+    value: float, name: str = UTIL, pod: str | None = None, *, slice_of: str = "", vgpu: str = ""
+) -> Sample:
+    """Return what is shown of GPU-a, by default without a pod."""
+    more = {"GPU_I_ID": slice_of, "vgpu": vgpu}
+    return sample(
+        pod, value, name, UUID="GPU-a", **{label: more[label] for label in more if more[label]}
+    )
+
+
 NO_NAMES: Sample = ({"__name__": UTIL, "UUID": "GPU-a", "namespace": "", "pod": ""}, 50.0)
 OF_OLD_NAMES: Sample = ({"__name__": "dcgm_gpu_utilization", "uuid": "GPU-a"}, 7.0)
-SLICE = sample("bert-0", 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="2")
-
-
-@pytest.mark.parametrize(
-    ("shown", "busy"),
-    [
-        pytest.param([sample(None, 50, UUID="GPU-a")], True, id="busy"),
-        pytest.param([sample(None, 0.5, ENGINE, UUID="GPU-a")], True, id="engine busy"),
-        pytest.param([sample(None, 0, UUID="GPU-a")], False, id="idle"),
-        pytest.param([UNKNOWN], True, id="unknown"),
-        pytest.param([sample(None, -1, UUID="GPU-a")], True, id="negative"),
-        pytest.param([UNKNOWN, sample(None, 0.0, ENGINE, UUID="GPU-a")], False, id="one is usable"),
-        pytest.param([sample(None, 9, "DCGM_FI_DEV_GPU_TEMP", UUID="GPU-a")], False, id="warm"),
-        pytest.param([sample("bert-1", 50, UUID="GPU-a")], False, id="busy with a pod"),
-        pytest.param([NO_NAMES], True, id="empty labels"),
-        pytest.param([OF_OLD_NAMES], True, id="old names"),
-        pytest.param(
-            [sample(None, 80, UUID="GPU-a"), sample("bert-0", 40, UUID="GPU-a", vgpu="0")],
-            False,
-            id="pods share it",
-        ),
-        pytest.param(
-            [sample(None, 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="1"), SLICE], True, id="one slice"
-        ),
+BUSY = {
+    "busy": [on_a(50)],
+    "engine busy": [on_a(0.5, ENGINE)],
+    "unknown": [on_a(math.nan)],
+    "negative": [on_a(-1)],
+    "empty labels": [NO_NAMES],
+    "old names": [OF_OLD_NAMES],
+    "one slice": [
+        on_a(0.5, ENGINE, slice_of="1"),
+        on_a(0.5, ENGINE, "bert-0", slice_of="2"),
     ],
-)
-def test_a_gpu_under_load_without_a_pod_is_busy(shown: list[Sample], *, busy: bool) -> None:
+}
+NOT_BUSY = {
+    "idle": [on_a(0)],
+    "one is usable": [on_a(math.nan), on_a(0, ENGINE)],
+    "warm": [on_a(9, "DCGM_FI_DEV_GPU_TEMP")],
+    "busy with a pod": [on_a(50, pod="bert-1")],
+    "pods share it": [on_a(80), on_a(40, pod="bert-0", vgpu="0")],
+}
+
+
+@pytest.mark.parametrize("case", [*BUSY, *NOT_BUSY])
+def test_a_gpu_under_load_without_a_pod_is_busy(case: str) -> None:
+    shown = BUSY.get(case) or NOT_BUSY[case]
     for samples in (shown, shown[::-1]):
         history = History(600)
         rounds(history, 1, *samples)
-        assert history.gpus(["GPU-a"]) == GpuReports(
-            frozenset({"GPU-a"}), frozenset({"GPU-a"} if busy else ())
-        )
+        busy = frozenset({"GPU-a"} if case in BUSY else ())
+        assert history.gpus(["GPU-a"]) == GpuReports(frozenset({"GPU-a"}), busy)
 
 
 # Memory
@@ -172,7 +154,13 @@ def test_a_gpu_under_load_without_a_pod_is_busy(shown: list[Sample], *, busy: bo
 Round = tuple[float, Mapping[Target, list[Sample] | None]]
 
 scrapes = st.none() | st.lists(
-    st.builds(sample, st.sampled_from(["bert-0", "bert-1", None]), st.floats(-10, 200)), max_size=4
+    st.builds(
+        sample,
+        st.sampled_from(["bert-0", "bert-1", None]),
+        st.floats(-10, 200),
+        namespace=st.sampled_from(["ml", "ml", "other"]),
+    ),
+    max_size=4,
 )
 round_lists = st.lists(
     st.tuples(st.floats(0.5, 30), st.dictionaries(st.sampled_from([A, B]), scrapes)), max_size=25
@@ -207,7 +195,8 @@ def test_a_series_has_the_points_of_all_rounds_that_showed_it(
         instant += after
         for target, samples in shown.items():
             for labels, value in samples or ():
-                if at - span < instant <= at and "pod" in labels:
+                is_asked_for = "pod" in labels and labels["namespace"] == "ml"
+                if at - span < instant <= at and is_asked_for:
                     key = target, frozenset({**labels, **target._asdict()}.items())
                     rows.setdefault(key, []).append((instant, value))
     asked = snapshot_query(span=span)
