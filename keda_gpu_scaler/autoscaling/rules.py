@@ -81,8 +81,10 @@ class Hpa:
     behavior: Behavior | None = None
     """None: the limits of an HPA without it, which are not those of an empty one."""
     _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False)
-    _changes: list[tuple[float, int]] = field(default_factory=list, init=False)
-    """When replicas were added, or with a negative number removed."""
+    _added: list[tuple[float, int]] = field(default_factory=list, init=False)
+    """When the HPA added how many replicas."""
+    _removed: list[tuple[float, int]] = field(default_factory=list, init=False)
+    """When it removed how many, as negative numbers."""
 
     @property
     def floor(self) -> int:
@@ -95,6 +97,12 @@ class Hpa:
             self._recommendations.append((now, scale.spec))
         if scale.spec == 0:
             return Step(0, "the HPA rests at 0 replicas: waking is KEDA's part")
+        step = self._step(now, scale, metrics)
+        if self.behavior is not None and step.replicas != scale.spec:
+            self._store(now, step.replicas - scale.spec, self.behavior)
+        return step
+
+    def _step(self, now: float, scale: Scale, metrics: Sequence[Metric]) -> Step:
         bounded = min(max(scale.spec, self.floor), self.maximum)
         if scale.spec != bounded:
             return Step(bounded, f"{scale.spec} is outside {self.floor} to {self.maximum}")
@@ -107,10 +115,23 @@ class Hpa:
         replicas = max(min(max(stable, self.floor), self.maximum, most), least)
         if replicas != stable:
             reason += f"; limited to {max(self.floor, least)} to {min(self.maximum, most)}"
-        if replicas != scale.spec:
-            kept = [change for change in self._changes if change[0] > now - LONGEST_PERIOD_SECONDS]
-            self._changes = [*kept, (now, replicas - scale.spec)]
         return Step(replicas, reason)
+
+    def _store(self, now: float, change: int, behavior: Behavior) -> None:
+        """Remember a change of the replicas (`storeScaleEvent`).
+
+        It takes the place of one that is too old for its own direction's policies, although the
+        other direction's may count that one as well.
+        """
+        changes, policies = self._added, behavior.scale_up.policies or _POLICIES_UP
+        if change < 0:
+            changes, policies = self._removed, behavior.scale_down.policies or _POLICIES_DOWN
+        oldest = now - max(policy.period_seconds for policy in policies)
+        outdated = [index for index, (at, _) in enumerate(changes) if at < oldest]
+        if outdated:
+            changes[outdated[-1]] = now, change
+        else:
+            changes.append((now, change))
 
     def _stabilized(self, now: float, replicas: int, wanted: int) -> int:
         """Return the replicas after the recommendations of the last minutes.
@@ -153,7 +174,8 @@ class Hpa:
         ends = []
         for policy in direction.policies or usual:
             since = now - policy.period_seconds
-            began = replicas - sum(change for at, change in self._changes if at > since)
+            changes = [*self._added, *self._removed]
+            began = replicas - sum(change for at, change in changes if at > since)
             if policy.type == "Pods":
                 ends.append(began + sign * policy.value)
             elif sign > 0:
@@ -164,8 +186,6 @@ class Hpa:
         return max(ends) if takes_highest else min(ends)
 
 
-LONGEST_PERIOD_SECONDS = 1800
-"""Of a policy, by the API server."""
 _POLICIES_UP = (
     Policy(type="Pods", value=4, period_seconds=15),
     Policy(type="Percent", value=100, period_seconds=15),
@@ -241,7 +261,7 @@ class Keda:
             rests = replicas == 0 or (self.goes_to_zero and replicas < self.minimum)
             if failed and not rests:
                 return Step(replicas, "active, but a trigger failed: the cooldown runs on")
-            self.last_active = now
+            self.last_active = math.floor(now)  # a `metav1.Time` has no parts of a second
             if not rests:
                 return Step(replicas, "active: the rest is the HPA's part")
             return Step(max(1, self.minimum), "a trigger is active: woken")

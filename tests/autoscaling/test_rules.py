@@ -293,6 +293,37 @@ def test_behavior_limits_how_fast_replicas_change(
     assert sizes == expected
 
 
+def test_policies_count_what_the_limits_took_away() -> None:
+    written = {"scaleUp": direction(("Pods", 3, 60))}
+    hpa = rules.Hpa(maximum=4, behavior=msgspec.convert(written, Behavior))
+    assert synced(hpa, 0, 10, metric(None)).replicas == 4
+    hpa.maximum = 20
+    assert synced(hpa, 15, 4, metric(1000, target=10)).replicas == 10 + 3
+
+
+@pytest.mark.parametrize(
+    ("removed_at", "now", "expected"),
+    [
+        pytest.param((0, 10, 20), 50, 2 + 3 + 1, id="none is older than a period"),
+        pytest.param((0, 10, 21), 50, 2 + 2 + 1, id="the third takes the place of the first"),
+        pytest.param((0, 21, 42), 50, 2 + 1 + 1, id="each takes the place of the one before"),
+        pytest.param((0, 10, 31), 65, 2 + 1 + 1, id="the third takes the place of the second"),
+    ],
+)
+def test_a_removal_replaces_one_that_only_the_policies_up_still_count(
+    removed_at: tuple[float, ...], now: float, expected: int
+) -> None:
+    written = {
+        "scaleUp": direction(("Pods", 1, 60)),
+        "scaleDown": direction(("Pods", 3, 20), stabilizationWindowSeconds=0),
+    }
+    hpa = rules.Hpa(behavior=msgspec.convert(written, Behavior))
+    for at, replicas in zip(removed_at, (5, 4, 3), strict=True):
+        fewer = metric(10 * (replicas - 1), target=10)
+        assert synced(hpa, at, replicas, fewer).replicas == replicas - 1
+    assert synced(hpa, now, 2, metric(1000, target=10)).replicas == expected
+
+
 def test_a_window_for_scaling_up_does_not_repeat_a_size_from_before() -> None:
     """Without a behavior, the HPA jumps to the highest recommendation of the last minutes."""
     for behavior, expected in ((None, 8), (Behavior(), 5)):
@@ -332,6 +363,13 @@ def test_zero_comes_after_the_cooldown_since_the_last_active_poll() -> None:
     keda.poll(30, 4, [True])
     assert keda.poll(330, 4, [False]).replicas == 4
     assert keda.poll(330.1, 4, [False]).replicas == 0
+
+
+def test_the_cooldown_begins_with_the_second_of_the_last_active_poll() -> None:
+    keda = rules.Keda()
+    keda.poll(0.9, 4, [True])
+    assert keda.poll(300, 4, [False]).replicas == 4
+    assert keda.poll(300.1, 4, [False]).replicas == 0
 
 
 def test_the_wake_up_itself_counts_as_active() -> None:

@@ -15,6 +15,8 @@ from tests.support.processes import free_port
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""
+DOWNSCALE_STABILIZATION_SECONDS = 5
+"""For HPAs without a `behavior`. No number of syncs takes just as long."""
 CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",
@@ -97,8 +99,7 @@ class ControlPlane:
             programs.path(generation.kubernetes()["kube-controller-manager"]),
             f"--controllers={','.join(CONTROLLERS)}",
             f"--horizontal-pod-autoscaler-sync-period={HPA_SYNC_SECONDS}s",
-            # Scenarios say in each ScaledObject how long a scale-in waits; this is for the others.
-            "--horizontal-pod-autoscaler-downscale-stabilization=4s",
+            f"--horizontal-pod-autoscaler-downscale-stabilization={DOWNSCALE_STABILIZATION_SECONDS}s",
             # No kubelet renews a node's lease: after the default of 50 s no pod would be Ready.
             "--node-monitor-grace-period=1h",
             "--concurrent-horizontal-pod-autoscaler-syncs=20",

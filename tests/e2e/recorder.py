@@ -162,11 +162,18 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
 async def recording(**options: int) -> AsyncIterator[Recorder]:
     """Serve a recorder on 127.0.0.1, with options of gRPC's server without their `grpc.`."""
     recorder = Recorder()
+    async with serving(recorder, **options):
+        yield recorder
+
+
+@contextlib.asynccontextmanager
+async def serving(recorder: Recorder, **options: int) -> AsyncIterator[None]:
+    """Serve one of a kind of its own."""
     server = grpc.aio.server(options=[(f"grpc.{name}", value) for name, value in options.items()])
     externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(recorder, server)
     recorder.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
     try:
-        yield recorder
+        yield
     finally:
         await server.stop(0)
