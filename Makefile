@@ -33,6 +33,8 @@ WORKERS = $(shell $(PYTHON) -c 'import os; print($(1) * os.cpu_count())')
 PARALLEL = -n $(call WORKERS,2) --dist worksteal
 PARALLEL_SERVERS = -n $(call WORKERS,3) --dist worksteal
 SCENARIOS := -n 5 --dist loadgroup tests/e2e
+# KEDA and Kubernetes, the newest that belong together first; the others run a part of the scenarios.
+GENERATIONS := 2.21/1.36 2.20/1.35 2.16/1.35 2.21/1.37
 # Where `make test COVER=1` demands all branches; pyproject.toml has the same for mutants.
 CORE := */spec/*,*/trigger/*,*/query/*,*/snapshot/*,*/decision/*,*/autoscaling/*
 
@@ -56,7 +58,11 @@ test-nightly: $(TOOLS) ## Run more seeds and variants of them, as every night do
 e2e: $(TOOLS) ## Run the core of the scenarios on the real KEDA and Kubernetes, built first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),-m core $(SCENARIOS))
 e2e-all: $(TOOLS) ## Run every scenario, and a part of them on other versions: before a release (ARGS=2.20/1.35)
-	@$(BIN)/python -m tests.e2e.every_generation --pytest='$(SCENARIOS)' $(ARGS)
+	@failed=; for each in $(or $(ARGS),$(GENERATIONS)); do \
+		case $$each in $(firstword $(GENERATIONS))) marked= ;; *) marked="-m generations" ;; esac; \
+		KEDA=$${each%/*} KUBERNETES=$${each#*/} $(BIN)/pytest --servers $$marked $(SCENARIOS) \
+			|| failed="$$failed $$each"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 cover: ## Run the quick tests, print what they cover, and demand all branches of the core
 	@$(MAKE) --no-print-directory test COVER=1
 mutants: $(TOOLS) ## Change the core in one place at a time, and print what no test notices: hours (ARGS=... for some)
@@ -96,20 +102,18 @@ docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (A
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
-.PHONY: proto chart schema lock version versions-page release-notes
+.PHONY: proto chart schema lock version release-notes
 proto: $(TOOLS) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
-	@$(BIN)/python -m tests.repository.chart.regenerate
+	@$(BIN)/python -m tools.chart.regenerate
 schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
-	@$(BIN)/python -c 'from tests.repository import schema; print(schema.text(), end="")' \
+	@$(BIN)/python -c 'from tools import schema; print(schema.text(), end="")' \
 		> deploy/schema/scaledobject.json
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
 	@tools/version.sh
-versions-page: $(TOOLS) ## Regenerate what docs/versions.md says of the last make e2e-all
-	@$(BIN)/python -m tests.repository.versions
 # A tag may be any text: make does not expand what is in it, and the shell takes it for one word.
 override TAG := $(value TAG)
 export TAG
@@ -123,7 +127,7 @@ wheel: $(TOOLS) ## Build the wheel and the source archive into dist, from what i
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
 chart-archive: $(TOOLS) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
-	@HELM=$$($(BIN)/python -m tests.support.programs helm) tools/chart.sh $(DIST) $(IMAGE)
+	@HELM=$$($(BIN)/python -m tools.programs helm) tools/chart.sh $(DIST) $(IMAGE)
 DOCKER ?= docker
 soak: $(TOOLS) ## Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
 	@$(BIN)/python -m tests.soak --minutes $(or $(minutes),60)
@@ -135,11 +139,11 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 	@echo keda-gpu-scaler:$(VERSION)
 
 rootfs: $(TOOLS) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
-	@SYFT=$$($(BIN)/python -m tests.support.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
+	@SYFT=$$($(BIN)/python -m tools.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
 .PHONY: tools bench bench-full bench-figures bench-decisions bench-wake clean
 tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an hour, once)
-	@$(BIN)/python -m tests.support.programs
+	@$(BIN)/python -m tools.programs
 bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only polling')
 	@$(BIN)/python -m benchmarks $(ARGS)
 bench-full: $(TOOLS) ## Run the benchmarks that take longer as well

@@ -17,7 +17,7 @@ from benchmarks import page, registry, results, tables
 from benchmarks.comparison import Plan
 from benchmarks.registry import Benchmark
 from benchmarks.results import About, Results
-from tests.support import programs
+from tools import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.drawings import picture, words
+from benchmarks.drawings import picture, words
 
 COMMITTED = Path(__file__).parent / "decisions.json"
 START_SECONDS = 60, 120, 300

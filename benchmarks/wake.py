@@ -28,12 +28,12 @@ from benchmarks.results import About
 from benchmarks.waking import Sleeper, Woken
 from tests.e2e import manifests
 from tests.e2e.cluster import Cluster
-from tests.e2e.programs import CLUSTER
+from tests.e2e.generation import CLUSTER
 from tests.e2e.resources import ScaledObject
 from tests.e2e.watching import again
-from tests.support import programs
 from tests.support.processes import until
 from tests.support.prometheus import PrometheusServer
+from tools import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

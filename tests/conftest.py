@@ -9,7 +9,7 @@ does one that takes more than a few tenths of a second of a processor, or second
     @pytest.mark.nightly  # another variant of what runs before every push
 
 `make test` leaves such tests out, except where they require only a Prometheus that the
-environment names or that is on the PATH. `make test-servers` (`--servers`) runs them and no others,
+environment names. `make test-servers` (`--servers`) runs them and no others,
 and first builds what the chosen ones require and is not available; `make test-nightly`
 (`--nightly`) runs those for which only the night has time.
 """
@@ -30,9 +30,9 @@ import pytest_asyncio
 import structlog
 from structlog.testing import LogCapture
 
-from tests.support import programs
 from tests.support.pki import Pki
 from tests.support.prometheus import KINDS, PrometheusServer, each
+from tools import programs
 
 _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[str]()
@@ -69,8 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elif config.getoption("--servers"):
         left = [item for item in items if item in nightly or not item.stash[_NEEDED]]
     else:
-        prometheus = programs.PROGRAMS["prometheus"]
-        at_hand = {prometheus.name} if prometheus.at_hand() else set()
+        at_hand = {"prometheus"} if programs.named("prometheus") else set()
         left = [item for item in items if not item.stash[_NEEDED] <= at_hand]
         if missing := sorted({name for item in left for name in item.stash[_NEEDED]}):
             config.stash[_LEFT_OUT] = (
@@ -108,7 +107,7 @@ def _needed(item: pytest.Item) -> frozenset[str]:
     """Return what a test requires besides Python: the names of programs, and time."""
     named = {name for marker in item.iter_markers("needs") for name in marker.args}
     if unknown := named - programs.PROGRAMS.keys():
-        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/support/programs.py"
+        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tools/programs.py"
         raise pytest.UsageError(message)
     if item.get_closest_marker("slow") or item.get_closest_marker("nightly"):
         named.add(_TIME)

@@ -1,5 +1,5 @@
-# How the programs that are not Python are built or unpacked into .cache. `tests/support/programs.py` calls it
-# for those that nobody has named and that are not on the PATH:
+# How the programs that are not Python are built or unpacked into .cache. `tools/programs.py` calls it
+# for those that nobody has named:
 #
 #     make --file tools/programs.mk .cache/bin/prometheus
 #

@@ -112,7 +112,7 @@ def missing(sbom: Mapping[str, Any], wanted: Mapping[str, str]) -> list[str]:
 
 
 def _run(*words: str | Path, env: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run(  # noqa: S603 - programs of this machine, named here
+    done = subprocess.run(
         list(map(str, words)),
         env={**os.environ, **(env or {})},
         cwd=ROOT,
@@ -254,7 +254,7 @@ def starts(root: Path, config: Mapping[str, Any]) -> None:
         "KEDA_GPU_SCALER_LOG_FORMAT": "json",
     }
     command = inside(root, config, [*config["Entrypoint"], *config["Cmd"]], **local)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - see `_run`
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             port = _http_port(process)
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_SECONDS)

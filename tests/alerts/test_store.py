@@ -32,7 +32,6 @@ class Bench:
     def fires(
         self, starts_at: float | None = None, alert: str = "a", whose: ScaledObject = BERT
     ) -> None:
-        """Have a sender say that an alert fires."""
         self.alerts.receive(
             [AlertUpdate(Key(whose, alert), f"Alert {alert}", fires=True, starts_at=starts_at)]
         )
@@ -44,7 +43,6 @@ class Bench:
         alert: str = "a",
         whose: ScaledObject = BERT,
     ) -> None:
-        """Have a sender say that an alert is resolved."""
         name = f"Alert {alert}"
         key = Key(whose, alert)
         self.alerts.receive(
@@ -53,12 +51,10 @@ class Bench:
 
     @property
     def firing(self) -> str | None:
-        """What fires for one object."""
         return self.alerts.firing(BERT)
 
     @property
     def told(self) -> list[tuple[str, bool]]:
-        """The changes that were reported, in order."""
         return [
             (fact.alert, fact.fires) for fact in self.facts if isinstance(fact, facts.AlertChanged)
         ]

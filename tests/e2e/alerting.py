@@ -7,9 +7,8 @@ from typing import Any
 
 from tests.e2e import router
 from tests.e2e.lab import Lab
-from tests.e2e.programs import Program
-from tests.support import programs
-from tests.support.processes import free_port
+from tests.support.processes import Program, free_port
+from tools import programs
 
 READY_WITHIN_SECONDS = 30.0
 TOKEN = "of-the-webhook"  # noqa: S105 - of a scaler on loopback that lives for minutes
@@ -27,7 +26,6 @@ _ROUTE = {
 
 
 def url(lab: Lab) -> str:
-    """Return the address to which alerts are sent."""
     return f"http://{lab.scaler.http_address}/webhook"
 
 

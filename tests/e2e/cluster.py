@@ -29,8 +29,8 @@ from lightkube.resources.apiregistration_v1 import APIService
 from tests.e2e.certificates import Certificates
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.keda import Keda, resource_definitions
-from tests.e2e.programs import ROOT, Program
-from tests.support.processes import free_port
+from tests.support.processes import Program, free_port
+from tools.programs import ROOT
 
 READY_WITHIN_SECONDS = 90.0
 """Seconds on an idle machine; a busy one with two cores takes a while."""
@@ -61,7 +61,6 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """How other programs find the cluster."""
         return self._plane.kubeconfig
 
     def start(self) -> None:
@@ -86,7 +85,6 @@ class Cluster:
         return str(keda), str(kubernetes).removeprefix("v")
 
     def logs(self) -> str:
-        """Return the end of every process's log."""
         return "\n".join(f"--- {each.name}\n{each.tail()}" for each in self.programs.values())
 
     def _start_control_plane(self) -> None:

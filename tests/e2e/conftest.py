@@ -17,15 +17,14 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import ran
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
+from tests.e2e.generation import CLUSTER
 from tests.e2e.lab import Lab
-from tests.e2e.programs import CLUSTER
 from tests.e2e.recorder import Recorder, recording
 from tests.e2e.shell import Shell, open_shell
-from tests.support import programs
+from tools import programs
 
 _CLUSTER = pytest.StashKey[Cluster]()
 _VERSIONS = pytest.StashKey[tuple[str, str]]()
@@ -35,14 +34,9 @@ _serial = itertools.count()
 _FIXTURES: Mapping[str, Iterable[str]] = {
     "defined": ("kubectl", "cert-manager-crds.yaml", "prometheus-operator-crds.yaml"),
     "helm": ("helm",),
-    "shell": ("helm", "kubectl", "grpcurl"),
+    "shell": ("helm", "kubectl"),
 }
 """Further programs that some fixtures use."""
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let `make e2e-all` learn what ran on what."""
-    parser.addoption("--ran", type=Path, help="write versions and numbers of scenarios to a file")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -99,20 +93,8 @@ def pytest_terminal_summary(
     cluster = config.stash.get(_CLUSTER, None)
     if cluster is None:
         return
-    kinds = "passed", "failed", "error", "skipped"
-    passed, failed, wrong, skipped = (len(terminalreporter.getreports(kind)) for kind in kinds)
-    running, kubernetes = config.stash[_VERSIONS]
-    found = ran.Ran(
-        keda=running,
-        kubernetes=kubernetes,
-        mark=config.option.markexpr,
-        passed=passed,
-        failed=failed + wrong,
-        skipped=skipped,
-    )
-    terminalreporter.write_line(str(found))
-    if config.option.ran and exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
-        ran.write([found], config.option.ran)
+    keda, kubernetes = config.stash[_VERSIONS]
+    terminalreporter.write_line(f"on KEDA {keda} with Kubernetes {kubernetes}")
     if exitstatus != pytest.ExitCode.OK:
         terminalreporter.write_line(f"the cluster's logs are in {cluster.directory}")
 

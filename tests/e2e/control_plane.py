@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.e2e import generation
 from tests.e2e.certificates import Certificates
 from tests.e2e.kubelet import LABEL as PROCESSES
-from tests.support import programs
 from tests.support.processes import free_port
+from tools import programs
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""
@@ -42,7 +42,6 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> Path:
-        """How programs find the API server."""
         return self.directory / "kubeconfig"
 
     def etcd(self) -> list[str]:
@@ -107,7 +106,6 @@ class ControlPlane:
         ]
 
     def scheduler(self) -> list[str]:
-        """Place pods on the nodes that have GPUs to spare."""
         return [programs.path(generation.kubernetes()["kube-scheduler"]), *self._alone()]
 
     def _alone(self) -> list[str]:

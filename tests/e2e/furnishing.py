@@ -43,7 +43,7 @@ async def open_lab(
         gpus = await stack.enter_async_context(simulator.standing(configuration, name))
         exporters = {node: Relay(gpus.port) for node in nodes}
         for relay in exporters.values():
-            await stack.enter_async_context(relay.standing())
+            await stack.enter_async_context(relay)
         scrape_configs = _scrape_configs(exporters, gpus.port)
         if evidence is EvidenceSource.KUBE_STATE_METRICS:
             port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
@@ -53,7 +53,7 @@ async def open_lab(
             scrape_configs.append(pods | {"static_configs": targets})
         prometheus = PrometheusServer(directory, scrape_configs)
         await stack.enter_async_context(prometheus)
-        door = await stack.enter_async_context(Relay(prometheus.port).standing())
+        door = await stack.enter_async_context(Relay(prometheus.port))
         asks_api = evidence is EvidenceSource.KUBERNETES
         settings = {"KUBERNETES": "true"} if asks_api else {}
         scaler = Scaler(

@@ -6,10 +6,8 @@
 import os
 from collections.abc import Iterable, Mapping
 
-from tests.support.programs import PROGRAMS
+from tools.programs import PROGRAMS
 
-ALL = (("2.21", "1.36"), ("2.20", "1.35"), ("2.16", "1.35"), ("2.21", "1.37"))
-"""What `make e2e-all` runs: KEDA and Kubernetes, the newest that belong together first."""
 _KEDA_FOLDERS = {"2.21": "", "2.20": "keda-2.20/", "2.16": "keda-2.16/"}
 """Where the programs of each version are; the first one runs unless another is named."""
 _KUBERNETES_FOLDERS = {"1.36": "", "1.37": "kube-1.37/", "1.35": "kube-1.35/"}
@@ -45,3 +43,7 @@ def kubernetes() -> dict[str, str]:
 
 def _programs(folder: str, parts: Iterable[str]) -> dict[str, str]:
     return {part: folder + part for part in parts if folder + part in PROGRAMS}
+
+
+CLUSTER = ("etcd", *kubernetes().values(), *keda().values(), "kwok", "prometheus")
+"""The programs that run under every scenario."""

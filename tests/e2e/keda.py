@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.e2e import generation
 from tests.e2e.certificates import Certificates
-from tests.support import programs
 from tests.support.processes import free_port
+from tools import programs
 
 NAMESPACE = "keda"
 
@@ -17,7 +17,6 @@ def _program(part: str) -> str:
 
 
 def resource_definitions() -> str:
-    """Return the CustomResourceDefinitions, as KEDA publishes them."""
     return Path(_program("keda-crds.yaml")).read_text()
 
 
@@ -36,7 +35,6 @@ class Keda:
 
     @property
     def metrics_url(self) -> str:
-        """Where the operator's metrics are."""
         return f"http://127.0.0.1:{self._operator_metrics}/metrics"
 
     def environment(self) -> dict[str, str]:

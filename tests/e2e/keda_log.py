@@ -16,23 +16,19 @@ _SLOW = "error when reading response body"
 
 
 def errors(lab: Lab) -> list[dict[str, Any]]:
-    """Return every error in this lab's namespace, oldest first."""
     return [found for found in _lines(lab) if found["level"] == "error"]
 
 
 def of_streams(lab: Lab) -> list[str]:
-    """Return the messages about streams of activity that failed."""
     return [each["msg"] for each in errors(lab) if each["msg"] in {STREAM_FAILED, _CLOSED}]
 
 
 def of_calls(lab: Lab) -> list[str]:
-    """Return the errors about calls, and not about streams."""
     streams = STREAM_FAILED, _CLOSED, _METRIC_SPECS
     return [str(each) for each in errors(lab) if not each["msg"].startswith(streams)]
 
 
 def reconciles(lab: Lab, workload: str) -> int:
-    """Return how often the ScaledObject of a workload was reconciled."""
     begun = [found for found in _lines(lab) if found["msg"] == "Reconciling ScaledObject"]
     return sum(found["name"] == workload for found in begun)
 

@@ -3,11 +3,9 @@
     python -m tests.e2e.kubelet CLUSTER PROXY_PORT LOG_PORT
 
 It plays some nodes that KWOK leaves alone, and the network of their pods (`tests.e2e.network`). A
-container whose image is called `keda-gpu-scaler` runs from this checkout's virtual environment,
-with the command, arguments, environment and files that its pod says. Its files follow their
-ConfigMaps and Secrets, and readiness, the token of its ServiceAccount, the grace period and
-`kubectl logs` are as in Kubernetes. Every other image is only pretended to run: it is Ready at
-once.
+container runs from this checkout's virtual environment, with the command, arguments, environment
+and files that its pod says. Its files follow their ConfigMaps and Secrets, and readiness, the token
+of its ServiceAccount, the grace period and `kubectl logs` are as in Kubernetes.
 
 What differs, because there are neither containers nor a network of pods:
 
@@ -27,7 +25,6 @@ import itertools
 import json
 import logging
 import os
-import re
 import shutil
 import sys
 import time
@@ -53,14 +50,12 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from tests.e2e import network
-from tests.e2e.programs import ROOT
 
 LABEL = "e2e/processes"
 """Of the nodes whose pods are processes: KWOK leaves them alone."""
 NODES = tuple(f"worker-{number}" for number in range(3))
 """As many as a rolling update of two replicas can want that keep away from each other."""
 NODE_ADDRESS = "127.0.0.1"
-_IMAGE = "keda-gpu-scaler"
 _BIN = str(Path(sys.executable).parent)
 _LISTENS = {"KEDA_GPU_SCALER_GRPC_ADDRESS": 6000, "KEDA_GPU_SCALER_HTTP_ADDRESS": 8080}
 _LOOK_EVERY_SECONDS = 1.0
@@ -169,7 +164,6 @@ class Kubelet:
         await uvicorn.Server(config).serve()
 
     def log(self, namespace: str, pod: str) -> Path:
-        """Return the file with what a pod has written."""
         return self.directory / f"{namespace}_{pod}.log"
 
 
@@ -188,37 +182,28 @@ class Life:
 
     @property
     def name(self) -> str:
-        """Of the pod in its namespace."""
         return str(self.pod["metadata"]["name"])
 
     @property
     def namespace(self) -> str:
-        """Of the pod."""
         return str(self.pod["metadata"]["namespace"])
 
     @property
     def home(self) -> Path:
-        """The directory of its own."""
         return self.kubelet.directory / str(self.pod["metadata"]["uid"])
 
     @property
     def container(self) -> Manifest:
-        """The only one."""
         (container,) = self.pod["spec"]["containers"]
         return dict(container)
 
     def delete(self, grace_seconds: float) -> None:
-        """Note that the pod is being deleted."""
         self._grace_seconds = grace_seconds
         self._deleted.set()
 
     async def run(self) -> None:
         """Live until the pod is gone from the API."""
-        image = self.container["image"].rpartition("/")[2]
-        if re.split(r"[:@]", image)[0] == _IMAGE:
-            await self._live()
-        else:
-            await self._tell("Running", ready=True)
+        await self._live()
         await self._deleted.wait()
         with contextlib.suppress(ApiError):  # somebody may have deleted it by force
             await self.kubelet.client.delete(
@@ -287,7 +272,6 @@ class Life:
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def _tell(self, phase: str, *, ready: bool, code: int | None = None) -> None:
-        """Report how the pod is, if that has changed."""
         known = self.pod.setdefault("status", {})
         if known.get("phase") == phase and self._ready[0] == ready and "podIP" in known:
             return
@@ -343,7 +327,6 @@ class Life:
         return True
 
     async def _content(self, volume: Manifest) -> dict[str, bytes]:
-        """Return the files of a volume by their names."""
         client = self.kubelet.client
         if "configMap" in volume:
             name = volume["configMap"]["name"]
@@ -361,12 +344,10 @@ class Life:
 
     def _words(self) -> list[str]:
         """Return the command line; what the image lacks cannot be run."""
-        container = self.container
-        program, *rest = container.get("command") or _of_image("ENTRYPOINT ")
+        (program,) = self.container["command"]
         found = shutil.which(program, path=_BIN)
         assert found is not None, program
-        arguments = container.get("args") or _of_image("CMD ")
-        return [found, *map(self._here, (*rest, *arguments))]
+        return [found, *map(self._here, self.container["args"])]
 
     async def _environment(self) -> dict[str, str]:
         host, proxy = network.loopback(self.address), self.kubelet.proxy
@@ -424,13 +405,6 @@ def _project(directory: Path, wanted: Mapping[str, bytes]) -> None:
     for name in wanted:
         if not (directory / name).is_symlink():
             (directory / name).symlink_to(f"..data/{name}")
-
-
-def _of_image(instruction: str) -> list[str]:
-    """Return what the image runs when its pod says nothing, out of the Dockerfile."""
-    lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
-    [text] = [line for line in lines if line.startswith(instruction)]
-    return list(json.loads(text.removeprefix(instruction)))
 
 
 async def _run(cluster: Path, proxy_port: int, log_port: int) -> None:

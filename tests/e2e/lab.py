@@ -72,7 +72,6 @@ class Lab:
         strategy: Mapping[str, Any] | None = None,
         **annotations: str,
     ) -> None:
-        """Create a workload with a load offered to it."""
         await self.simulator.change(name, load=load, loading_percent=loading_percent)
         await self.apply(
             manifests.workload(
@@ -130,7 +129,6 @@ class Lab:
         return self.keda_prometheus(router.offered(self.name, workload), threshold="1000000")
 
     def keda_prometheus(self, query: str, **metadata: str) -> manifests.Manifest:
-        """Return KEDA's own prometheus trigger."""
         given = {"serverAddress": self.prometheus.url, "query": query, **metadata}
         return {"type": "prometheus", "metadata": given}
 
@@ -140,11 +138,9 @@ class Lab:
         await self.simulator.change(workload, load=percent)
 
     async def apply(self, manifest: manifests.Manifest) -> None:
-        """Create an object, or change it."""
         await self.client.apply(codecs.from_dict(manifest), force=True)
 
     async def patch(self, workload: str, **spec: Any) -> None:  # noqa: ANN401 - any field
-        """Change fields of a ScaledObject's spec."""
         await self.client.patch(
             ScaledObject, workload, {"spec": spec}, namespace=self.name, patch_type=PatchType.MERGE
         )
@@ -161,7 +157,6 @@ class Lab:
         )
 
     def decisions(self, workload: str) -> list[dict[str, Any]]:
-        """Return everything the scaler decided about a workload, oldest first."""
         made = self.scaler.events("decision.made")
         return [each for each in made if each["scaled_object"] == workload]
 
@@ -182,8 +177,6 @@ class Lab:
         return query
 
     async def becomes(self, workload: str, state: str) -> None:
-        """Wait until the scaler says that a workload is in this state."""
-
         async def said() -> bool:
             made = self.decisions(workload)
             return bool(made) and made[-1]["state"] == state
@@ -191,7 +184,6 @@ class Lab:
         await self.wait(said, f"{workload} is {state}")
 
     def replicas(self, workload: str) -> int | None:
-        """Return how many replicas are desired now."""
         seen = self.timeline.last(workload, "replicas")
         assert seen is None or isinstance(seen, int)
         return seen
@@ -211,8 +203,6 @@ class Lab:
         await self.wait(reached, f"{workload} has {replicas} replicas")
 
     async def shows(self, workload: str, aspect: str, beginning: str) -> None:
-        """Wait until a watched value of a workload begins like this."""
-
         async def shown() -> bool:
             return str(self.timeline.last(workload, aspect)).startswith(beginning)
 
@@ -242,5 +232,4 @@ class Lab:
             raise AssertionError(f"{error}\n{self.story()}") from error
 
     def story(self) -> str:
-        """Return what happened here, and what the scaler said last."""
         return f"{self.timeline}\n--- scaler\n{self.scaler.tail()}"

@@ -22,12 +22,10 @@ def node(name: str, lab: str, gpus: int) -> Manifest:
 
 
 def namespace(name: str) -> Manifest:
-    """Return a namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def secret(namespace: str, name: str, texts: Mapping[str, str]) -> Manifest:
-    """Return a Secret."""
     metadata = {"namespace": namespace, "name": name}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(texts)}
 

@@ -1,10 +1,9 @@
 """The network of a cluster whose pods are processes: Services by name, through a proxy.
 
-A program given it by HTTP_PROXY and HTTPS_PROXY reaches `name.namespace.svc:port` as a pod would:
-by `CONNECT` for gRPC and TLS, and as an ordinary proxy for plain HTTP. The addresses are those of
-the EndpointSlices, ready ones only, each in its turn, and the next one where nothing listens any
-more. 127.x.y.z plays the pod at 10.x.y.z. No certificate is touched: a server's name is the
-Service's own.
+A program given it by HTTPS_PROXY reaches `name.namespace.svc:port` as a pod would, by `CONNECT` for
+gRPC and TLS. The addresses are those of the EndpointSlices, ready ones only, each in its turn, and
+the next one where nothing listens any more. 127.x.y.z plays the pod at 10.x.y.z. No certificate is
+touched: a server's name is the Service's own.
 """
 
 import asyncio
@@ -13,14 +12,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import lightkube
 from lightkube import ApiError
 from lightkube.resources.core_v1 import Service
 from lightkube.resources.discovery_v1 import EndpointSlice
 
-_CHUNK_BYTES = 65536
+from tests.support.loopback import pump
+
 Place = tuple[str, int]
 """A host and a port."""
 
@@ -33,7 +32,7 @@ def loopback(address: str) -> str:
 async def serve(client: lightkube.AsyncClient, port: int) -> None:
     """Lead to the Services of a cluster, until the process ends."""
     network = Network(client)
-    server = await asyncio.start_server(network.take, "127.0.0.1", port, limit=_CHUNK_BYTES)
+    server = await asyncio.start_server(network.take, "127.0.0.1", port)
     await server.serve_forever()
 
 
@@ -48,29 +47,18 @@ class Network:
         """Serve one connection to the proxy."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
-            method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
-            is_tunnel = method == "CONNECT"
-            url = urlsplit(f"//{target}" if is_tunnel else target)
+            host, _, port = head.split(b" ")[1].decode().rpartition(":")
             try:
-                places = await self._places(url.hostname or "", url.port or 80)
-                far_reader, far_writer = await _connected(places)
-            except OSError as error:
-                body = f"{error}\n".encode()
-                length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
-                writer.write(b"HTTP/1.1 502 Bad Gateway\r\n" + length + body)
-                await writer.drain()
+                far_reader, far_writer = await _connected(await self._places(host, int(port)))
+            except OSError:
+                writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             else:
-                if is_tunnel:
-                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                else:
-                    far_writer.write(_to_origin(head, target))
-                await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
         writer.close()
 
     async def _places(self, host: str, port: int) -> Sequence[Place]:
         """Return where on loopback a connection to a host of the cluster may go, the best first."""
-        if host.startswith("10."):
-            return [(loopback(host), port)]
         name, namespace, kind, *_ = [*host.split("."), "", "", ""]
         if kind != "svc":
             message = f"{host} is not in this cluster"
@@ -106,30 +94,8 @@ class Network:
 async def _connected(
     places: Sequence[Place],
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that accepts."""
     *others, last = places
     for place in others:
         with contextlib.suppress(OSError):
             return await asyncio.open_connection(*place)
     return await asyncio.open_connection(*last)
-
-
-def _to_origin(head: bytes, target: str) -> bytes:
-    """Return the head of a request in the form for the server itself, for one connection."""
-    url = urlsplit(target)
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    first, *headers = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-    method, _, version = first.split(b" ")
-    about_connections = (b"connection:", b"proxy-connection:")
-    kept = [each for each in headers if not each.lower().startswith(about_connections)]
-    words = b" ".join((method, path.encode(), version))
-    return b"\r\n".join([words, *kept, b"Connection: close", b"", b""])
-
-
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes on until there are no more."""
-    with contextlib.suppress(OSError):
-        while chunk := await reader.read(_CHUNK_BYTES):
-            writer.write(chunk)
-            await writer.drain()
-        writer.write_eof()

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.counts import Counts
-from tests.e2e.programs import Program
-from tests.support.processes import free_port
+from tests.support.processes import Program, free_port
 
 READY_WITHIN_SECONDS = 60.0
 _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))
@@ -30,7 +29,6 @@ class Scaler:
     _program: Program = field(init=False)
 
     def __post_init__(self) -> None:
-        """Plan the process."""
         log = self.directory / f"scaler-{self.port}.log"
         self._program = Program("scaler", [_COMMAND, "serve"], log, self._environment())
 
@@ -73,11 +71,9 @@ class Scaler:
         return [found for found in map(json.loads, lines) if found.get("event") == name]
 
     def output(self) -> str:
-        """Return all that it has logged."""
         return self._program.output()
 
     def tail(self) -> str:
-        """Return the end of its log."""
         return self._program.tail()
 
     async def counted(self, metric: str, **labels: str) -> float:

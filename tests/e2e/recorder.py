@@ -37,7 +37,6 @@ class Call:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The trigger's metadata, as they came."""
         return dict(self.reference.scalerMetadata)
 
 
@@ -50,11 +49,9 @@ class Stream:
     _orders: asyncio.Queue[bool | grpc.StatusCode] = field(default_factory=asyncio.Queue)
 
     def push(self, *, active: bool) -> None:
-        """Send one answer."""
         self._orders.put_nowait(active)
 
     def end(self, code: grpc.StatusCode) -> None:
-        """End it with a status."""
         self._orders.put_nowait(code)
 
     async def orders(self) -> AsyncIterator[bool | grpc.StatusCode]:
@@ -104,12 +101,10 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
         ]
 
     async def GetMetricSpec(self, request: Any, context: Context) -> Any:  # noqa: ANN401
-        """Answer the targets."""
         self._write("GetMetricSpec", request, context)
         return pb.GetMetricSpecResponse(metricSpecs=self.targets)
 
     async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401
-        """Answer the values."""
         call = self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
         if self.polls_wait_for and call.seconds_left is None:
             await self.polls_wait_for.wait()
@@ -119,7 +114,6 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
         return pb.GetMetricsResponse(metricValues=self.values)
 
     async def IsActive(self, request: Any, context: Context) -> Any:  # noqa: ANN401
-        """Answer the activity."""
         call = self._write("IsActive", request, context)
         differs = self.active_for_hpa is not None and call.seconds_left is not None
         return pb.IsActiveResponse(result=self.active_for_hpa if differs else self.active)

@@ -70,11 +70,9 @@ class Release:
         await self.shell.expect(f"kubectl wait {PODS} --for=delete pod --timeout=60s")
 
     async def show(self, what: str) -> str:
-        """Return kubectl's output about the release's pods, such as their `logs`."""
         return await self.shell.expect(f"kubectl {what} {PODS}")
 
     async def counts(self) -> list[Counts]:
-        """Return what every replica counts."""
         addresses = await self.show("get pods -o jsonpath='{.items[*].status.podIP}'")
         return [Counts(f"http://{loopback(each)}:8080/metrics") for each in addresses.split()]
 
@@ -95,7 +93,6 @@ class Release:
         await self.lab.apply(secret(NAMESPACE, name, texts))
 
     async def forget_secrets(self) -> None:
-        """Delete the Secrets."""
         names = f"{SERVER_SECRET} {CLIENT_SECRET} {TOKEN_SECRET}"
         await self.shell.expect(f"kubectl delete secret --namespace {NAMESPACE} {names}")
 

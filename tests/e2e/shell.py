@@ -1,6 +1,6 @@
 """Command lines as a person types them, with bash, in a cluster that runs pods of our image.
 
-The working directory is the repository's root. On the PATH are helm, kubectl, grpcurl and
+The working directory is the repository's root. On the PATH are helm, kubectl and
 keda-gpu-scaler of this checkout. KUBECONFIG names the cluster, and the proxy variables its network:
 names such as `keda-gpu-scaler.keda.svc:6000` work here as in a pod. `kubectl exec` and
 `port-forward`, which need a container runtime, do not.
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.cluster import Cluster
-from tests.e2e.programs import ROOT
-from tests.support import programs
 from tests.support.processes import bounded
+from tools import programs
+from tools.programs import ROOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,6 @@ class Done:
     """Both streams, in the order in which they were written."""
 
     def __str__(self) -> str:
-        """Show it as a terminal would, for a failure's message."""
         return f"$ {self.command}\n{self.output}\n[exit status {self.status}]"
 
 
@@ -72,7 +71,7 @@ def open_shell(cluster: Cluster, home: Path) -> Shell:
     """Open a terminal on a cluster; programs keep what they write beside their work in `home`."""
     path = home / "bin"
     path.mkdir(parents=True)
-    for name in ("helm", "kubectl", "grpcurl"):
+    for name in ("helm", "kubectl"):
         (path / name).symlink_to(programs.path(name))
     (path / "keda-gpu-scaler").symlink_to(Path(sys.executable).with_name("keda-gpu-scaler"))
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTPS_PROXY"), cluster.keda.proxy or "")

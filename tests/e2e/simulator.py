@@ -34,7 +34,6 @@ class Simulator:
     _client: httpx.AsyncClient
 
     async def change(self, workload: str, **fields: object) -> None:
-        """Change what is offered to a workload, or what its pods show."""
         path = f"/workloads/{self.namespace}/{workload}"
         response = await self._client.put(path, json=fields)
         assert response.is_success, response.text

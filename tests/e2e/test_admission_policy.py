@@ -23,10 +23,10 @@ from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec import spec
 from tests.e2e import manifests
 from tests.e2e.resources import ScaledObject
-from tests.repository.chart import charts
 from tests.repository.test_examples import ADDRESS, EXAMPLES, read
 from tests.support.processes import until
 from tests.support.triggers import access
+from tools.chart import charts
 
 pytestmark = pytest.mark.usefixtures("helm")
 
@@ -87,11 +87,9 @@ class Gate(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Where the release's Service is."""
         return f"{charts.RELEASE}.{self.namespace}.svc:6000"
 
     def scaled_object(self, *metadata: dict[str, str], **fields: str) -> dict[str, Any]:
-        """Return a ScaledObject with a trigger for each of these metadata."""
         triggers = [
             {"type": "external", "metadata": {"scalerAddress": self.address} | one} | fields
             for one in metadata
@@ -133,7 +131,6 @@ async def open_gate(kubeconfig: Path, namespace: str, **values: str) -> AsyncIte
 
 
 def _policy(namespace: str, values: dict[str, str]) -> list[charts.Object]:
-    """Return the policy and its binding, as the chart makes them."""
     where = {"keda.namespace": charts.NAMESPACE, **values}
     flags = [f"--set={key}={value}" for key, value in where.items()]
     found = charts.objects(charts.template(*flags, namespace=namespace))
@@ -153,7 +150,6 @@ async def _until_it_refuses(gate: Gate) -> None:
 
 @pytest_asyncio.fixture
 async def gate(kubeconfig: Path, lab_name: str) -> AsyncIterator[Gate]:
-    """A namespace whose scaler has the policy."""
     async with open_gate(kubeconfig, lab_name) as opened:
         yield opened
 

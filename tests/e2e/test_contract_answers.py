@@ -71,7 +71,6 @@ def _value(whole: int, exact: float) -> Any:  # noqa: ANN401 - a message
 
 
 def _seen(lab: Lab, workload: str) -> list[Decimal | None]:
-    """Return an HPA's target, and the average that it sees."""
     shown = (lab.timeline.last(workload, f"hpa {what} 0") for what in ("target", "metric"))
     return [parse_quantity(str(each)) if each else None for each in shown]
 

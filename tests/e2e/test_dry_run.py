@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository.chart import charts
 from tests.repository.test_docs_snippets import SCALED_OBJECTS
-from tests.support import programs
+from tools import programs
+from tools.chart import charts
 
 pytestmark = [pytest.mark.xdist_group("dry-run"), pytest.mark.usefixtures("helm")]
 _SECONDS = 120

@@ -52,8 +52,6 @@ async def apply_what_belongs_to_it(lab: Lab, path: Path) -> None:
 
 
 async def autoscaler(lab: Lab, name: str) -> HorizontalPodAutoscalerSpec:
-    """Wait until KEDA has made the HPA of a ScaledObject."""
-
     async def exists() -> bool:
         return lab.timeline.last(name, "hpa target 0") is not None
 

@@ -68,7 +68,6 @@ def _behavior(up: Mapping[str, Any], down: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _begin(lab: Lab) -> None:
-    """Create every workload, some of them busy first."""
     settings = lab.directory / "settings.yaml"
     settings.write_text(GONE)
     await lab.scaler.restart(CONFIG=str(settings))

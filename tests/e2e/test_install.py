@@ -160,7 +160,7 @@ async def test_with_everything_on_helm_test_tells_right_from_wrong_and_uninstall
     assert failed.status != 0, str(failed)
     assert "unable to get" not in failed.output, str(failed)
     assert "Phase:          Failed" in failed.output, str(failed)
-    assert "have to be of a CA that it trusts" in failed.output, str(failed)
+    assert "from a CA that it trusts" in failed.output, str(failed)
     await release.uninstall()
     assert not await everything(release.shell) - before
 

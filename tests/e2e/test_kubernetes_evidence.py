@@ -15,7 +15,6 @@ from lightkube.resources.core_v1 import Secret, ServiceAccountToken
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e.lab import Lab
-from tests.e2e.programs import ROOT
 from tests.e2e.relay import Door, Relay
 from tests.e2e.under_load import (
     LONGER_THAN_THE_COOLDOWN,
@@ -25,6 +24,7 @@ from tests.e2e.under_load import (
     follows_more_load,
     the_hpa_has_a_number,
 )
+from tools.programs import ROOT
 
 ROLE = ROOT / "deploy" / "kubernetes-evidence.yaml"
 RESOURCES = {"pods", "replicasets.apps", "jobs.batch", "scaledobjects.keda.sh"}
@@ -59,7 +59,7 @@ async def test_the_role_is_enough_and_without_the_api_server_exporters_are_belie
 ) -> None:
     configuration = json.loads(lab.kubeconfig.read_text())
     cluster = configuration["clusters"][0]["cluster"]
-    async with Relay(int(cluster["server"].rpartition(":")[2])).standing() as door:
+    async with Relay(int(cluster["server"].rpartition(":")[2])) as door:
         cluster["server"] = f"https://{door.address}"
         configuration["users"][0]["user"]["token"] = await _token(lab.client)
         lab.scaler.kubeconfig = lab.directory / "kubeconfig"

@@ -13,7 +13,7 @@ from tests.repository.test_docs_snippets import pieces
 
 MIGRATE = ROOT / "docs" / "migrate"
 REPLICAS = 4
-OURS, THEIRS = "['s0-gpu-utilization']", "['s0-prometheus']"
+OURS = "['s0-gpu-utilization']"
 """The metrics of the HPA."""
 
 
@@ -35,7 +35,6 @@ def placed(lab: Lab, document: dict[str, Any]) -> dict[str, Any]:
 
 
 async def apply_own_hpa(lab: Lab) -> None:
-    """Create the HPA that exists before the migration."""
     hpa = only("adapters.md", "HorizontalPodAutoscaler")
     hpa["metadata"]["namespace"] = lab.name
     hpa["spec"]["scaleTargetRef"]["name"] = "bert"
@@ -77,27 +76,3 @@ async def test_an_hpa_of_ones_own_is_handed_over_and_no_replica_moves(lab: Lab) 
     await lab.shows("bert", "hpa uid", "None")
     await lab.stays("bert", 6, for_seconds=6)
     await apply_own_hpa(lab)
-
-
-async def test_a_trigger_is_exchanged_in_place_and_the_workload_gets_what_it_lacked(
-    lab: Lab,
-) -> None:
-    await lab.deploy("bert", replicas=2, load=350)
-    await lab.reaches("bert", 2)
-    recipe = lab.keda_prometheus(
-        f'avg(DCGM_FI_DEV_GPU_UTIL{{namespace="{lab.name}",pod=~"bert-.*"}})', threshold="70"
-    )
-    await lab.autoscale("bert", recipe)
-    await lab.shows("bert", "hpa metrics", THEIRS)
-    await lab.stays("bert", 2, for_seconds=6)
-
-    lab.timeline.note("exchanged")
-    await lab.patch("bert", triggers=[lab.gpu("bert")])
-    await lab.reaches("bert", 5)
-    assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
-    await lab.shows("bert", "hpa metrics", OURS)
-
-    lab.timeline.note("and back")
-    await lab.patch("bert", triggers=[recipe])
-    await lab.shows("bert", "hpa metrics", THEIRS)
-    assert len(lab.timeline.path("bert", "hpa uid")) == 1, lab.story()

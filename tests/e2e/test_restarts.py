@@ -70,7 +70,7 @@ async def test_two_scalers_behind_one_address_are_rolled_and_no_evaluation_fails
     """The address leads each new connection to one that is ready, as that of a Service does."""
     first = lab.scaler
     second = Scaler(lab.directory, first.prometheus_url)
-    async with Relay(first.port).standing() as service:
+    async with Relay(first.port) as service:
         try:
             await second.start()
             await run_under_load(lab, scalerAddress=service.address)

@@ -13,8 +13,8 @@ from tests.e2e import generation, keda_log
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest, secret
 from tests.e2e.product import Scaler
-from tests.e2e.programs import ROOT
 from tests.support import certificates
+from tools.programs import ROOT
 
 NAMES = ("127.0.0.1", "keda-gpu-scaler")
 """What KEDA checks a scaler's certificate against: the host of `scalerAddress`, one of these."""
@@ -58,7 +58,6 @@ class Refusal(NamedTuple):
 
 
 def documented() -> list[Refusal]:
-    """Return the rows of the page on TLS."""
     page = (ROOT / "docs" / "tls.md").read_text()
     found = re.search(r"<!-- refusals -->\n(.*?)<!-- /refusals -->", page, re.DOTALL)
     assert found is not None
@@ -73,7 +72,6 @@ def says(output: str, cell: str) -> bool:
 
 
 def errors(lab: Lab, workload: str) -> list[str]:
-    """Return what KEDA's operator said of a workload's scaler, oldest first."""
     return [
         str(each["error"])
         for each in keda_log.errors(lab)
@@ -96,13 +94,11 @@ async def keep(lab: Lab, workload: str, parameters: Mapping[str, str]) -> None:
 
 
 def trusting(lab: Lab, workload: str, **metadata: str) -> Manifest:
-    """Return a trigger with the parameters stored for a workload."""
     return lab.gpu(workload, **metadata) | {"authenticationRef": {"name": workload}}
 
 
 @contextlib.asynccontextmanager
 async def beside(lab: Lab, settings: Mapping[str, str]) -> AsyncIterator[Scaler]:
-    """Run another scaler than the lab's."""
     scaler = Scaler(lab.directory, lab.scaler.prometheus_url, settings=settings)
     try:
         await scaler.start()

@@ -34,7 +34,6 @@ def modelled(name: str, value: float, replicas: int) -> int:
 
 
 def behavior(name: str) -> dict[str, Any]:
-    """Return the HPA's `behavior`, as a ScaledObject has it."""
     found: dict[str, Any] = {"scaleDown": {"stabilizationWindowSeconds": 0}}
     for direction, tolerance in TOLERANCES[name].items():
         field = {"up": "scaleUp", "down": "scaleDown"}[direction]

@@ -22,7 +22,6 @@ class Entry:
     value: object
 
     def __str__(self) -> str:
-        """Say it in one line."""
         what = f"-- {self.value}" if not self.subject else f"{self.subject}: {self.aspect}"
         return f"{self.at_seconds:7.1f} s  {what}" + (f" {self.value}" if self.subject else "")
 
@@ -37,16 +36,13 @@ class Timeline:
     _last: dict[tuple[str, str], object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin at zero seconds."""
         self._began = self.clock()
 
     @property
     def now_seconds(self) -> float:
-        """Seconds since the timeline began."""
         return self.clock() - self._began
 
     def note(self, text: str) -> None:
-        """Write down what the test itself does."""
         self.entries.append(Entry(self.now_seconds, "", "", text))
 
     def see(self, subject: str, aspect: str, value: object) -> None:
@@ -56,11 +52,9 @@ class Timeline:
             self.entries.append(Entry(self.now_seconds, subject, aspect, value))
 
     def last(self, subject: str, aspect: str) -> object:
-        """Return what was seen last; None if nothing was."""
         return self._last.get((subject, aspect))
 
     def now(self, subject: str) -> dict[str, object]:
-        """Return every aspect of something, as it was seen last."""
         return {aspect: value for (what, aspect), value in self._last.items() if what == subject}
 
     def path(self, subject: str, aspect: str, since_seconds: float = 0) -> list[object]:
@@ -70,5 +64,4 @@ class Timeline:
         return earlier[-1:] + [one.value for one in seen if one.at_seconds >= since_seconds]
 
     def __str__(self) -> str:
-        """Show everything, for a failure's message."""
         return "\n".join(map(str, self.entries))

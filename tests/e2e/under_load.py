@@ -37,7 +37,6 @@ async def deploy_under_load(lab: Lab) -> None:
 
 
 async def the_hpa_has_a_number(lab: Lab, workload: str = "bert") -> None:
-    """Wait until the HPA scales by what the scaler answers."""
     await lab.shows(workload, "hpa ScalingActive", "True ValidMetricFound")
 
 

@@ -90,7 +90,6 @@ def prometheus_json(data: bytes) -> None:
 
 
 def influxdb_json(data: bytes) -> None:
-    """Read an answer of InfluxDB."""
     answer = Answer(200, "application/json", data, _DATE)
     with contextlib.suppress(errors.SourceError):
         for series in influxdb.parse_fields(answer):
@@ -110,13 +109,11 @@ def exposition_text(data: bytes) -> None:
 
 
 def webhook(data: bytes) -> None:
-    """Read a notification of Alertmanager or Grafana."""
     with contextlib.suppress(ValueError, errors.RequestError):
         read_notification(json.loads(data), None)
 
 
 def settings_file(data: bytes) -> None:
-    """Read the file of settings."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "settings.yaml")
         path.write_bytes(data)

@@ -31,7 +31,6 @@ class Stage:
     slept: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        """Observe the folder."""
         self.observing = Observing(
             self.path,
             access=access(own_promql=Policy.ALLOW),
@@ -47,7 +46,6 @@ class Stage:
         await asyncio.Event().wait()
 
     def write(self, *names: str, more: str = "") -> None:
-        """Write the files anew."""
         (self.path / "all.yaml").write_text("---\n".join(written(name) + more for name in names))
 
     def shown(self) -> list[tuple[str, float | None, int | None]]:

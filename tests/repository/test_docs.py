@@ -19,8 +19,9 @@ from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
-from tests.support import guides, setting_rows
+from tests.support import guides
 from tests.support.exposed import exposed
+from tools import setting_rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -264,11 +265,3 @@ def test_a_translated_quick_start_has_the_steps_of_the_english_one(
     pages = guides.page(name), guides.page(f"{name}.{language}")
     english, translated = ([step.commands for step in guides.steps(page)] for page in pages)
     assert translated == english
-
-
-def test_every_target_of_make() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"^([a-z0-9-]+):.* ## ", makefile, re.MULTILINE))
-    guide = (ROOT / "CONTRIBUTING.md").read_text().partition("## Every target")[2]
-    listed = guide.partition("\n## ")[0]
-    assert targets == set(re.findall(r"^\| `make ([a-z0-9-]+)`", listed, re.MULTILINE))

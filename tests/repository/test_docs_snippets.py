@@ -16,10 +16,10 @@ from keda_gpu_scaler import settings, trigger
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import Namespaces
-from tests.repository.chart import charts
 from tests.repository.test_docs import ROOT
 from tests.repository.test_examples import is_ours
 from tests.support.triggers import access
+from tools.chart import charts
 
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 ALLOWED = {"alert-webhook.md": Policy.ALLOW}
@@ -37,12 +37,10 @@ class Piece(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tests call it."""
         return f"{self.page.relative_to(ROOT)}:{self.document['metadata']['name']}"
 
 
 def pages() -> list[Path]:
-    """Return every page that people read."""
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 

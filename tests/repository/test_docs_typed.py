@@ -1,8 +1,7 @@
 """The commands of the pages that need no cluster: each is typed as a reader does.
 
 A block `sh` of a page is a step (`tests/support/guides.py`). A remark above it says
-`not run: reason`, `needs: helm`, or `fails`. The quick starts are for
-readers with a cluster, and scenarios type them there: what they say is not typed again here.
+`not run: reason`, `needs: helm`, or `fails`. Pages for readers with a cluster are not typed.
 """
 
 import os
@@ -13,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository.chart import charts
 from tests.repository.test_docs import ROOT
-from tests.support import guides, printed, programs
+from tests.support import guides, printed
 from tests.support.guides import Remark, Step
+from tools import programs
+from tools.chart import charts
 
 IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 """Pages for readers with a cluster."""

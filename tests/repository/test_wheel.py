@@ -5,9 +5,7 @@ by the hashes of requirements.lock: that requires neither an index nor a cache.
 """
 
 import contextlib
-import email
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -23,10 +21,8 @@ import httpx
 import pytest
 from packaging.requirements import Requirement
 
-from keda_gpu_scaler import __version__
 from keda_gpu_scaler.cli import COMMANDS
 from tests.repository.test_docs import ROOT
-from tests.repository.test_versions import said
 from tests.support import serving as serve
 
 pytestmark = pytest.mark.slow
@@ -158,25 +154,6 @@ def test_the_source_archive_and_the_wheel_have_the_package_and_nothing_else(
     with zipfile.ZipFile(wheel) as files:
         assert {name for name in files.namelist() if ".dist-info/" not in name} == own
     assert "keda_gpu_scaler/py.typed" in own
-
-
-def test_its_page_has_the_promised_pythons_and_links_to_files_of_this_version(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as files:
-        (name,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
-        page = email.message_from_bytes(files.read(name))
-    prefix = "Programming Language :: Python :: "
-    named = [each for each in page.get_all("Classifier", []) if each.startswith(prefix)]
-    assert ", ".join(each.removeprefix(prefix) for each in named) == said()["Python"][0]
-
-    links = re.findall(r"\]\(([^)]*)\)", str(page.get_payload()))
-    assert [link for link in links if not link.startswith("https://")] == []
-    urls = dict(each.split(", ") for each in page.get_all("Project-URL", []))
-    files_here = f"{urls['Source']}/blob/v{__version__}/"
-    paths = {
-        link.removeprefix(files_here).partition("#")[0] for link in links if files_here in link
-    }
-    assert "docs/quickstart.md" in paths
-    assert [path for path in paths if not (ROOT / path).is_file()] == []
 
 
 def test_every_command_starts(app: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.repository.test_docs import ROOT
-from tests.support import programs
+from tools import programs
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
 WRITES = {
@@ -21,7 +21,6 @@ WRITES = {
 
 
 def jobs() -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the jobs of every workflow."""
     read = {path.name: yaml.safe_load(path.read_text())["jobs"] for path in FILES}
     return {(file, name): job for file, found in read.items() for name, job in found.items()}
 

@@ -7,27 +7,19 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
-import grpc
-import httpx
 import pytest
 from rich.console import Console
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.simulator import cluster
 from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from tests.cli.test_serve import AT_A_SIGNAL, FAILS
-from tests.support import scalers
-from tests.support.scalers import Scaler
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "demo"]
 DEMO_SECONDS = 150
 """More than the demo itself allows for its start and all of its phases."""
 NOWHERE = "http://127.0.0.1:9"
-DOWN = (grpc.StatusCode.UNAVAILABLE, "source is down")
 PHASES = (scenario.Phase("up", 100, 2, 10), scenario.Phase("down", 0, 2, 10))
 
 
@@ -133,53 +125,12 @@ def test_a_terminal_gets_a_live_screen() -> None:
     assert "keda-gpu-scaler demo, 12 s: load arrives" in console.file.getvalue()
 
 
-# Answers
+async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words() -> None:
+    async def ask() -> driver.Answer:
+        return driver.Answer(reason="UNAVAILABLE: source is down")
 
-
-@dataclass
-class Scene:
-    """A scaler under a test's control behind a channel."""
-
-    servicer: Scaler
-    scaler: driver.Scaler
-    shown: dict[str, object]
-    """The page of decisions."""
-
-
-@pytest.fixture
-async def scene() -> AsyncIterator[Scene]:
-    servicer = Scaler(values=(pb.MetricValue(metricValueFloat=150),))
-    shown: dict[str, object] = {
-        "triggers": [{"state": "measured", "reason": "150", "other": 1}],
-        "next": "",
-    }
-
-    def page(request: httpx.Request) -> httpx.Response:
-        assert request.url.path == "/api/v1/triggers/demo"
-        return httpx.Response(200, json=shown)
-
-    with scalers.serving(servicer) as port:
-        async with (
-            grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
-            httpx.AsyncClient(
-                base_url="http://scaler", transport=httpx.MockTransport(page)
-            ) as client,
-        ):
-            yield Scene(servicer, driver.Scaler(channel, client), shown)
-
-
-async def test_the_scaler_is_asked_for_spec_value_activity_and_reason(scene: Scene) -> None:
-    assert await scene.scaler.ask() == driver.Answer(
-        (rules.Metric(value=150, target=70),), active=True, state="measured", reason="150"
-    )
-    assert dict(scene.servicer.asked[0].scalerMetadata) == scenario.TRIGGER
-
-
-async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words(scene: Scene) -> None:
-    scene.servicer.value_refusal = DOWN
-    frames: list[driver.Frame] = []
     played = driver.Driver(
-        simulated=cluster.MadeUp(), ask=scene.scaler.ask, show=frames.append, patience_seconds=0
+        simulated=cluster.MadeUp(), ask=ask, show=lambda _frame: None, patience_seconds=0
     )
     with pytest.raises(scenario.DemoError, match="does not answer: UNAVAILABLE: source is down"):
         await played.prepare()

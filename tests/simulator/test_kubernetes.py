@@ -2,22 +2,22 @@
 
 import asyncio
 import contextlib
-import json
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from lightkube.models.core_v1 import Node, NodeStatus, Pod
 from lightkube.models.meta_v1 import ObjectMeta
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.simulator import cluster, kubernetes
-from tests.support.answers import answering
-from tests.support.api_server import ApiServer
+from tests.support.api_server import NODES, PODS, ApiServer, node, placed, serving
 
 PATIENCE_SECONDS = 60
 Json = dict[str, Any]
@@ -121,7 +121,6 @@ class Following:
     async def running(
         self, namespace: str | None = None, node_labels: dict[str, str] | None = None
     ) -> AsyncIterator[None]:
-        """Follow the cluster that the environment names."""
         following = kubernetes.following(
             self.shown,
             self.listed.set,
@@ -134,7 +133,6 @@ class Following:
             yield
 
     def pods(self) -> set[str]:
-        """Name all pods that are shown."""
         return {pod.name for pod in self.shown.pods.values()}
 
 
@@ -147,49 +145,14 @@ async def until(holds: Callable[[], bool]) -> None:
 BERT_POD, LLM_POD = "bert-5d4f8-aaaaa", "llm-5d4f8-bbbbb"
 
 
-def placed(name: str, node: str, namespace: str = "team-a") -> Json:
-    """Return a pod with a GPU on a node."""
-    metadata = {"name": name, "namespace": namespace, "uid": name}
-    return {"metadata": metadata, "spec": {"nodeName": node, "containers": [container("1")]}}
-
-
-@dataclass(slots=True)
-class Lists:
-    """An API server with two nodes in two zones, as far as lists of nodes and pods go."""
-
-    pods: list[Json] = field(
-        default_factory=lambda: [placed(BERT_POD, "blue"), placed(LLM_POD, "green", "team-b")]
-    )
-    trouble: tuple[int, bytes] | None = None
-    """Answered to a list of pods instead of one."""
-    asked: list[str] = field(default_factory=list)
-
-    def answer(self, path: str, _token: str | None) -> tuple[int, bytes]:
-        """List what a path names."""
-        self.asked.append(path)
-        if path.startswith("/api/v1/nodes"):
-            names = ("blue",) if path.endswith("labelSelector=zone%3Da") else ("blue", "green")
-            allocatable = {"nvidia.com/gpu": "2"}
-            return self._list(
-                [
-                    {"metadata": {"name": name}, "status": {"allocatable": allocatable}}
-                    for name in names
-                ]
-            )
-        _, _, namespace = path.removesuffix("/pods").partition("/namespaces/")
-        found = [one for one in self.pods if namespace in {"", one["metadata"]["namespace"]}]
-        return self.trouble or self._list(found)
-
-    def _list(self, items: list[Json]) -> tuple[int, bytes]:
-        return 200, json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}).encode()
-
-
-@pytest.fixture
-def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lists]:
-    lists = Lists()
-    with answering(lists.answer) as port:
-        monkeypatch.setenv("KUBECONFIG", ApiServer(port=port).kubeconfig(tmp_path))
-        yield lists
+@pytest_asyncio.fixture
+async def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ApiServer]:
+    """An API server with two nodes in two zones, and a pod on each."""
+    nodes = [node("blue", zone="a"), node("green", zone="b")]
+    pods = [placed(BERT_POD, "blue", "bert"), placed(LLM_POD, "green", "llm", namespace="team-b")]
+    async with serving(ApiServer({NODES: nodes, PODS: pods})) as api:
+        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path))
+        yield api
 
 
 @pytest.mark.parametrize(
@@ -201,13 +164,14 @@ def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lists]:
     ],
 )
 async def test_pods_are_shown_as_they_come_and_namespace_and_node_labels_narrow_them(
-    lists: Lists, namespace: str | None, labels: dict[str, str] | None, shown: set[str]
+    api: ApiServer, namespace: str | None, labels: dict[str, str] | None, shown: set[str]
 ) -> None:
     following = Following()
     async with following.running(namespace, labels):
         await following.listed.wait()
         assert following.pods() == shown
-        lists.pods.append(placed("new", "blue", namespace or "team-a"))
+        new = placed("new", "blue", "new", namespace=namespace or "team-a")
+        api.objects[PODS].append(new)
         await until(lambda: following.pods() == shown | {"new"})
     assert following.reports == []
 
@@ -215,25 +179,25 @@ async def test_pods_are_shown_as_they_come_and_namespace_and_node_labels_narrow_
 @pytest.mark.parametrize(
     ("trouble", "message"),
     [
-        ((503, b'{"message": "not yet"}'), "not yet"),
-        ((502, b"bad gateway"), "Server error '502 Bad Gateway'"),
-        ((200, b"hello"), "JSON is malformed"),
-        ((200, b'{"metadata": {}, "items": [{"spec": 7}]}'), "Expected `object | null`"),
+        (JSONResponse({"message": "not yet"}, 503), "not yet"),
+        (PlainTextResponse("bad gateway", 502), "Server error '502 Bad Gateway'"),
+        (PlainTextResponse("hello"), "JSON is malformed"),
+        (JSONResponse({"metadata": {}, "items": [{"spec": 7}]}), "Expected `object | null`"),
     ],
 )
 async def test_a_list_that_fails_changes_nothing_and_is_said_once(
-    lists: Lists, trouble: tuple[int, bytes], message: str
+    api: ApiServer, trouble: Response, message: str
 ) -> None:
     following = Following()
     async with following.running():
         await following.listed.wait()
-        lists.trouble = trouble
+        api.trouble[PODS, "list"] = trouble
         await until(lambda: bool(following.reports))
-        before = len(lists.asked)
-        await until(lambda: len(lists.asked) > before + 2)
+        before = len(api.asked)
+        await until(lambda: len(api.asked) > before + 2)
         assert following.pods() == {BERT_POD, LLM_POD}
         assert len(following.shown.nodes) == 2
-        lists.trouble = None
+        api.trouble.clear()
         await until(lambda: len(following.reports) > 1)
     failure, recovery = following.reports
     assert failure.startswith(f"cannot list nodes and pods: {message}")

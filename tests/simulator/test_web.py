@@ -82,11 +82,9 @@ class Simulator:
         self.client = client
 
     async def put(self, json: object) -> httpx.Response:
-        """Change the one workload of these tests."""
         return await self.client.put("/workloads/team-a/bert", json=json)
 
     async def pods(self) -> list[dict[str, object]]:
-        """Return the pods of the only workload."""
         response = await self.client.get("/workloads")
         (found,) = response.json()["workloads"]
         pods: list[dict[str, object]] = found["pods"]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tests.soak.run import Pace, Soak
-from tests.support import programs
+from tools import programs
 
 _SHOWN = 100
 """The most failures to print."""
@@ -24,15 +24,13 @@ def main(
     seed: Annotated[int | None, typer.Option(help="Which order of faults; by default any.")] = None,
 ) -> None:
     """Let two scalers live with servers that misbehave, and compare each answer with the truth."""
-    programs.build(("prometheus", "influxd"))
+    programs.build(["prometheus"])
     chosen = time.time_ns() % 10_000 if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="soak-") as directory:
         soak = Soak(Path(directory), Pace(minutes * 60), chosen)
         report = asyncio.run(soak.run())
     typer.echo(f"seed {chosen}")
     typer.echo("\n".join(report.lines()))
-    for outcome, count in sorted(report.by_fault.items()):
-        typer.echo(f"  {outcome} {count:,}")
     failures = report.failures(is_long=minutes >= _LONG_MINUTES)
     typer.echo("\n".join(failures[:_SHOWN]))
     raise typer.Exit(1 if failures else 0)

@@ -126,11 +126,11 @@ CLUSTER: Mapping[str, Response] = {
 }
 """What the Kubernetes API answers to every list and watch; the watches that are open are cut."""
 
+KILLED = "Prometheus is killed"
 OTHERS = (
     "exporters that are down",
     "exporters that hang",
-    "Prometheus is killed",
-    "InfluxDB is killed",
+    KILLED,
 )
 
 NAMES = (*REPLIES, *CLOCKS, *PAGES, *CLUSTER, *OTHERS)

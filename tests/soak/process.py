@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import os
 import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support.processes import free_port, inner
+from tests.support.processes import free_port
 from tests.support.servers import Server
 
 _KIB = 1024
@@ -60,7 +59,6 @@ class Scaler(Server):
         await Server.kill(self)
 
     async def stop(self) -> None:
-        """End it by a signal, and see that it ends."""
         self.is_up = False
         began = asyncio.get_running_loop().time()
         await Server.stop(self)
@@ -73,8 +71,8 @@ class Scaler(Server):
         return answer.text
 
     async def size(self) -> Size:
-        assert self._process is not None
-        here = Path(f"/proc/{inner(self._process.pid)}")
+        assert self._program is not None
+        here = Path(f"/proc/{self._program.pid}")
         lines = (here / "status").read_text().splitlines()
         status = dict(line.split(":", 1) for line in lines if ":" in line)
         page = await self.page("/metrics")
@@ -98,8 +96,7 @@ class Scaler(Server):
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         given = self.settings | addresses
         own = {f"KEDA_GPU_SCALER_{name}": text for name, text in given.items()}
-        kept = {name: text for name, text in os.environ.items() if not name.startswith("KEDA_")}
-        return kept | own | {"KUBECONFIG": self.kubeconfig}
+        return own | {"KUBECONFIG": self.kubeconfig}
 
 
 def warnings(log_file: Path) -> list[str]:

@@ -31,11 +31,9 @@ class Report:
 
     The other one's direct source has no past: it holds until its window is full.
     """
-    by_fault: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     """How often each fault was played."""
     restarts: Counter[str] = field(default_factory=Counter)
-    streams: int = 0
     sizes: list[Size] = field(default_factory=list)
     stop_seconds: list[float] = field(default_factory=list)
     own_faults: list[str] = field(default_factory=list)
@@ -54,14 +52,6 @@ class Report:
             return 1.0
         second, last = values[quarter : 2 * quarter], values[-quarter:]
         return statistics.median(last) / statistics.median(second)
-
-    def _resident(self, mib: int) -> list[int]:
-        """Return the median resident memory of each twelfth of the time."""
-        each = max(1, len(self.sizes) // 12)
-        parts = [self.sizes[first : first + each] for first in range(0, len(self.sizes), each)]
-        return [
-            round(statistics.median(size.resident_bytes for size in part) / mib) for part in parts
-        ]
 
     def failures(self, *, is_long: bool) -> list[str]:
         """Return what does not hold.
@@ -97,11 +87,10 @@ class Report:
         peak = max(size.peak_bytes for size in sizes) / mib
         return [
             f"{self.seconds / 60:.0f} minutes, {played}, restarts {dict(self.restarts)}",
-            f"{self.calls.total():,} answers {dict(self.calls)}, {self.streams:,} streams",
+            f"{self.calls.total():,} answers {dict(self.calls)}",
             ", ".join(f"{name} {count}" for name, count in bad.items()),
             f"numbers in undisturbed minutes {self.known:.2%} of {self.calm.total():,}",
             f"resident {sizes[-1].resident_bytes / mib:.0f} MiB, peak {peak:.0f} MiB",
-            f"resident MiB over time {self._resident(mib)}",
             *(f"{name} {getattr(sizes[-1], name)}, {self.growth(name):.3f}" for name in FLAT),
             f"ended by SIGTERM within {max(self.stop_seconds, default=0):.1f} s",
         ]

@@ -5,14 +5,13 @@ import contextlib
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
-import trustme
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
@@ -20,11 +19,9 @@ from tests.soak import faults, world
 from tests.soak.process import Scaler, warnings
 from tests.soak.report import Report
 from tests.soak.world import Trigger
-from tests.support import api_server, certificates
+from tests.support import api_server
 from tests.support.http_replies import HttpServer, Reply, Request, closes, hangs, says
-from tests.support.influxdb import DATABASE, InfluxdbServer
 from tests.support.prometheus import PrometheusServer
-from tests.support.servers import Server
 
 CALL_SECONDS = 15.0
 """A call has at most so long; the scaler promises 2.5 s on a machine that is not overloaded."""
@@ -46,7 +43,6 @@ class Pace:
     poll_seconds: float = 15.0
     """How often each trigger is asked about at each scaler, as KEDA's pollingInterval."""
     restart_seconds: float = 150.0
-    rotation_seconds: float = 100.0
     flood_seconds: float = 240.0
     size_seconds: float = 10.0
     streams: int = 1000
@@ -63,12 +59,8 @@ class Soak:
     fault: str = ""
     """What goes wrong now; empty: nothing."""
     calm_since: float = float("inf")
-    tokens: list[str] = field(default_factory=lambda: ["first"])
-    """The valid bearer tokens; the last one is in the file."""
-    ca: trustme.CA = field(default_factory=trustme.CA)
     chance: random.Random = field(init=False)
     prometheus: PrometheusServer = field(init=False)
-    influxdb: InfluxdbServer = field(init=False)
     api: api_server.ApiServer = field(init=False)
     scalers: list[Scaler] = field(init=False)
     _upstream: httpx.AsyncClient = field(
@@ -88,10 +80,8 @@ class Soak:
                 for work in (
                     self._faults(),
                     self._restarts(),
-                    self._rotations(),
                     self._floods(),
                     self._sizes(),
-                    self._points(),
                     *(self._polls(scaler) for scaler in self.scalers),
                 )
             ]
@@ -123,18 +113,13 @@ class Soak:
         jobs = [pace | gpus, pace | state | {"honor_labels": True}]
         self.prometheus = PrometheusServer(self._folder("prometheus"), jobs, life_seconds=life)
         await enter(self.prometheus)
-        self.influxdb = InfluxdbServer(self._folder("influxdb"), life_seconds=life)
-        await enter(self.influxdb)
         self.api = api_server.ApiServer(world.objects(), page_objects=100)
         await enter(api_server.serving(self.api))
-        token_file, config = self.directory / "token", self.directory / "settings.yaml"
-        token_file.write_text(self.tokens[-1])
-        pair = self._certificate()
+        config = self.directory / "settings.yaml"
         sources = {
             "default": {
                 "type": "prometheus",
                 "url": (await enter(HttpServer(self._prometheus_api))).url,
-                "bearer_token_file": str(token_file),
                 "step": SCRAPE,
             },
             "direct": {
@@ -143,15 +128,8 @@ class Soak:
                 "timeout": "3s",
                 "targets": ",".join(f"{server.url}/metrics" for server in nodes),
             },
-            "influxdb": {
-                "type": "influxdb",
-                "url": (await enter(HttpServer(self._influxdb_api))).url,
-                "step": SCRAPE,
-                "database": DATABASE,
-            },
         }
-        files = {"grpc_cert_file": str(pair.cert), "grpc_key_file": str(pair.key)}
-        config.write_text(json.dumps({"sources": sources, **files}))  # JSON is YAML
+        config.write_text(json.dumps({"sources": sources}))  # JSON is YAML
         self.scalers = [
             Scaler(
                 self._folder(name),
@@ -171,41 +149,28 @@ class Soak:
         folder.mkdir()
         return folder
 
-    def _certificate(self) -> certificates.Pair:
-        """Write a new certificate over the one that is there."""
-        return certificates.write(self.directory, self.ca.issue_cert("localhost", "127.0.0.1"))
-
     # The servers
 
     async def _prometheus_api(self, request: Request, writer: asyncio.StreamWriter) -> None:
         """Answer in place of Prometheus: by the fault of the hour, or by what Prometheus says."""
-        if request.headers.get("authorization", "") not in [f"Bearer {one}" for one in self.tokens]:
-            await says("wrong token", 401, "text/plain")(request, writer)
-            return
-        await (await self._answer(self.prometheus, request))(request, writer)
+        await (await self._answer(request))(request, writer)
 
-    async def _influxdb_api(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        await (await self._answer(self.influxdb, request))(request, writer)
-
-    async def _answer(self, server: Server, request: Request) -> Reply:
+    async def _answer(self, request: Request) -> Reply:
         reply = faults.REPLIES.get(self.fault)
         if reply is not None and self.chance.random() < 0.5:
             return reply
         headers = {"content-type": request.headers.get("content-type", "text/plain")}
+        url = f"{self.prometheus.url}{request.path}"
         try:
             answer = await self._upstream.request(
-                request.method,
-                f"{server.url}{request.path}",
-                content=request.body,
-                headers=headers,
+                request.method, url, content=request.body, headers=headers
             )
         except httpx.HTTPError:
             return closes
         body = answer.content
         if self.fault in faults.CLOCKS and request.form.get("query") == "time()":
             body = faults.with_clock(faults.CLOCKS[self.fault], body)
-        # The scaler knows InfluxDB's clock by the date of its answers.
-        return says(body, answer.status_code, date=answer.headers["date"])
+        return says(body, answer.status_code)
 
     def _exporter(self, node: int) -> Reply:
         async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -229,31 +194,19 @@ class Soak:
             self.calm_since = float("inf")
             self.fault = name
             self.report.faults[name] += 1
-            killed = {
-                "Prometheus is killed": self.prometheus,
-                "InfluxDB is killed": self.influxdb,
-            }.get(name)
-            if killed is not None:
-                await killed.kill()
+            if name == faults.KILLED:
+                await self.prometheus.kill()
             if name in faults.CLUSTER:
                 for path in api_server.PATHS:
                     for kind in ("list", "watch"):
                         self.api.trouble[path, kind] = faults.CLUSTER[name]
                     self.api.end(path)
             await asyncio.sleep(self.pace.fault_seconds)
-            if killed is not None:
-                await killed.start()
+            if name == faults.KILLED:
+                await self.prometheus.start()
             self.api.trouble.clear()
             self.fault = ""
             self.calm_since = time.time() + CALM_AFTER_SECONDS
-
-    async def _points(self) -> None:
-        """Write points as Telegraf does."""
-        while True:
-            with contextlib.suppress(httpx.HTTPError):  # killed under way
-                if self.fault != "InfluxDB is killed":
-                    await self.influxdb.write(world.points(time.time()))
-            await asyncio.sleep(5)
 
     async def _restarts(self) -> None:
         """Kill and end one of the scalers in turns; the other is the one whose size is judged."""
@@ -269,23 +222,14 @@ class Soak:
             await scaler.start()
             self.report.restarts["SIGTERM"] += 1
 
-    async def _rotations(self) -> None:
-        """Replace the token and the certificate; the old token is valid a little longer."""
-        for number in range(1_000_000):
-            await asyncio.sleep(self.pace.rotation_seconds)
-            self._certificate()
-            self.tokens.append(f"token-{number}")
-            (self.directory / "token").write_text(self.tokens[-1])
-            await asyncio.sleep(10)
-            del self.tokens[:-1]
-
     async def _floods(self) -> None:
         """Open many streams, and drop them: half by a cancellation, half with their connection."""
+        address = f"127.0.0.1:{self.scalers[0].grpc_port}"
         while True:
             await asyncio.sleep(self.pace.flood_seconds)
             async with (
-                self._channel(self.scalers[0]) as kept,
-                self._channel(self.scalers[0]) as cut,
+                grpc.aio.insecure_channel(address) as kept,
+                grpc.aio.insecure_channel(address) as cut,
             ):
                 streams = []
                 for number in range(self.pace.streams):
@@ -293,7 +237,6 @@ class Soak:
                     trigger = TRIGGERS[number % len(TRIGGERS)]
                     streams.append(stub.StreamIsActive(trigger.reference()))
                     await asyncio.sleep(0)
-                self.report.streams += len(streams)
                 await asyncio.sleep(5)
                 for stream in streams[::2]:
                     stream.cancel()
@@ -310,19 +253,12 @@ class Soak:
 
     # The calls
 
-    @contextlib.asynccontextmanager
-    async def _channel(self, scaler: Scaler) -> AsyncIterator[grpc.aio.Channel]:
-        credentials = grpc.ssl_channel_credentials(self.ca.cert_pem.bytes())
-        address = f"127.0.0.1:{scaler.grpc_port}"
-        async with grpc.aio.secure_channel(address, credentials) as channel:
-            yield channel
-
     async def _polls(self, scaler: Scaler) -> None:
         """Ask about every trigger in turns, over a new connection in each round."""
         pause = self.pace.poll_seconds / len(TRIGGERS)
         calls: set[asyncio.Task[None]] = set()
         while True:
-            async with self._channel(scaler) as channel:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{scaler.grpc_port}") as channel:
                 stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
                 for trigger in TRIGGERS:
                     if scaler.is_up:
@@ -393,7 +329,6 @@ class Soak:
 
     def _note(self, outcome: str, asked: "_Asked") -> None:
         self.report.calls[outcome] += 1
-        self.report.by_fault[f"{asked.fault or 'calm'}: {outcome}"] += 1
         is_restarted = asked.scaler is not self.scalers[0]
         if asked.calm and not is_restarted and outcome not in ("active", "inactive"):
             self.report.calm[outcome] += 1

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.support import api_server, kube_state
 from tests.support.kube_state import KubePod
-from tests.support.series import Series
 
 NODES = 8
 WORKLOADS = 50
@@ -70,7 +69,7 @@ class Bounds:
         return self.least * (1 - TOLERANCE) <= number <= self.most * (1 + TOLERANCE)
 
 
-KINDS = ("utilization", "average", "power", "query", "demand", "alone", "direct", "influxdb")
+KINDS = ("utilization", "average", "power", "query", "demand", "alone", "direct")
 _OF_DEMAND = ("demand", "alone")
 
 
@@ -113,7 +112,6 @@ class Trigger:
                 },
                 "demand": demand,
                 "direct": {"source": "direct"},
-                "influxdb": {"source": "influxdb"},
             }[self.kind]
         )
 
@@ -182,14 +180,6 @@ def exporter_page(node: int, at: float) -> Iterator[str]:
                 )
                 yield f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} {workload.percent(at):g}"
                 yield f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {workload.watts(at):g}"
-
-
-def points(at: float) -> Iterator[Series]:
-    """Yield what Telegraf writes of all GPUs at one instant."""
-    for workload in map(Workload, range(WORKLOADS)):
-        for pod in workload.pods:
-            tags = {"namespace": workload.namespace, "pod": pod, "UUID": f"GPU-{pod}"}
-            yield Series("DCGM_FI_DEV_GPU_UTIL", tags, [(at, workload.percent(at))])
 
 
 def objects() -> dict[str, list[api_server.Json]]:

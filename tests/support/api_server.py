@@ -78,7 +78,6 @@ def placed(name: str, node: str, workload: str, *, namespace: str = "team-a") ->
 
 
 def node(name: str, **labels: str) -> Json:
-    """Return a node with two GPUs."""
     allocatable = {"cpu": "8", "nvidia.com/gpu": "2"}
     metadata = {"name": name, "uid": f"node-{name}", "labels": labels}
     return {"metadata": metadata, "status": {"allocatable": allocatable}}

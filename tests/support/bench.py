@@ -72,7 +72,6 @@ class Bench:
         return await self.ask(trigger)
 
     async def landed(self) -> None:
-        """Wait until no fetch is under way."""
         await landed()
 
     def of(self, kind: type[FactT]) -> list[FactT]:

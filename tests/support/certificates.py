@@ -40,7 +40,6 @@ def chain(issued: trustme.LeafCert) -> bytes:
 
 
 def expired(authority: trustme.CA, *names: str) -> trustme.LeafCert:
-    """Issue a certificate that was valid until yesterday."""
     now = datetime.now(UTC)
     return authority.issue_cert(*names or (HOST,), not_before=now - 9 * DAY, not_after=now - DAY)
 

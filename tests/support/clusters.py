@@ -84,7 +84,6 @@ class Node:
         return [copy for copy in self.copies if copy.format.rank == first]
 
     def sample(self, copy: Copy, at: float) -> int:
-        """Return the number of the newest sample."""
         return math.floor((at - copy.phase) / self.interval)
 
 
@@ -97,7 +96,6 @@ class Workload:
     name: str
 
     def __str__(self) -> str:
-        """Return the trigger's way to write it."""
         return f"{self.kind}/{self.name}"
 
     def has(self, pod: "Pod", *, known: bool) -> bool:

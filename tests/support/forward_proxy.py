@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tests.support.loopback import LoopbackServer
+from tests.support.loopback import LoopbackServer, pump
 
 Address = tuple[str, int]
-_PIECE_BYTES = 2**16
 
 
 @dataclass(slots=True)
@@ -53,20 +52,12 @@ class ForwardProxy(LoopbackServer):
                     parts = urlsplit(target)
                     path = parts._replace(scheme="", netloc="").geturl()
                     back.write(head.replace(target.encode(), path.encode(), 1))
-                async with asyncio.TaskGroup() as both:
-                    both.create_task(_copied(reader, back), name="there")
-                    both.create_task(_copied(onward, writer), name="back")
+                try:
+                    await asyncio.gather(pump(reader, back), pump(onward, writer))
+                finally:
+                    back.transport.abort()
         finally:
             writer.transport.abort()
-
-
-async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while piece := await reader.read(_PIECE_BYTES):
-            writer.write(piece)
-            await writer.drain()
-    finally:
-        writer.close()
 
 
 def _parted(line: str) -> tuple[str, str, str]:

@@ -17,7 +17,6 @@ _PIECE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOT_RUN = "not run"
-STAYS_OPEN = "stays open"
 FAILS = "fails"
 """One of its commands ends badly, which is what it is typed for."""
 

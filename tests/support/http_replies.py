@@ -88,12 +88,10 @@ def says(
 
 
 def api(result_type: str, result: object, **more: object) -> Reply:
-    """Answer as Prometheus does, with a result of one type."""
     return says(json.dumps(success(result_type, result, **more)))
 
 
 def success(result_type: str, result: object, **more: object) -> dict[str, Any]:
-    """Return the JSON of an answer of Prometheus."""
     return {"status": "success", "data": {"resultType": result_type, "result": result}, **more}
 
 

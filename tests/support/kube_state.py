@@ -100,7 +100,6 @@ def link(kind: str, name: str, owner: tuple[str, str], namespace: str = "ml") ->
 
 
 def replicas(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
-    """Return what a Deployment says of its own replicas."""
     labels = {"namespace": namespace, "deployment": name}
     return Listed(metric="kube_deployment_status_replicas", labels=labels, value=count)
 
@@ -111,7 +110,6 @@ def wanted(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
 
 
 def up(begin: float = -900, value: float = 1, end: float | None = None) -> Listed:
-    """Return the health of kube-state-metrics itself."""
     return Listed(metric="up", labels={}, value=value, begin=begin, end=end)
 
 

@@ -28,7 +28,6 @@ class Load(NamedTuple):
 
     @property
     def used(self) -> int:
-        """MiB of memory."""
         return self.percent * 150
 
     @property

@@ -12,7 +12,6 @@ class Pki:
     """Two CAs, the first of them trusted."""
 
     def __init__(self, directory: Path) -> None:
-        """Keep the files in this directory."""
         self.ca, self.other = trustme.CA(), trustme.CA()
         self._directory = directory
 
@@ -21,7 +20,6 @@ class Pki:
         return self.file("ca.crt", self.ca.cert_pem.bytes())
 
     def file(self, name: str, content: bytes = b"") -> Path:
-        """Write a file, or write it anew."""
         path = self._directory / name
         path.write_bytes(content)
         return path

@@ -38,7 +38,6 @@ def trusting(pki: Pki) -> tuple[str, ...]:
 
 
 def run_alone(target: str, *flags: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a process of its own."""
     command = [sys.executable, "-m", "keda_gpu_scaler", "probe", target, *flags]
     kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     return subprocess.run(

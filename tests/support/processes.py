@@ -1,18 +1,29 @@
-"""Helpers for processes of the tests' own: a port, an end of life, and a bounded wait."""
+"""Processes beside a test, each with a log of its own: a port, a bounded life, and bounded waits.
+
+A program leads a process group, so that ending it ends all that it started. It also ends by itself
+after a bounded time: a test run that was killed leaves nothing behind for ever.
+"""
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import os
 import shutil
+import signal
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import httpx
 
 _PORTS: Sequence[int] = range(10_000, 32_768)
 """Below those that Linux takes for outgoing connections, which would win the race for a port."""
 _FIRST = os.getpid() * 211 % len(_PORTS)
 """Test processes that run at the same time have neighbouring numbers: far from each other here."""
+_LOG_TAIL_BYTES = 3000
 _ports = itertools.cycle([*_PORTS[_FIRST:], *_PORTS[:_FIRST]])
 
 
@@ -51,3 +62,78 @@ async def until(
             message = f"not within {within_seconds:g} s: {claim}"
             raise TimeoutError(message)
         await asyncio.sleep(0.05)
+
+
+@dataclass(slots=True)
+class Program:
+    """One process, which can be ended and started again."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    life_seconds: float = 3000
+    """Longer than the slowest run of all scenarios, much shorter than for ever."""
+    stops_within_seconds: float = 30
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return inner(self._process.pid)
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it; its output goes to the end of its log."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*bounded(self.life_seconds), *self.command],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={"PATH": os.environ["PATH"], "HOME": str(self.log.parent), **self.environment},
+                start_new_session=True,
+            )
+
+    async def start_serving(self, url: str, within_seconds: float) -> None:
+        """Start it, and wait until this address of its own answers with success."""
+        self.start()
+        async with httpx.AsyncClient(trust_env=False) as client:
+            answers = functools.partial(self._answers, client, url)
+            await until(answers, within_seconds, f"{self.name} is ready")
+
+    def stop(self) -> None:
+        """Ask it to end, as Kubernetes asks a container, and wait; kill it if it does not."""
+        if self.running and self._process is not None:
+            # One signal to one process: `timeout` passes it on, and a second one means "at once".
+            self._process.terminate()
+        try:
+            self._wait()
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        if self.running and self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._wait()
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def tail(self) -> str:
+        return self.output()[-_LOG_TAIL_BYTES:]
+
+    async def _answers(self, client: httpx.AsyncClient, url: str) -> bool:
+        if not self.running:
+            raise RuntimeError(f"{self.name} ended while it started:\n{self.tail()}")
+        try:
+            return (await client.get(url)).is_success
+        except httpx.TransportError:
+            return False
+
+    def _wait(self) -> None:
+        if self._process is not None:
+            self._process.wait(self.stops_within_seconds)

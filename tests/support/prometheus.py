@@ -54,7 +54,6 @@ class PrometheusServer(Server):
         await self.start()
 
     async def reload(self, scrape_configs: Sequence[Mapping[str, Any]]) -> None:
-        """Scrape other targets from now on."""
         self.scrape_configs = scrape_configs
         self._configure()
         (await self._client.post(f"{self.url}/-/reload")).raise_for_status()
@@ -75,7 +74,6 @@ class PrometheusServer(Server):
         return int(sum(counts))
 
     async def wait_for(self, promql: str, within_seconds: float = 20.0) -> list[dict[str, Any]]:
-        """Wait until a query answers something, and return it."""
         found: list[dict[str, Any]] = []
 
         async def answers() -> bool:

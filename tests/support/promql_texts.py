@@ -12,7 +12,6 @@ def snapshot_text(
     step_seconds: float,
     found: Collection[str] = profiles.DETECTED,
 ) -> str:
-    """Return the text of a snapshot query."""
     metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
     return promql_texts.snapshot_text(
         metric_sources, frozenset(jobs), wanted.span_seconds, step_seconds, wanted.namespaces
@@ -20,7 +19,6 @@ def snapshot_text(
 
 
 def ages_text(wanted: SnapshotQuery, found: Collection[str] = profiles.DETECTED) -> str:
-    """Return the text of the query for ages."""
     metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
     return promql_texts.ages_text(metric_sources, wanted.namespaces)
 
@@ -31,7 +29,6 @@ reported_gpus_text = promql_texts.gpus_text
 def kube_state_text(
     namespaces: Iterable[str], jobs: Iterable[str], new_namespaces: Iterable[str] = ()
 ) -> str:
-    """Return the text of the query about pods."""
     return kube_state_metrics.kube_state_text(
         frozenset(jobs), frozenset(new_namespaces), (), frozenset(namespaces)
     )

@@ -85,7 +85,6 @@ class ScriptedSource:
         return self.now() // self.step_seconds * self.step_seconds
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Show the world, or do what was scripted."""
         self.fetched.append(snapshot_query)
         if self.gate is not None:
             await self.gate.wait()

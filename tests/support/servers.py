@@ -6,15 +6,14 @@ bounded, and so is the life of the process.
 
 import asyncio
 import os
-import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
 import httpx
 
-from tests.support import programs
-from tests.support.processes import bounded, free_port, inner, until
+from tests.support.processes import Program, free_port
+from tools import programs
 
 NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
 READY_WITHIN_SECONDS = 20.0
@@ -36,7 +35,7 @@ class Server:
     """One process with its data in a directory of the test."""
 
     PROGRAM: ClassVar[str]
-    """The program's name in `tests/support/programs.py`."""
+    """The program's name in `tools/programs.py`."""
     READY: ClassVar[str]
     STARTS_WITHIN_SECONDS: ClassVar[float] = READY_WITHIN_SECONDS
     STOPS_WITHIN_SECONDS: ClassVar[float] = 10.0
@@ -44,7 +43,7 @@ class Server:
     directory: Path
     port: int = field(default_factory=free_port, kw_only=True)
     life_seconds: float = field(default=LIFE_SECONDS, kw_only=True)
-    _process: asyncio.subprocess.Process | None = field(default=None, kw_only=True)
+    _program: Program | None = field(default=None, kw_only=True)
     _client: httpx.AsyncClient = field(
         default_factory=lambda: httpx.AsyncClient(trust_env=False, timeout=60), kw_only=True
     )
@@ -64,35 +63,25 @@ class Server:
     async def start(self) -> None:
         """Start the process on the data of this directory and wait until it is ready."""
         self._configure()
-        with self.log_file.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *bounded(self.life_seconds),
-                *self._command(),
-                env=self._environment(),
-                stdout=log,
-                stderr=log,
-            )
-        claim = f"{self.PROGRAM} is ready: {self._log()}"
-        await until(self._is_ready, self.STARTS_WITHIN_SECONDS, claim)
+        self._program = Program(
+            self.PROGRAM,
+            self._command(),
+            self.log_file,
+            self._environment(),
+            self.life_seconds,
+            self.STOPS_WITHIN_SECONDS,
+        )
+        await self._program.start_serving(f"{self.url}{self.READY}", self.STARTS_WITHIN_SECONDS)
 
     async def stop(self) -> None:
         """End the process and wait for it; kill it when it does not end by itself."""
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), self.STOPS_WITHIN_SECONDS)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if self._program is not None:
+            await asyncio.to_thread(self._program.stop)
 
     async def kill(self) -> None:
         """End the process at once, as a lost node does."""
-        process, self._process = self._process, None
-        assert process is not None
-        os.kill(inner(process.pid), signal.SIGKILL)
-        await process.wait()
+        assert self._program is not None
+        self._program.kill()
 
     async def restart(self) -> None:
         await self.stop()
@@ -105,26 +94,13 @@ class Server:
     def _command(self) -> list[str]:
         return [programs.path(self.PROGRAM), *self._flags()]
 
-    def _environment(self) -> dict[str, str] | None:
-        """Return its environment; None: that of the tests."""
-        return None
+    def _environment(self) -> dict[str, str]:
+        """Return its environment beside PATH and HOME."""
+        return {}
 
     def _flags(self) -> list[str]:
         raise NotImplementedError
 
-    async def _is_ready(self) -> bool:
-        process = self._process
-        if process is None or process.returncode is not None:
-            message = f"{self.PROGRAM} ended while it started: {self._log()}"
-            raise RuntimeError(message)
-        try:
-            return (await self._client.get(f"{self.url}{self.READY}")).is_success
-        except httpx.TransportError:
-            return False
-
     @property
     def log_file(self) -> Path:
         return self.directory / f"{self.PROGRAM}.log"
-
-    def _log(self) -> str:
-        return self.log_file.read_text(errors="replace")[-2000:]

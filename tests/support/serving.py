@@ -66,7 +66,6 @@ def said(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
 
 
 def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
     return subprocess.run(
         [*COMMAND, *flags],
         env=environ,
@@ -78,13 +77,11 @@ def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProces
 
 
 def reference(name: str = "bert", namespace: str = "ml", **metadata: str) -> Any:  # noqa: ANN401 - a message
-    """Return what KEDA asks about."""
     trigger = {"workload": "bert", "threshold": "70", **metadata}
     return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=trigger)
 
 
 def peak_bytes(process: subprocess.Popen[Any]) -> int:
-    """Return the most memory that the process ever had."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
@@ -101,14 +98,12 @@ class Scaler:
     channel: grpc.Channel = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make its clients, which connect when they are used."""
         url = f"http://127.0.0.1:{self.http_port}"
         self.pages = httpx.Client(base_url=url, timeout=DEADLINE_SECONDS, trust_env=False)
         self.channel = grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}")
         self.stub = externalscaler_pb2_grpc.ExternalScalerStub(self.channel)
 
     def get(self, page: str, seconds: float = DEADLINE_SECONDS) -> str:
-        """Return a page, or fail when it does not come in time."""
         return self.pages.get(page, timeout=seconds).raise_for_status().text
 
     def specify(self, name: str = "bert", namespace: str = "ml", **metadata: str) -> float:
@@ -118,19 +113,16 @@ class Scaler:
         return float(answer.metricSpecs[0].targetSizeFloat)
 
     def is_ready(self) -> bool:
-        """Say whether it takes calls."""
         assert self.process.poll() is None, "it ended at its start"
         with suppress(httpx.TransportError, httpx.HTTPStatusError):
             return self.get("/readyz") == "ready\n"
         return False
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and return the exit status."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """Close the connections to it."""
         self.pages.close()
         self.channel.close()
 

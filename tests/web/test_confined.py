@@ -15,7 +15,8 @@ from keda_gpu_scaler.settings.tokens import OfNamespaces
 from keda_gpu_scaler.telemetry.history import History
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
-from tests.web.test_triggers import NAMES, PATH, Known
+from tests.web.shown import Room
+from tests.web.test_triggers import PATH, answers
 
 MAIN = "everything"
 
@@ -28,7 +29,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         CollectorRegistry(),
         lambda: True,
         token=lambda: MAIN,
-        shown=web.Shown(cast("Evaluator", Known(NAMES)), History(lambda: NOW)),
+        shown=web.Shown(cast("Evaluator", Room(answers())), History(lambda: NOW)),
         allowed=OfNamespaces(tmp_path).allowed,
     )
     async with browsing(app) as client:

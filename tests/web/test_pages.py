@@ -28,14 +28,12 @@ class Shown(Collector):
     """A metric of each type that the scaler has, with texts that have to be escaped."""
 
     def __init__(self) -> None:
-        """Count something."""
         self._requests = Counter("requests", "Asked.", ("code",), registry=None)
         self._requests.labels("OK").inc()
         self._seconds = Histogram("seconds", "How long.", ("code",), registry=None)
         self._seconds.labels("OK").observe(0.5)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield them."""
         yield GaugeMetricFamily("nothing_yet", "# of a \\ and\na second line.", labels=("name",))
         many = GaugeMetricFamily("many", "# of a \\ and\na second line.", labels=("b", "a"))
         for number in range(SAMPLES):
@@ -89,7 +87,6 @@ class Long(Shown):
         self.begun = 0
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the same family again and again."""
         self.begun += 1
         many = list(super().collect())[1]
         for _ in range(200):

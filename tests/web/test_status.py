@@ -21,10 +21,11 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.web import status
-from tests.support import showroom
+from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
 from tests.support.triggers import BERT, spec
-from tests.web.test_triggers import DECIDED, NAMES, Known, serving
+from tests.web.shown import Room, fleet, room
+from tests.web.test_triggers import DECIDED, NAMES, answers, serving
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 ROWS_OF_A_TIMELINE = 4
@@ -39,11 +40,9 @@ class Elements(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
         self.elements.append((tag, dict(attrs)))
 
     def of(self, tag: str, attribute: str) -> list[str | None]:
-        """Return an attribute of each element of one kind."""
         return [
             attrs[attribute] for name, attrs in self.elements if name == tag and attribute in attrs
         ]
@@ -205,7 +204,7 @@ async def test_no_text_becomes_markup() -> None:
 
 
 @dataclass
-class Slow(Known):
+class Slow(Room):
     """Decides nothing before it may, and counts how many wait for it."""
 
     may: asyncio.Event = field(default_factory=asyncio.Event)
@@ -213,7 +212,6 @@ class Slow(Known):
     waiting: int = 0
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        """Wait."""
         self.waiting += 1
         if self.waiting == status.AT_ONCE:
             self.is_full.set()
@@ -223,29 +221,26 @@ class Slow(Known):
 
 
 async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
-    slow = Slow(NAMES)
+    slow = Slow(answers())
     shown = web.Shown(cast("Evaluator", slow), noted(), clock=lambda: NOW)
     app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://scaler") as client:
-        answers = [asyncio.create_task(client.get("/triggers/ml/bert")) for _ in range(20)]
+    async with browsing(app) as client:
+        pages = [asyncio.create_task(client.get("/triggers/ml/bert")) for _ in range(20)]
         await slow.is_full.wait()
         assert (await client.get("/healthz")).text == "ok\n"
         assert slow.waiting == status.AT_ONCE
         slow.may.set()
-        assert {(await answer).status_code for answer in answers} == {200}
+        assert {(await each).status_code for each in pages} == {200}
 
 
 async def test_what_is_held_comes_first_and_a_silent_pod_has_no_load_of_now() -> None:
-    shown = showroom.room(showroom.fleet())
-    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://scaler") as client:
+    app = web.create_app(CollectorRegistry(), lambda: True, shown=room(fleet()))
+    async with browsing(app) as client:
         rows = Elements((await client.get("/")).text).rows
-        assert rows[:3] == ["speech/tts", "speech/whisper", "vision/sdxl"]
-        assert rows[-2:] == ["inference/phi-mini", "inference/qwen-coder"]
+        active = ["inference/llama-70b", "vision/yolo"]
+        assert rows == ["speech/tts", *active, "inference/qwen-coder"]
         held = await client.get("/?show=held")
-        assert Elements(held.text).rows == rows[:3]
+        assert Elements(held.text).rows == rows[:1]
         silent = (await client.get("/triggers/speech/tts")).text
         assert re.search(r"not known, last \d+", silent)
         assert "up to" not in silent.partition("Pods, the least busy first")[2]

@@ -1,8 +1,7 @@
 """`/api/v1/triggers` over a real socket."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import cast
 
 import httpx
@@ -11,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.record.build import Answered, record, summary
+from keda_gpu_scaler.record.build import Answered
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
@@ -19,6 +18,7 @@ from keda_gpu_scaler.telemetry.history import History
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW, bert, snapshot
 from tests.support.triggers import BERT, spec
+from tests.web.shown import Room, answered
 
 PATH = "/api/v1/triggers"
 TOKEN = "a word"  # noqa: S105 - of this test
@@ -26,41 +26,17 @@ DECIDED = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
 NAMES = [("ml", "bert"), ("ml", "bert"), ("ml", "bert-2"), ("ml-2", "bert"), ("web", "a")]
 
 
-@dataclass
-class Known:
-    """What was answered of these ScaledObjects."""
-
-    names: Sequence[tuple[str, str]]
-    told: Sequence[Summary] | None = None
-    """What a list shows; None: one for each name."""
-    made: Sequence[Record] | None = None
-    """What is shown of any object; None: one for each time it is named."""
-    step_seconds: float = 15.0
-
-    def summaries(self, namespace: str | None) -> list[Summary]:
-        """Return one for each name."""
-        if self.told is not None:
-            return list(self.told)
-        return [
-            summary(ScaledObject(*name), spec(), DECIDED, 1.5)
-            for name in self.names
-            if namespace in {None, name[0]}
-        ]
-
-    async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        """Return one for each time it is named."""
-        if self.made is not None:
-            return list(self.made)
-        view = snapshot(bert("b", 90))
-        made = Answered(
-            scaled_object=scaled_object, spec=spec(), decision=DECIDED, now=NOW, view=view
-        )
-        return [record(made) for name in self.names if scaled_object == name]
+def answers(names: Iterable[tuple[str, str]] = NAMES) -> list[Answered]:
+    """Return the answer to one trigger of each ScaledObject, all on the same workload."""
+    return [
+        answered(name, bert("b", 90), namespace=namespace, workload="bert")
+        for namespace, name in names
+    ]
 
 
 @asynccontextmanager
 async def serving(
-    names: Sequence[tuple[str, str]] = NAMES,
+    names: Iterable[tuple[str, str]] = NAMES,
     token: str | None = None,
     changes: History | None = None,
     *,
@@ -68,7 +44,7 @@ async def serving(
     records: Sequence[Record] | None = None,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Serve what is known on a free port; yield a client that knows no token."""
-    known = cast("Evaluator", Known(names, summaries, records))
+    known = cast("Evaluator", Room(answers(names), summaries, records))
     app = web.create_app(
         CollectorRegistry(),
         lambda: True,

@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import cli
-from tests.repository.chart import charts
-from tests.repository.chart.charts import Object
+from tools.chart import charts
+from tools.chart.charts import Object
 
 ETC = "/etc/"
 _TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing
@@ -25,7 +25,6 @@ class Release:
     objects: tuple[Object, ...]
 
     def of(self, kind: str) -> list[Object]:
-        """Return every object of a kind."""
         return [one for one in self.objects if one["kind"] == kind]
 
     def the(self, kind: str, suffix: str = "") -> Object:
@@ -35,13 +34,11 @@ class Release:
 
     @property
     def pod(self) -> Object:
-        """The template of the scaler's pods."""
         template: Object = self.the("Deployment")["spec"]["template"]
         return template
 
     @property
     def container(self) -> Object:
-        """The scaler's container."""
         found: Object
         found, *_ = self.pod["spec"]["containers"]
         return found

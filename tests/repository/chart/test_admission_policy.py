@@ -13,15 +13,14 @@ from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec.demand import OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, ScaledObject, Signal
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, rules
-from tests.repository.chart import charts
 from tests.support.triggers import access
+from tools.chart import charts
 
 pytestmark = pytest.mark.needs("helm")
 
 
 @cache
 def policy() -> dict[str, Any]:
-    """Return the specification of the policy that the chart makes."""
     found = charts.objects(charts.template("--set=admissionPolicy.enabled=true"))
     (one,) = (each for each in found if each["kind"] == "ValidatingAdmissionPolicy")
     specification: dict[str, Any] = one["spec"]

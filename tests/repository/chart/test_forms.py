@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from keda_gpu_scaler.settings import Settings, load
-from tests.repository.chart import charts
-from tests.support.setting_rows import describe
+from tools.chart import charts
+from tools.setting_rows import describe
 
 pytestmark = pytest.mark.needs("helm")
 

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from tests.repository.chart import charts, comments, kustomized, regenerate, schema
 from tests.repository.test_docs import section
+from tools.chart import charts, comments, kustomized, regenerate, schema
 
 ANEW = "run make chart, and look at what changes"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.repository.chart import charts, kustomized
+from tools.chart import charts, kustomized
 
 pytestmark = pytest.mark.needs("helm", "kubectl")
 

@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 from tests.repository import test_alerts, test_dashboard
-from tests.repository.chart import charts, shapes
-from tests.repository.chart.charts import Object
+from tests.repository.chart import shapes
+from tools.chart import charts
+from tools.chart.charts import Object
 
 pytestmark = pytest.mark.needs("helm")
 

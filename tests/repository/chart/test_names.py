@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.repository.chart import charts, comments
+from tools.chart import charts, comments
 
 OURS = {one.path for one in comments.values()}
 OLD: dict[str, Any] = {

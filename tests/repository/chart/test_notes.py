@@ -8,8 +8,9 @@ import yaml
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.spec.spec import ScaledObject
-from tests.repository.chart import charts, shapes
+from tests.repository.chart import shapes
 from tests.support.triggers import access
+from tools.chart import charts
 
 pytestmark = pytest.mark.needs("helm")
 
@@ -85,14 +86,3 @@ def test_helm_warns_where_a_cluster_has_no_keda_and_only_there() -> None:
     assert warning("apps/v1/Deployment", "keda.sh/v1alpha1") == warning() == ""
     assert 'include "keda-gpu-scaler.withoutKeda"' in (charts.CHART / NOTES).read_text()
     assert "WARNING" not in _notes("default")
-
-
-def test_helm_says_from_where_keda_is_let_in() -> None:
-    assert "operator in the namespace keda to reach" in charts.notes()
-    elsewhere = charts.notes(namespace="autoscaling")
-    assert "operator in the namespace autoscaling or keda to reach" in elsewhere
-
-
-def test_helm_names_the_prometheus_that_it_chose_by_itself() -> None:
-    assert "reads samples from http://prometheus-operated" in _notes("default")
-    assert "reads samples from" not in _notes("scrape")

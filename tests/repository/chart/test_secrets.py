@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.repository.chart import charts
+from tools.chart import charts
 
 pytestmark = pytest.mark.needs("helm")
 

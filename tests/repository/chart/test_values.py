@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.repository.chart import charts
+from tools.chart import charts
 
 pytestmark = pytest.mark.needs("helm")
 

@@ -1,7 +1,7 @@
 """The Prometheus source on real servers.
 
 One server of each kind serves the whole module; every test has a namespace of its own. What is
-decided by the answers of each server is on record, in `tests/repository/test_recorded.py`.
+decided by the answers of each server is in `test_situations.py`.
 """
 
 import math

@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.support import grpcurl_page, programs
+from tests.support import grpcurl_page
 from tests.support.prometheus import PrometheusServer
 from tests.support.series import Series
+from tools import programs
 
 LIFE_SECONDS = 60
 PAST_SECONDS = 600

@@ -1,6 +1,6 @@
 """What KEDA is answered in one situation after the other, by every server.
 
-Those that `tests/support/recorded.py` has are decided on every server too.
+Those that `tests/sources/prometheus/test_situations.py` has are decided on every server too.
 """
 
 import itertools

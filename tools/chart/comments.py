@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tests.repository.chart.charts import CHART
+from tools.chart.charts import CHART
 
 VALUES = CHART / "values.yaml"
 PAGE_MARK = "chart-values"
@@ -28,7 +28,8 @@ def values() -> list[Value]:
     """Return every value, in the order of the file; a map with a comment is one value."""
     text = VALUES.read_text()
     root = yaml.compose(text)
-    assert isinstance(root, yaml.MappingNode)
+    if not isinstance(root, yaml.MappingNode):
+        raise TypeError(f"{VALUES} is no map")
     return list(_below(root, text.splitlines(), ""))
 
 

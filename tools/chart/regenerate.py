@@ -8,8 +8,8 @@ import re
 import textwrap
 from pathlib import Path
 
-from tests.repository.chart import charts, comments, kustomized, schema
-from tests.support import programs
+from tools import programs
+from tools.chart import charts, comments, kustomized, schema
 
 PAGE = charts.CHART / "README.md"
 

@@ -1,50 +1,33 @@
-"""What real servers answered in a few situations, so that tests without a server see it too.
+"""What is decided on every real server, in one situation after the other.
 
 A situation is what exporters and kube-state-metrics have shown for a while, and what the scaler
-has to decide from it. `Tape` stands between the scaler and a server: it passes questions on and
-writes down the answers, or gives the answers of an earlier run. A question that was never recorded
-is refused, so a changed query is noticed. To ask the real servers anew:
-
-    RECORD=1 make test-servers ARGS=tests/repository/test_recorded.py
+has to decide from it. `tests/stories/promises/test_situations.py` has others, asked as KEDA asks.
 """
 
-import asyncio
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import httpx
+import pytest
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
 from tests.support import gpus, kube_state
-from tests.support import http_replies as web
 from tests.support.bench import landed
 from tests.support.gpus import Gpu, Up
 from tests.support.kube_state import KubePod, Listed
+from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.prometheus_source import connected
 from tests.support.scripted import Clock
 from tests.support.series import Series
 from tests.support.triggers import BERT, spec
 
-FOLDER = Path(__file__).parents[1] / "data" / "recorded"
-FIRST = 1_790_000_040.0
-"""When the first situation ends: a multiple of the step, and of what the last hour is asked in."""
-APART_SECONDS = 7200.0
-"""Longer than a situation and the hour before it: one server holds all of them."""
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcd"]
 OTHER_NODE = "10.0.0.2:9400"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 BLANK = 2_147_483_632.0
 """What DCGM writes where it has no number."""
 KUBE_STATE_METRICS = (kube_state.up(), kube_state.BERT, kube_state.replicas(2))
-
-
 Part = Gpu | Up | KubePod | Listed
 _ACTIVE = {State.PARTIAL: True, State.UNKNOWN: None, State.ENDED: False, State.EMPTY: False}
 """None: that is not known either."""
@@ -168,80 +151,18 @@ SITUATIONS = {
     ),
 }
 
-ENDS = {name: FIRST + number * APART_SECONDS for number, name in enumerate(SITUATIONS)}
-"""When each situation ends."""
 
-
-@dataclass(slots=True)
-class Tape:
-    """The questions about one situation, and what a server said to them."""
-
-    at: float
-    """When the situation ends."""
-    answers: dict[str, object]
-    upstream: str | None = None
-    """The server that is asked; None: what is on the tape is the answer."""
-    asked: set[str] = field(default_factory=set)
-
-    async def reply(self, request: web.Request, writer: asyncio.StreamWriter) -> None:
-        form = request.form
-        text = form["query"]
-        question = f"{hashlib.sha256(text.encode()).hexdigest()[:16]} @ {form.get('time', 'now')}"
-        self.asked.add(question)
-        if self.upstream is not None:
-            async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-                answer = await client.post(f"{self.upstream}{request.path}", data=form)
-            self.answers[question] = self._at_rest(text, answer.json())
-        if question in self.answers:
-            await web.says(json.dumps(self.answers[question]))(request, writer)
-        else:
-            await web.says(f"never recorded: {question} of {text}", 500)(request, writer)
-
-    def _at_rest(self, query: str, answer: dict[str, Any]) -> object:
-        """Return an answer without what differs from run to run: its order, and the time it is."""
-        kind, result = answer["data"]["resultType"], answer["data"]["result"]
-        if query == "time()":
-            # The scaler asks about what is two seconds past.
-            shown = [self.at + 2, str(self.at + 2)]
-            result = shown if kind == "scalar" else [{"metric": {}, "value": shown}]
-        else:
-            result = sorted(result, key=lambda row: sorted(row["metric"].items()))
-        return web.success(kind, result)
-
-
-async def decided(tape: Tape) -> Decision:
-    """Decide about the Deployment bert by what a tape says, at the one time there is on it."""
+@ON_EVERY_SERVER
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
+async def test_what_is_decided(prometheus: PrometheusServer, situation: Situation) -> None:
+    await prometheus.write(situation.series(prometheus.now()))
     clock = Clock()
-    async with web.HttpServer(tape.reply) as server:
-        settings = PrometheusSettings.model_validate({"url": server.url, "step": "15s"})
-        source = PrometheusSource("default", settings, clock=clock)
+    async with connected(prometheus.url, clock=clock, step="15s") as source:
         evaluator = Evaluator({"default": source.ports()}, facts.ignore, clock=clock)
-        try:
-            await evaluator.evaluate(BERT, spec(), None)
-            # A busy machine may take longer for the first fetch than a call waits.
-            await landed()
-            clock.seconds += 1
-            return await evaluator.evaluate(BERT, spec(), None)
-        finally:
-            await evaluator.close()
-            await source.close()
-
-
-def file(server: str) -> Path:
-    return FOLDER / f"{server}.json"
-
-
-def read(server: str) -> dict[str, dict[str, object]]:
-    recorded: dict[str, dict[str, object]] = json.loads(file(server).read_text())
-    return recorded
-
-
-def write(server: str, tapes: dict[str, dict[str, object]]) -> None:
-    """Write a server's answers, a line for each question."""
-    situations = [
-        f"{json.dumps(name)}: {{\n"
-        + ",\n".join(f"{json.dumps(q)}: {json.dumps(tape[q])}" for q in sorted(tape))
-        + "\n}"
-        for name, tape in tapes.items()
-    ]
-    file(server).write_text("{\n" + ",\n".join(situations) + "\n}\n")
+        await evaluator.evaluate(BERT, spec(), None)
+        # A busy machine may take longer for the first fetch than a call waits.
+        await landed()
+        clock.seconds += 1
+        decision = await evaluator.evaluate(BERT, spec(), None)
+        await evaluator.close()
+    assert situation.follows(decision), decision

@@ -1,47 +1,20 @@
-"""The pictures that show a run of the product's own code: README.md shows one, and links to one.
+"""The replicas that this scaler and recipes ask for over an hour of the same load."""
 
-`python -m tests.repository.pictures` draws them anew. Nothing in them depends on a clock, a machine
-or a terminal.
-"""
-
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Mapping
 from statistics import mean
 
+from benchmarks.drawings import Curve, Panel, picture, times, words
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.recipes import Recipe
-from keda_gpu_scaler.simulator.demo import driver, scenario, screen
-from tests.repository.test_docs import ROOT
 from tests.stories.loops.loop import Loop
-from tests.support import demo_run, screencast, virtual_time
-from tests.support.drawings import Curve, Panel, picture, times, words
 
-IMAGES = ROOT / "docs" / "images"
 MINUTES = 60
 BEGINS, LOADS = (0, 5, 35), (40, 430, 130)
-"""The load of the picture: from each of these minutes on it is so many percent of one GPU."""
+"""The load: from each of these minutes on it is so many percent of one GPU."""
 LABELS = 10 * 60 // STEP_SECONDS
 """The step at which the labels of the curves begin."""
-SCREEN_TICKS = 4
-"""How many syncs of the HPA lie between two screens of the recording."""
-SCREEN_SECONDS, LAST_SECONDS = 0.5, 4.0
-
-
-def demo() -> str:
-    """Return a recording of the demo; it stands still at the last answer to the highest load."""
-    screens: list[screencast.Screen] = []
-    answered: list[int] = []
-
-    def record(frame: driver.Frame) -> None:
-        if len(frame.ours) % SCREEN_TICKS == 0:
-            shown = screen.screen(frame)
-            screens.append(screencast.look(shown, screen.WIDTH, SCREEN_SECONDS))
-            if frame.progress.phase == scenario.HIGHEST and frame.answer.value is not None:
-                answered.append(len(screens) - 1)
-
-    story = virtual_time.run(demo_run.play(record))
-    last = screencast.Screen(screens[-1].drawn, screens[-1].lines, LAST_SECONDS)
-    return screencast.svg([*screens[:-1], last], answered[-1], story, screen.WIDTH)
 
 
 def offered(seconds: float) -> float:
@@ -70,7 +43,7 @@ def beside(loading: float = 0.0) -> Mapping[str, Loop]:
     }
     for loop in loops.values():
         loop.keda.last_active = loop.clock
-        virtual_time.run(loop.run(MINUTES * 60, keda=True))
+        asyncio.run(loop.run(MINUTES * 60, keda=True))
     return loops
 
 
@@ -115,13 +88,3 @@ def replicas() -> str:
         ),
         times(under, range(0, MINUTES + 1, 10), MINUTES),
     )
-
-
-PICTURES: Mapping[str, Callable[[], str]] = {
-    "demo.svg": demo,
-    "replicas.svg": replicas,
-}
-
-if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        (IMAGES / name).write_text(draw(), encoding="utf-8")

@@ -1,6 +1,6 @@
 """The part of the chart's schema that says which settings there are, made from the settings.
 
-Names and forms are in it (`tests.repository.chart.forms`); what depends on more than the text of a
+Names and forms are in it (`tools.chart.forms`); what depends on more than the text of a
 setting, the scaler itself says when it starts.
 """
 
@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from keda_gpu_scaler.settings import process, sources
 from keda_gpu_scaler.settings.loading import fields
-from tests.repository.chart import charts, forms
-from tests.repository.chart.charts import CHART
-from tests.support.setting_rows import Row, describe
+from tools.chart import charts, forms
+from tools.chart.charts import CHART
+from tools.setting_rows import Row, describe
 
 SCHEMA = CHART / "values.schema.json"
 Part = dict[str, Any]
@@ -43,7 +43,8 @@ def text() -> str:
         part = written
         for parent in parents:
             part = part["properties"][parent]
-        assert name not in part["properties"], f"{path} is a value of the chart"
+        if name in part["properties"]:
+            raise ValueError(f"{path} is a value of the chart")
         part["properties"][name] = {"description": PASSED_ON}
     return json.dumps(written, indent=2, ensure_ascii=False) + "\n"
 

@@ -1,13 +1,15 @@
-"""The demo in no real time: its own driver, screen, simulator and decisions.
+"""A recording of the demo in no real time: its own driver, screen, simulator and decisions.
 
 What is missing of `keda-gpu-scaler demo` is between its parts: gRPC, HTTP over sockets, and the
 tasks that scrape. So two runs are the same, on every machine.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+import selectors
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.autoscaling import rules
@@ -16,15 +18,37 @@ from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.simulator import exposition
 from keda_gpu_scaler.simulator.cluster import MadeUp
-from keda_gpu_scaler.simulator.demo import driver, scenario
+from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
+from tests.stories.loops.loop import AtOnce
 from tests.support.triggers import access
+from tools.pictures import screencast
 
 _TARGET = Target("default", "simulator")
 _PHASE_SECONDS = 0.2
 """How long after a sync there is a scrape: the two are never due at the same time."""
+_SCREEN_TICKS = 4
+"""How many syncs of the HPA lie between two screens of the recording."""
+_SCREEN_SECONDS, _LAST_SECONDS = 0.5, 4.0
+
+
+def picture() -> str:
+    """Return a recording of the demo; it stands still at the last answer to the highest load."""
+    screens: list[screencast.Screen] = []
+    answered: list[int] = []
+
+    def record(frame: driver.Frame) -> None:
+        if len(frame.ours) % _SCREEN_TICKS == 0:
+            shown = screen.screen(frame)
+            screens.append(screencast.look(shown, screen.WIDTH, _SCREEN_SECONDS))
+            if frame.progress.phase == scenario.HIGHEST and frame.answer.value is not None:
+                answered.append(len(screens) - 1)
+
+    story = _run(_play(record))
+    last = screencast.Screen(screens[-1].drawn, screens[-1].lines, _LAST_SECONDS)
+    return screencast.svg([*screens[:-1], last], answered[-1], story, screen.WIDTH)
 
 
 @dataclass(slots=True)
@@ -65,7 +89,7 @@ class Rounds:
         return self.kept.gpus(uuids)
 
 
-async def play(show: Callable[[driver.Frame], None]) -> str:
+async def _play(show: Callable[[driver.Frame], None]) -> str:
     """Play the whole demo on the running loop, which has virtual time, and return its story."""
     simulated = MadeUp()
     rounds = Rounds(simulated)
@@ -89,3 +113,35 @@ async def play(show: Callable[[driver.Frame], None]) -> str:
         played = driver.Driver(simulated=simulated, ask=ask, show=show)
         await played.prepare()
         return await played.run()
+
+
+class _Jumping(selectors.DefaultSelector):
+    """Waits for nothing, and counts how long it would have waited."""
+
+    passed = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:  # noqa: ANN401 - the selector's own
+        """Let the time pass until the next timer is due."""
+        if timeout is None:
+            raise RuntimeError("all tasks wait, and no timer is left")
+        self.passed += max(0.0, timeout)
+        return super().select(0)
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time passes only while nothing is left to do; it begins at 0 s."""
+
+    def __init__(self) -> None:
+        self._jumping = _Jumping()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        """Return how long the timers have waited by now."""
+        return self._jumping.passed
+
+
+def _run(played: Coroutine[Any, Any, str]) -> str:
+    """Return what a coroutine returns, however long it sleeps."""
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        runner.get_loop().set_default_executor(AtOnce())
+        return runner.run(played)

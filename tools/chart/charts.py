@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from tests.support import go_modules, programs
+from tools import go_modules, programs
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
 BASE = ROOT / "deploy" / "kustomize"
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = ROOT / "tests" / "repository" / "chart" / "golden"
 RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
 KUBE_VERSION = go_modules.kubernetes("1.36")
 """No cluster is asked. Without this version, the programs use the newest they know."""
@@ -31,7 +31,6 @@ def cases() -> list[str]:
 
 
 def values(case: str) -> Path:
-    """Return the file with the values of a case."""
     return CHART / "ci" / f"{case}{_VALUES}"
 
 
@@ -46,7 +45,6 @@ def template(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) ->
 
 
 def rendered(case: str, *flags: str) -> str:
-    """Return the manifests of a case."""
     return template("--values", str(values(case)), *flags)
 
 
@@ -57,7 +55,6 @@ def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> st
 
 
 def kustomized(directory: Path = BASE) -> str:
-    """Return the manifests that `kubectl kustomize` makes of a directory."""
     return run("kubectl", "kustomize", str(directory))
 
 
@@ -79,13 +76,13 @@ def renamed() -> dict[str, str]:
 def _listed(file: str, name: str) -> dict[str, str]:
     text = (CHART / "templates" / file).read_text()
     found = re.search(rf'define "keda-gpu-scaler.{name}" -}}}}(.*?){{{{- end', text, re.DOTALL)
-    assert found
+    if found is None:
+        raise ValueError(f"{file} defines no {name}")
     listed: dict[str, str] = yaml.safe_load(found[1])
     return listed
 
 
 def objects(manifests: str) -> list[Object]:
-    """Return the objects of manifests, in their order."""
     return [one for one in yaml.safe_load_all(manifests) if one is not None]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.repository.chart import charts
+from tools.chart import charts
 
 COMPONENT = charts.BASE / "kubernetes-evidence"
 SETTINGS = "settings.yaml"

@@ -8,7 +8,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import cast
 
 from anyio.from_thread import start_blocking_portal
 from prometheus_client import CollectorRegistry
@@ -32,6 +32,7 @@ from tests.support.triggers import access
 
 END = 1_795_345_200.0
 """Sunday, 22 November 2026, 11:00 UTC: when somebody looks."""
+IDLE_FROM = -70
 STEP, POLL, WINDOW = 15.0, 30.0, 300.0
 NEVER = float("inf")
 GIVE_UP_SECONDS = 3600.0
@@ -201,7 +202,7 @@ def climb(low: float, high: float, begin: float, end: float) -> Load:
 
 def fleet() -> list[Shown]:
     """Return ten workloads in every state, as a cluster has them on a busy morning."""
-    idle: Load = lambda minute: 84.0 if minute < -70 else 0.0  # noqa: E731 - it reads better here
+    idle: Load = lambda minute: 84.0 if minute < IDLE_FROM else 0.0  # noqa: E731 - it reads better here
     return [
         shown("llama-70b", *pods("llama-70b", wave(82, 9, 47), count=4, gpus=2)),
         shown(
@@ -242,18 +243,6 @@ def fleet() -> list[Shown]:
             namespace="vision",
         ),
         shown("yolo", *pods("yolo", idle, count=1), namespace="vision", alert="ImagesWaiting"),
-    ]
-
-
-def many(count: int) -> list[Shown]:
-    """Return as many workloads: two in three busy, one idle."""
-    return [
-        shown(
-            f"model-{number:04}",
-            *pods(f"model-{number:04}", wave(70 if number % 3 else 0, 0, 30), count=1),
-            namespace=f"team-{number % 20:02}",
-        )
-        for number in range(count)
     ]
 
 
@@ -308,23 +297,17 @@ def room(workloads: Sequence[Shown], minutes: float = 0.0) -> web.Shown:
     return web.Shown(cast("Evaluator", Room(workloads)), history, clock=lambda: END)
 
 
-class Address(NamedTuple):
-    """Where a showroom is open."""
-
-    url: str
-
-
 @asynccontextmanager
-async def _serving(shown: web.Shown) -> AsyncIterator[Address]:
+async def _serving(shown: web.Shown) -> AsyncIterator[str]:
     app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
     server = web.HttpServer(app, "127.0.0.1", 0)
-    yield Address(f"http://127.0.0.1:{await server.start()}")
+    yield f"http://127.0.0.1:{await server.start()}"
     await server.stop()
 
 
 @contextmanager
-def opened(workloads: Sequence[Shown], minutes: float = 0.0) -> Iterator[Address]:
+def opened(workloads: Sequence[Shown], minutes: float = 0.0) -> Iterator[str]:
     """Serve a showroom from a thread of its own, for a browser that this thread drives."""
     serving = _serving(room(workloads, minutes))
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving) as address:
-        yield address
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving) as url:
+        yield url

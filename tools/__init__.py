@@ -1,0 +1,1 @@
+"""What makes and checks files of this repository; nothing of it is shipped."""

@@ -1,0 +1,1 @@
+"""The pictures of the documentation that show the product at work."""
