@@ -1,9 +1,11 @@
-"""The HTTP port of the whole process with TLS and a token, as settings name them."""
+"""Both ports of the whole process with TLS, and the token of HTTP, as settings name them."""
 
 import ssl
 
+import grpc
 import httpx
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
@@ -12,60 +14,42 @@ from tests.support.pki import Pki
 from tests.test_app import DEAD_TARGET, LOCAL, running
 
 TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
-EXPIRY = 'keda_gpu_scaler_certificate_expiry_timestamp_seconds{kind="server",server="http"} '
+EXPIRY = 'keda_gpu_scaler_certificate_expiry_timestamp_seconds{{kind="server",server="{}"}} '
 
 
-def settings(pki: Pki) -> Settings:
+async def test_the_ports_speak_tls_and_metrics_are_for_whoever_knows_the_token(
+    pki: Pki, lines: LogCapture
+) -> None:
     cert, key = pki.pair(pki.ca.issue_cert(certificates.HOST))
-    return Settings(
+    chosen = Settings(
         grpc_address=LOCAL,
+        grpc_cert_file=cert,
+        grpc_key_file=key,
         http_address=LOCAL,
         http_cert_file=cert,
         http_key_file=key,
         http_token_file=pki.file("token", TOKEN.encode()),
         sources={"default": ScrapeSettings(targets=(DEAD_TARGET,))},
     )
-
-
-def browser(port: int, pki: Pki) -> httpx.AsyncClient:
-    """Return a client that trusts the first CA, and connects anew for each request."""
-    context = ssl.create_default_context(cafile=pki.ca_file)
-    return httpx.AsyncClient(
-        base_url=f"https://{certificates.HOST}:{port}",
-        verify=context,
-        trust_env=False,
-        headers={"connection": "close"},
-    )
-
-
-@pytest.mark.usefixtures("lines")
-async def test_the_port_speaks_https_and_shows_metrics_to_whoever_knows_the_token(pki: Pki) -> None:
-    async with running(settings(pki)) as scaler:
-        port = (await scaler.ports()).http_port
-        async with browser(port, pki) as client:
+    trusted = pki.ca.cert_pem.bytes()
+    async with running(chosen) as scaler:
+        ports = await scaler.ports()
+        secure = grpc.ssl_channel_credentials(trusted)
+        async with grpc.aio.secure_channel(f"{certificates.HOST}:{ports.grpc_port}", secure) as to:
+            answer = await health_pb2_grpc.HealthStub(to).Check(health_pb2.HealthCheckRequest())
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        async with httpx.AsyncClient(
+            base_url=f"https://{certificates.HOST}:{ports.http_port}",
+            verify=ssl.create_default_context(cadata=trusted.decode()),
+            trust_env=False,
+        ) as client:
             assert (await client.get("/readyz")).status_code == 200
             assert (await client.get("/metrics")).status_code == 401
             page = await client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
         async with httpx.AsyncClient(trust_env=False) as client:
             with pytest.raises(httpx.RemoteProtocolError):
-                await client.get(f"http://127.0.0.1:{port}/healthz")
-    assert page.status_code == 200
-    assert EXPIRY in page.text
-
-
-async def test_a_certificate_that_rotates_is_shown_to_the_next(pki: Pki, lines: LogCapture) -> None:
-    async with (
-        running(settings(pki)) as scaler,
-        browser((await scaler.ports()).http_port, pki) as client,
-    ):
-        assert (await client.get("/healthz")).status_code == 200
-        pki.pair(pki.other.issue_cert(certificates.HOST))
-        with pytest.raises(httpx.ConnectError, match="unable to get local issuer certificate"):
-            await client.get("/healthz")
-        pki.pair(pki.ca.issue_cert(certificates.HOST))
-        assert (await client.get("/healthz")).status_code == 200
+                await client.get(f"http://127.0.0.1:{ports.http_port}/healthz")
+    assert [EXPIRY.format(server) in page.text for server in ("grpc", "http")] == [True, True]
     (listening,) = (line for line in lines.entries if line["event"] == "serve.listening")
     protected = ("grpc_tls", "grpc_client_ca", "http_tls", "http_token")
-    assert [listening[each] for each in protected] == [False, False, True, True]
-    loaded = [line for line in lines.entries if line["event"] == "certificate.loaded"]
-    assert [line["server"] for line in loaded] == ["http"] * 3
+    assert [listening[each] for each in protected] == [True, False, True, True]

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -117,58 +117,75 @@ def test_where_nothing_holds_that_is_said(known: Facts, words: str) -> None:
     assert (shown.gates, words in shown.reason) == ((), True), shown.reason
 
 
+def limited(reason: str) -> Says:
+    return {"ScalingLimited": ("True", reason)}
+
+
+def stabilized(reason: str) -> Says:
+    return {"AbleToScale": ("True", reason)}
+
+
+def not_ready(reason: str) -> Says:
+    return {"Ready": ("False", reason)}
+
+
+COOLING: Says = {"Active": ("False", "ScalerCooldown")}
+FALLS_BACK: Says = {"Fallback": ("True", "FallbackExists")}
+FALLBACK = {"failureThreshold": 3, "replicas": 4}
+ONE_POD = {"type": "Pods", "value": 1, "periodSeconds": 60}
+A_TENTH = {"type": "Percent", "value": 10, "periodSeconds": 30}
+
+
+class Holding(NamedTuple):
+    """What a cluster shows, and the first gate that holds, with its sentence."""
+
+    known: Facts
+    gate: str
+    sentence: str
+
+
 HOLDING = {
-    "not ready": (
-        facts(scaled_object({"Ready": ("False", "ScaledObjectCheckFailed")}), hpa()),
+    "not ready": Holding(
+        facts(scaled_object(not_ready("ScaledObjectCheckFailed")), hpa()),
         "ready",
         "KEDA cannot work on the ScaledObject: ScaledObjectCheckFailed it is",
     ),
-    "paused": (
+    "paused": Holding(
         facts(scaled_object(None, f"{PAUSED}=true")),
         "paused",
-        (
-            f"KEDA is paused by the annotation {PAUSED}: there is no HPA, and the replicas stay"
-            " as they are"
-        ),
+        f"KEDA is paused by the annotation {PAUSED}: there is no HPA, and the replicas stay as "
+        "they are",
     ),
-    "paused at a number": (
+    "paused at a number": Holding(
         facts(scaled_object(None, f"{PAUSED}-replicas=3", f"{PAUSED}=false")),
         "paused",
-        (
-            f"KEDA is paused by the annotation {PAUSED}-replicas: there is no HPA, and the"
-            " replicas stay at 3"
-        ),
+        f"KEDA is paused by the annotation {PAUSED}-replicas: there is no HPA, and the replicas "
+        "stay at 3",
     ),
-    "fallback": (
+    "fallback": Holding(
         facts(
             scaled_object(
-                {"Fallback": ("True", "FallbackExists")},
-                fallback={"failureThreshold": 3, "replicas": 4},
+                FALLS_BACK,
+                fallback=FALLBACK,
                 health={"s0-gpu": {"numberOfFailures": 5, "status": "Failing"}},
             ),
             hpa(),
         ),
         "fallback",
-        (
-            "KEDA answers the HPA with its fallback in place of the value: 4 replicas, behavior"
-            " static; 5 failures in a row, failureThreshold 3"
-        ),
+        "KEDA answers the HPA with its fallback in place of the value: 4 replicas, behavior "
+        "static; 5 failures in a row, failureThreshold 3",
     ),
-    "a trigger fails": (
-        facts(
-            scaled_object({"Ready": ("False", "TriggerError")}, minReplicaCount=0),
-            hpa(),
-            active=None,
-        ),
+    "a trigger fails": Holding(
+        facts(scaled_object(not_ready("TriggerError"), minReplicaCount=0), hpa(), active=None),
         "activation",
         "a trigger answers with an error: KEDA neither wakes nor goes to zero",
     ),
-    "asleep": (
+    "asleep": Holding(
         facts(scaled_object(IDLE, minReplicaCount=0), hpa(RESTING), scale=scale(0), active=False),
         "activation",
         "no trigger is active: KEDA leaves the workload at 0 replicas",
     ),
-    "idle at the idle count": (
+    "idle at the idle count": Holding(
         facts(
             scaled_object(IDLE, minReplicaCount=2, idleReplicaCount=0),
             hpa(RESTING, replicas=0),
@@ -177,7 +194,7 @@ HOLDING = {
         "activation",
         "no trigger is active: KEDA leaves the workload at 0 replicas",
     ),
-    "not to be woken": (
+    "not to be woken": Holding(
         facts(
             scaled_object(None, f"{PAUSED}-scale-out=true", minReplicaCount=0),
             hpa(RESTING),
@@ -186,217 +203,162 @@ HOLDING = {
         "paused-scale-out",
         f"no scale-out while the annotation {PAUSED}-scale-out is there",
     ),
-    "not to grow": (
-        facts(
-            scaled_object(None, f"{PAUSED}-scale-out=yes"),
-            hpa({"ScalingLimited": ("True", "ScaleUpLimit")}),
-        ),
+    "not to grow": Holding(
+        facts(scaled_object(None, f"{PAUSED}-scale-out=yes"), hpa(limited("ScaleUpLimit"))),
         "paused-scale-out",
         f"no scale-out while the annotation {PAUSED}-scale-out is there",
     ),
-    "not to end": (
+    "not to end": Holding(
         facts(
             scaled_object(IDLE, f"{PAUSED}-scale-in=true", minReplicaCount=0), hpa(), active=False
         ),
         "paused-scale-in",
         f"no scale-in while the annotation {PAUSED}-scale-in is there",
     ),
-    "not to shrink": (
-        facts(
-            scaled_object(None, f"{PAUSED}-scale-in=1"),
-            hpa({"ScalingLimited": ("True", "ScaleDownLimit")}),
-        ),
+    "not to shrink": Holding(
+        facts(scaled_object(None, f"{PAUSED}-scale-in=1"), hpa(limited("ScaleDownLimit"))),
         "paused-scale-in",
         f"no scale-in while the annotation {PAUSED}-scale-in is there",
     ),
-    "cooling": (
+    "cooling": Holding(
         facts(
-            scaled_object(
-                {"Active": ("False", "ScalerCooldown")},
-                minReplicaCount=0,
-                lastActiveTime="2026-01-01T11:58:30Z",
-            ),
+            scaled_object(COOLING, minReplicaCount=0, lastActiveTime="2026-01-01T11:58:30Z"),
             hpa(),
             active=False,
         ),
         "cooldown",
-        (
-            "KEDA waits to scale to 0: cooldownPeriod 300 s from when a trigger was active last at"
-            " 11:58:30Z, so until 12:03:30Z and the poll after it"
-        ),
+        "KEDA waits to scale to 0: cooldownPeriod 300 s from when a trigger was active last at "
+        "11:58:30Z, so until 12:03:30Z and the poll after it",
     ),
-    "cooling from the beginning": (
+    "cooling from the beginning": Holding(
         facts(
             scaled_object(
-                {"Active": ("False", "ScalerCooldown")},
-                minReplicaCount=2,
-                idleReplicaCount=0,
-                initialCooldownPeriod=7200,
+                COOLING, minReplicaCount=2, idleReplicaCount=0, initialCooldownPeriod=7200
             ),
             hpa(),
             active=None,
         ),
         "cooldown",
-        (
-            "KEDA waits to scale to 0: initialCooldownPeriod 7200 s from when the ScaledObject was"
-            " created at 11:00:00Z, so until 13:00:00Z and the poll after it"
-        ),
+        "KEDA waits to scale to 0: initialCooldownPeriod 7200 s from when the ScaledObject was "
+        "created at 11:00:00Z, so until 13:00:00Z and the poll after it",
     ),
-    "no HPA": (facts(), "hpa", "KEDA has created no HPA"),
-    "a new HPA": (
+    "no HPA": Holding(facts(), "hpa", "KEDA has created no HPA"),
+    "a new HPA": Holding(
         facts(its=msgspec.convert({"spec": {"maxReplicas": 3}}, objects.Hpa)),
         "hpa",
         "the HPA has not looked yet",
     ),
-    "no scale": (
+    "no scale": Holding(
         facts(its=hpa({"AbleToScale": ("False", "FailedGetScale")})),
         "hpa",
         "the HPA cannot scale the workload: FailedGetScale it is",
     ),
-    "no value": (
-        facts(its=hpa({"ScalingActive": ("False", "FailedGetExternalMetric")})),
+    "no value": Holding(
+        facts(its=hpa(RESTING_UNKNOWN)),
         "hold",
         "the HPA keeps 2 replicas: FailedGetExternalMetric it is",
     ),
-    "near": (
+    "near": Holding(
         facts(its=hpa(average="75")),
         "tolerance",
-        (
-            "the HPA keeps 2 replicas: 75 over a target of 70, a ratio of 1.071, is within its"
-            " tolerance (the cluster's, 0.1 unless set otherwise); without it 3 would be asked"
-            " for"
-        ),
+        "the HPA keeps 2 replicas: 75 over a target of 70, a ratio of 1.071, is within its "
+        "tolerance (the cluster's, 0.1 unless set otherwise); without it 3 would be asked for",
     ),
-    "near by its own tolerance": (
-        facts(
-            its=hpa(average="52500m", replicas=8, behavior={"scaleDown": {"tolerance": "300m"}}),
-        ),
+    "near by its own tolerance": Holding(
+        facts(its=hpa(average="52500m", replicas=8, behavior={"scaleDown": {"tolerance": "300m"}})),
         "tolerance",
-        (
-            "the HPA keeps 8 replicas: 52.5 over a target of 70, a ratio of 0.750, is within its"
-            " tolerance (0.3); without it 6 would be asked for"
-        ),
+        "the HPA keeps 8 replicas: 52.5 over a target of 70, a ratio of 0.750, is within its "
+        "tolerance (0.3); without it 6 would be asked for",
     ),
-    "settling": (
+    "settling": Holding(
         facts(
             its=hpa(
-                {"AbleToScale": ("True", "ScaleDownStabilized")},
+                stabilized("ScaleDownStabilized"),
                 average="10",
                 behavior={"scaleDown": {"stabilizationWindowSeconds": 300}},
             )
         ),
         "stabilization",
-        (
-            "the HPA waits: stabilizationWindowSeconds 300 s, the highest recommendation in it"
-            " was at least 2 replicas; now 1 replica is asked for, until 12:05:00Z at the"
-            " latest, if that stays so"
-        ),
+        "the HPA waits: stabilizationWindowSeconds 300 s, the highest recommendation in it was at "
+        "least 2 replicas; now 1 replica is asked for, until 12:05:00Z at the latest, if that "
+        "stays so",
     ),
-    "settling by the cluster's window": (
-        facts(its=hpa({"AbleToScale": ("True", "ScaleDownStabilized")}, average="10")),
+    "settling by the cluster's window": Holding(
+        facts(its=hpa(stabilized("ScaleDownStabilized"), average="10")),
         "stabilization",
-        (
-            "the HPA waits: stabilizationWindowSeconds the controller manager's, 300 s unless it"
-            " is told another, the highest recommendation in it was at least 2 replicas; now 1"
-            " replica is asked for, the HPA does not show until when"
-        ),
+        "the HPA waits: stabilizationWindowSeconds the controller manager's, 300 s unless it is "
+        "told another, the highest recommendation in it was at least 2 replicas; now 1 replica is "
+        "asked for, the HPA does not show until when",
     ),
-    "rising slowly": (
+    "rising slowly": Holding(
         facts(
             its=hpa(
-                {"AbleToScale": ("True", "ScaleUpStabilized")},
+                stabilized("ScaleUpStabilized"),
                 now=[],
                 behavior={"scaleUp": {"stabilizationWindowSeconds": 60}},
             )
         ),
         "stabilization",
-        (
-            "the HPA waits: stabilizationWindowSeconds 60 s, the lowest recommendation in it was"
-            " at most 2 replicas; now another number of replicas is asked for, until 12:01:00Z"
-            " at the latest, if that stays so"
-        ),
+        "the HPA waits: stabilizationWindowSeconds 60 s, the lowest recommendation in it was at "
+        "most 2 replicas; now another number of replicas is asked for, until 12:01:00Z at the "
+        "latest, if that stays so",
     ),
-    "a policy": (
+    "a policy": Holding(
         facts(
             its=hpa(
-                {"ScalingLimited": ("True", "ScaleUpLimit")},
+                limited("ScaleUpLimit"),
                 average="100",
-                behavior={
-                    "scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}
-                },
+                behavior={"scaleUp": {"policies": [ONE_POD]}},
             )
         ),
         "policy",
-        (
-            "the HPA's scaleUp policy limits how many replicas are added: 1 Pods in 60 s; it set"
-            " 2, and 3 replicas are asked for"
-        ),
+        "the HPA's scaleUp policy limits how many replicas are added: 1 Pods in 60 s; it set 2, "
+        "and 3 replicas are asked for",
     ),
-    "two policies": (
+    "two policies": Holding(
         facts(
             its=hpa(
-                {"ScalingLimited": ("True", "ScaleDownLimit")},
+                limited("ScaleDownLimit"),
                 now=[],
-                behavior={
-                    "scaleDown": {
-                        "selectPolicy": "Min",
-                        "policies": [
-                            {"type": "Pods", "value": 1, "periodSeconds": 60},
-                            {"type": "Percent", "value": 10, "periodSeconds": 30},
-                        ],
-                    }
-                },
+                behavior={"scaleDown": {"selectPolicy": "Min", "policies": [ONE_POD, A_TENTH]}},
             )
         ),
         "policy",
-        (
-            "the HPA's scaleDown policy limits how many replicas are removed: 1 Pods in 60 s, 10"
-            " Percent in 30 s (selectPolicy Min); it set 2, and another number of replicas is"
-            " asked for"
-        ),
+        "the HPA's scaleDown policy limits how many replicas are removed: 1 Pods in 60 s, 10 "
+        "Percent in 30 s (selectPolicy Min); it set 2, and another number of replicas is asked for",
     ),
-    "a forbidden direction": (
+    "a forbidden direction": Holding(
         facts(
             its=hpa(
-                {"ScalingLimited": ("True", "ScaleDownLimit")},
+                limited("ScaleDownLimit"),
                 average="10",
                 behavior={"scaleDown": {"selectPolicy": "Disabled"}},
             )
         ),
         "policy",
-        (
-            "the HPA's scaleDown policy limits how many replicas are removed: selectPolicy"
-            " Disabled; it set 2, and 1 replica is asked for"
-        ),
+        "the HPA's scaleDown policy limits how many replicas are removed: selectPolicy Disabled; "
+        "it set 2, and 1 replica is asked for",
     ),
-    "no behavior": (
-        facts(its=hpa({"ScalingLimited": ("True", "ScaleUpLimit")}, average="700")),
+    "no behavior": Holding(
+        facts(its=hpa(limited("ScaleUpLimit"), average="700")),
         "policy",
-        (
-            "the HPA's scaleUp policy limits how many replicas are added: no more than twice the"
-            " replicas, or 4, at once; it set 2, and 20 replicas are asked for"
-        ),
+        "the HPA's scaleUp policy limits how many replicas are added: no more than twice the "
+        "replicas, or 4, at once; it set 2, and 20 replicas are asked for",
     ),
-    "the maximum": (
-        facts(
-            scaled_object(maxReplicaCount=2),
-            hpa({"ScalingLimited": ("True", "TooManyReplicas")}, average="100"),
-        ),
+    "the maximum": Holding(
+        facts(scaled_object(maxReplicaCount=2), hpa(limited("TooManyReplicas"), average="100")),
         "max",
         "maxReplicaCount 2 is reached, and 3 replicas are asked for",
     ),
-    "the minimum": (
-        facts(
-            scaled_object(minReplicaCount=2),
-            hpa({"ScalingLimited": ("True", "TooFewReplicas")}, average="1"),
-        ),
+    "the minimum": Holding(
+        facts(scaled_object(minReplicaCount=2), hpa(limited("TooFewReplicas"), average="1")),
         "min",
         "minReplicaCount 2 is reached, and 1 replica is asked for",
     ),
-    "the HPA's own minimum": (
+    "the HPA's own minimum": Holding(
         facts(
             scaled_object(minReplicaCount=0),
-            hpa({"ScalingLimited": ("True", "TooFewReplicas")}, average="0", replicas=1),
+            hpa(limited("TooFewReplicas"), average="0", replicas=1),
         ),
         "min",
         "1 replica, the least that an HPA sets, is reached, and 0 replicas are asked for",
@@ -417,93 +379,60 @@ def test_every_gate_is_seen_to_hold() -> None:
 
 
 def test_several_gates_come_in_the_order_in_which_keda_and_the_hpa_apply_them() -> None:
-    says = {
-        "Ready": ("False", "ScaledObjectCheckFailed"),
-        "Fallback": ("True", "FallbackExists"),
-        "Active": ("False", "ScalerCooldown"),
-    }
-    fallback = {"failureThreshold": 3, "replicas": 4}
-    its = hpa({"AbleToScale": ("True", "ScaleDownStabilized"), **RESTING_UNKNOWN}, average="10")
-    known = facts(scaled_object(says, minReplicaCount=0, fallback=fallback), its, active=False)
+    says = {**not_ready("ScaledObjectCheckFailed"), **FALLS_BACK, **COOLING}
+    its = hpa({**stabilized("ScaleDownStabilized"), **RESTING_UNKNOWN}, average="10")
+    known = facts(scaled_object(says, minReplicaCount=0, fallback=FALLBACK), its, active=False)
     found = names(known)
     assert found == ["ready", "fallback", "cooldown", "hold", "stabilization"]
     assert found == [name for name in gates.NAMES if name in found]
 
 
-def _zero(says: Says, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
-    return scaled_object(says, minReplicaCount=0, **more)
+def _zero(says: Says) -> objects.ScaledObject:
+    return scaled_object(says, minReplicaCount=0)
 
 
-@pytest.mark.parametrize(
-    ("known", "name"),
-    [
-        pytest.param(
-            facts(scaled_object(fallback={"failureThreshold": 3, "replicas": 4}), hpa()),
-            "fallback",
-            id="a fallback that does not run",
-        ),
-        pytest.param(
-            facts(scaled_object({"Fallback": ("True", "FallbackExists")}), hpa()),
-            "fallback",
-            id="a fallback that was taken out",
-        ),
-        pytest.param(
-            facts(_zero({}), hpa(RESTING), scale=scale(0)),
-            "activation",
-            id="woken soon",
-        ),
-        pytest.param(
-            facts(scaled_object({"Ready": ("False", "TriggerError")}), hpa()),
-            "activation",
-            id="a trigger fails above a minimum",
-        ),
-        pytest.param(
-            facts(_zero({"Active": ("Unknown", "")}), hpa(RESTING), scale=scale(0), active=False),
-            "activation",
-            id="no word of KEDA's",
-        ),
-        pytest.param(
-            facts(scaled_object(IDLE), hpa(RESTING), scale=scale(0), active=False),
-            "activation",
-            id="a minimum",
-        ),
-        pytest.param(
-            facts(scaled_object(None, f"{PAUSED}-scale-in=true"), hpa()),
-            "paused-scale-in",
-            id="a pause without effect",
-        ),
-        pytest.param(
-            facts(
-                scaled_object(None, f"{PAUSED}-scale-in=false"),
-                hpa({"ScalingLimited": ("True", "ScaleDownLimit")}),
-            ),
-            "paused-scale-in",
-            id="a pause that is off",
-        ),
-        pytest.param(
-            facts(_zero({"Active": ("False", "ScalerCooldown")}), hpa()),
-            "cooldown",
-            id="a cooldown that ends",
-        ),
-        pytest.param(facts(scaled_object(None, f"{PAUSED}=true")), "hpa", id="no HPA in a pause"),
-        pytest.param(
-            facts(its=hpa(average="75", metrics=[{"type": "Resource"}])),
-            "tolerance",
-            id="a metric of another kind",
-        ),
-        pytest.param(
-            facts(its=hpa(average="75", now=[{"type": ""}])),
-            "tolerance",
-            id="a metric without a value",
-        ),
-        pytest.param(facts(its=hpa(average="105"), scale=scale(2)), "tolerance", id="far off"),
-        pytest.param(
-            facts(its=hpa(average="93334m", replicas=4), scale=scale(4, existing=3)),
-            "tolerance",
-            id="fewer pods exist",
-        ),
-    ],
-)
+SILENT_KEDA = _zero({"Active": ("Unknown", "")})
+FEWER_EXIST = scale(4, existing=3)
+NOT_HOLDING = {
+    "a fallback that does not run": (facts(scaled_object(fallback=FALLBACK), hpa()), "fallback"),
+    "a fallback that was taken out": (facts(scaled_object(FALLS_BACK), hpa()), "fallback"),
+    "woken soon": (facts(_zero({}), hpa(RESTING), scale=scale(0)), "activation"),
+    "a trigger fails above a minimum": (
+        facts(scaled_object(not_ready("TriggerError")), hpa()),
+        "activation",
+    ),
+    "no word of KEDA's": (
+        facts(SILENT_KEDA, hpa(RESTING), scale=scale(0), active=False),
+        "activation",
+    ),
+    "a minimum": (
+        facts(scaled_object(IDLE), hpa(RESTING), scale=scale(0), active=False),
+        "activation",
+    ),
+    "a pause without effect": (
+        facts(scaled_object(None, f"{PAUSED}-scale-in=true"), hpa()),
+        "paused-scale-in",
+    ),
+    "a pause that is off": (
+        facts(scaled_object(None, f"{PAUSED}-scale-in=false"), hpa(limited("ScaleDownLimit"))),
+        "paused-scale-in",
+    ),
+    "a cooldown that ends": (facts(_zero(COOLING), hpa()), "cooldown"),
+    "no HPA in a pause": (facts(scaled_object(None, f"{PAUSED}=true")), "hpa"),
+    "a metric of another kind": (
+        facts(its=hpa(average="75", metrics=[{"type": "Resource"}])),
+        "tolerance",
+    ),
+    "a metric without a value": (facts(its=hpa(average="75", now=[{"type": ""}])), "tolerance"),
+    "far off": (facts(its=hpa(average="105"), scale=scale(2)), "tolerance"),
+    "fewer pods exist": (
+        facts(its=hpa(average="93334m", replicas=4), scale=FEWER_EXIST),
+        "tolerance",
+    ),
+}
+
+
+@pytest.mark.parametrize(("known", "name"), NOT_HOLDING.values(), ids=NOT_HOLDING)
 def test_a_gate_that_does_not_hold_is_not_there(known: Facts, name: str) -> None:
     assert name not in names(known)
 
@@ -515,12 +444,9 @@ def test_the_hpa_is_read_as_of_its_last_sync_though_the_replicas_have_changed_si
 
 
 def test_the_end_of_a_long_message_is_shown() -> None:
-    active = {"type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric"}
-    active["message"] = f"{'x' * 5000}: no matching metrics found"
-    able = {"type": "AbleToScale", "status": "True", "reason": "SucceededGetScale"}
-    plain = {"spec": {"maxReplicas": 3}, "status": {"conditions": [able, active]}}
-    shown = gates.gates(facts(its=msgspec.convert(plain, objects.Hpa)))
-    assert shown.reason.endswith("x: no matching metrics found")
+    long = {**STEADY, "ScalingActive": ("False", f"{'x' * 5000}: no matching metrics found")}
+    shown = gates.gates(facts(its=hpa(long)))
+    assert shown.reason.endswith("x: no matching metrics found it is")
     assert len(shown.reason) < 250
 
 

@@ -1,6 +1,5 @@
 """What the API server writes, read."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,21 +45,6 @@ def test_thousandths_are_read_as_the_hpa_writes_them(thousandths: int) -> None:
 def test_no_text_breaks_the_reader_of_quantities(text: str) -> None:
     number = objects.quantity(text)
     assert number is None or isinstance(number, float)
-
-
-def test_what_is_left_out_has_the_defaults() -> None:
-    spec = {"scaleTargetRef": {"name": "bert"}}
-    found = msgspec.convert(spec, objects.ScaledObjectSpec)
-    assert (found.min_replica_count, found.max_replica_count) == (0, 100)
-    assert (found.cooldown_period, found.initial_cooldown_period) == (300, 0)
-    assert found.idle_replica_count is None
-
-
-@pytest.mark.parametrize("count", [-1, 2**31, "3", 1.5])
-def test_a_count_is_one_of_the_api(count: object) -> None:
-    spec = {"scaleTargetRef": {"name": "bert"}, "minReplicaCount": count}
-    with pytest.raises(msgspec.ValidationError, match="minReplicaCount"):
-        msgspec.convert(spec, objects.ScaledObjectSpec)
 
 
 def test_the_time_of_day_is_that_of_utc() -> None:

@@ -19,9 +19,7 @@ def test_the_version_is_shown() -> None:
     ("arguments", "said"),
     [
         (["sevre"], "No such command 'sevre'. Did you mean 'serve'"),
-        (["--versoin"], "No such option: --versoin (Possible options: --version)"),
         (["serve", "--print-confg"], "(Possible options: --print-config)"),
-        (["demo", "--qqq"], "Error: No such option: --qqq\n"),
     ],
 )
 def test_what_is_unknown_is_refused_with_what_was_meant(arguments: list[str], said: str) -> None:
@@ -81,19 +79,6 @@ def test_the_list_loads_no_command(argument: str, environ: dict[str, str], statu
     assert "keda_gpu_scaler.cli" in loaded
     assert loaded & HEAVY == set()
     assert [name for name in cli.COMMANDS if f"keda_gpu_scaler.cli.{name}" in loaded] == []
-
-
-def completed(*words: str) -> list[str]:
-    """Return what bash is offered for the last word."""
-    typed = {"COMP_WORDS": " ".join(["keda-gpu-scaler", *words]), "COMP_CWORD": str(len(words))}
-    return alone(MAIN, **COMPLETING | typed).stdout.split()
-
-
-@pytest.mark.slow
-def test_a_shell_completes_commands_options_and_values() -> None:
-    assert completed("se") == ["serve"]
-    assert completed("probe", "--spec") == ["--spec-only"]
-    assert completed("check", "--output", "s") == ["sarif"]
 
 
 def test_a_signal_before_anything_has_started_ends_with_0() -> None:

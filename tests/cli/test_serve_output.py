@@ -1,15 +1,12 @@
-"""Nothing depends on who reads what `serve` writes, its log or its page of metrics."""
+"""Nothing depends on who reads what `serve` writes into its log."""
 
 import contextlib
 import fcntl
-import json
 import os
-import resource
 import socket
 import subprocess
-from collections import Counter
+import time
 from collections.abc import Iterator
-from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -24,7 +21,6 @@ from tests.support.serving import (
     DEADLINE_SECONDS,
     PATIENCE_SECONDS,
     Scaler,
-    peak_bytes,
     reference,
     writing_to,
 )
@@ -92,8 +88,9 @@ def test_output_that_cannot_be_written_changes_no_answer_and_no_exit(how: str) -
             assert refuse(scaler, f"refused-{number}") is REFUSED
             assert decide(scaler, f"decided-{number}")
         assert scaler.get("/healthz") == "ok\n"
-        if how in {"full disk", "reader ends"}:
-            assert dropped(scaler) >= 40
+        ends_at = time.monotonic() + PATIENCE_SECONDS
+        while how in {"full disk", "reader ends"} and dropped(scaler) < 40:
+            assert time.monotonic() < ends_at, "a thread of its own drops them"
         assert scaler.end() == 0
 
 
@@ -113,62 +110,4 @@ def test_a_hanging_reader_of_the_error_output_does_not_stop_grpc(tmp_path: Path)
         with grpc.secure_channel(f"127.0.0.1:{scaler.grpc_port}", credentials) as channel:
             stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
             assert stub.GetMetricSpec(reference(), timeout=DEADLINE_SECONDS)
-        assert scaler.end() == 0
-
-
-def test_no_flood_of_lines_when_file_descriptors_run_out(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with path.open("wb") as log, writing_to(log, log) as scaler:
-        assert refuse(scaler, "before") is REFUSED  # the channel is open
-        taken = len(list(Path(f"/proc/{scaler.process.pid}/fd").iterdir()))
-        resource.prlimit(scaler.process.pid, resource.RLIMIT_NOFILE, (taken + 4, taken + 4))
-        address = "127.0.0.1", scaler.http_port
-        strangers = [socket.create_connection(address, DEADLINE_SECONDS) for _ in range(40)]
-        for number in range(20):
-            assert refuse(scaler, f"meanwhile-{number}") is REFUSED
-        for stranger in strangers:
-            stranger.close()
-        # asyncio looks again after a second.
-        assert scaler.get("/healthz", PATIENCE_SECONDS) == "ok\n"
-        assert scaler.end() == 0
-    found = Counter(json.loads(line)["event"] for line in path.read_text().splitlines())
-    assert found["trigger.refused"] == 21
-    assert 1 <= found["library.logged"] <= 3
-
-
-TRIGGERS = 9_000
-SCRAPES = 3
-"""A pair of Prometheus servers and one more client, at the same moment."""
-SECONDS_FOR_ALL = 120
-"""What all of them may take together, on a machine that does much else; a hang takes longer."""
-GROWTH_BYTES = 80 * 1024 * 1024
-"""What one metric of so many triggers is made from, and texts that wait to be read. To make three
-pages at a time would take twice as much."""
-
-
-def decide_all(scaler: Scaler, names: range) -> None:
-    """Have a decision made for each of these ScaledObjects."""
-    asked = (reference(f"bert-{number}") for number in names)
-    calls = [scaler.stub.IsActive.future(each, timeout=60) for each in asked]
-    assert all(call.result().result for call in calls)
-
-
-@pytest.mark.slow(minutes=1)
-def test_nine_thousand_triggers_are_shown_and_meanwhile_everything_else_is_answered() -> None:
-    with writing_to(subprocess.DEVNULL) as scaler:
-        for begin in range(0, TRIGGERS, 300):
-            decide_all(scaler, range(begin, begin + 300))
-        before = peak_bytes(scaler.process)
-        with futures.ThreadPoolExecutor(SCRAPES) as pool:
-            scrapes = [pool.submit(scaler.get, "/metrics", SECONDS_FOR_ALL) for _ in range(SCRAPES)]
-            asked = 0
-            while not all(scrape.done() for scrape in scrapes):
-                assert scaler.get("/healthz") == "ok\n"
-                scaler.specify()
-                asked += 1
-        for scrape in scrapes:
-            assert scrape.result().count("keda_gpu_scaler_trigger_threshold{") == TRIGGERS
-        assert asked > SCRAPES
-        grown = peak_bytes(scaler.process) - before
-        assert grown < GROWTH_BYTES
         assert scaler.end() == 0

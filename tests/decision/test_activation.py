@@ -374,43 +374,32 @@ def test_a_low_demand_just_after_a_gap_is_no_sign_that_pods_are_idle() -> None:
     assert activation.with_demand(idle, wanted, Demand(0.0)).active is False
 
 
-def test_the_sentence_names_what_was_looked_at() -> None:
-    idle, gone = _own(snapshot(IDLE)), _own(snapshot())
-    by = dict(zip(("idle", "gone"), (idle, gone), strict=True))
-    said_of = {
-        name: activation.before_demand(BESIDE, idle, neighbour, None).reason
-        for name, neighbour in by.items()
-    }
-    assert said_of["idle"] == f"{idle.reason}; deployment/router is idle"
-    assert said_of["gone"] == f"{idle.reason}; deployment/router has no pods"
+COVERS = "samples do not cover activationWindow yet, or a pod is not Ready yet"
+STARTING = unseen("z", said(never=True, created=NOW - 60))
 
 
 @pytest.mark.parametrize(
-    ("neighbour", "doubt"),
+    ("neighbour", "words"),
     [
+        (_own(snapshot(IDLE)), "is idle"),
+        (_own(snapshot()), "has no pods"),
+        (_own(snapshot(bert("b", [0.0] * 4))), f"may be in use ({COVERS}): not idle"),
+        (_own(_listed(IDLE, STARTING)), f"may be in use ({COVERS}): not idle"),
+        (_own(_listed(STARTING)), "may be in use (its pods are starting): not idle"),
         (
-            _own(snapshot(bert("b", [0.0] * 4))),
-            "samples do not cover activationWindow yet, or a pod is not Ready yet",
+            _own(snapshot(IDLE, bert("z", 0, last_seen=NOW - 90))),
+            "may be in use (not all of its pods are seen): not idle",
         ),
-        (
-            _own(_listed(IDLE, unseen("z", said(never=True, created=NOW - 60)))),
-            "samples do not cover activationWindow yet, or a pod is not Ready yet",
-        ),
-        (
-            _own(_listed(unseen("z", said(never=True, created=NOW - 60)))),
-            "its pods are starting",
-        ),
-        (_own(snapshot(IDLE, bert("z", 0, last_seen=NOW - 90))), "not all of its pods are seen"),
-        (_own(LOST), "its load is unknown"),
+        (_own(LOST), "may be in use (its load is unknown): not idle"),
     ],
-    ids=["a short window", "one not Ready", "starting", "partial", "unknown"],
+    ids=["idle", "no pods", "a short window", "one not Ready", "starting", "partial", "unknown"],
 )
-def test_the_sentence_says_why_another_workload_may_be_in_use(
-    neighbour: Decision, doubt: str
+def test_the_sentence_says_what_is_known_of_another_workload(
+    neighbour: Decision, words: str
 ) -> None:
     own = _own(snapshot(IDLE))
     reason = activation.before_demand(BESIDE, own, neighbour, None).reason
-    assert reason == f"{own.reason}; deployment/router may be in use ({doubt}): not idle"
+    assert reason == f"{own.reason}; deployment/router {words}"
 
 
 def test_every_state_that_leaves_a_doubt_has_a_sentence() -> None:
@@ -461,14 +450,7 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
 
 
 ALONE = spec(threshold="", demandPreset="vllm-requests", demandThreshold="16")
-OF_TWO = (bert("b", 0), bert("c", 0))
-SECOND = "bert-7b6667bd9-ccccc"
-IDLE_IN_MOMENTS = (
-    "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle by samples of single "
-    "moments (short requests show only in an averaged metric)"
-)
-ON_TARGET = "demand 32 at demandThreshold 16 is on target for 2 replicas"
-ASKS_FOR_1 = "demand 8 at demandThreshold 16 asks for 1 replica"
+OF_TWO = snapshot(bert("b", 0), bert("c", 0))
 
 
 @pytest.mark.parametrize("load", ALL)
@@ -494,96 +476,50 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
     assert unknown.reason.endswith(f"no number of replicas is known: {answer}")
 
 
-@pytest.mark.parametrize(
-    ("view", "demand", "clauses"),
-    [
-        (
-            snapshot(*OF_TWO),
-            Demand(70.0),
-            [
-                "mean utilization 0 % over 2 replicas",
-                IDLE_IN_MOMENTS,
-                "demand of vllm-requests 70 is above demandActivationThreshold 0",
-                "demand 70 at demandThreshold 16 asks for 5 replicas",
-            ],
-        ),
-        (
-            snapshot(*OF_TWO),
-            Demand(33.0),
-            [
-                "demand of vllm-requests 33 is above demandActivationThreshold 0",
-                "demand 33 at demandThreshold 16 is on target for 2 replicas",
-            ],
-        ),
-        (
-            snapshot(*OF_TWO),
-            NO_ANSWER,
-            [
-                "the demand of vllm-requests is not known (nothing): not idle",
-                "without the demand no number of replicas is known: hold",
-            ],
-        ),
-        (
-            snapshot(bert("b", 90)),
-            NO_ANSWER,
-            [
-                "busiest GPU 90 % is above activationThreshold 2 %",
-                "without the demand (nothing) no number of replicas is known: hold",
-            ],
-        ),
-        (
-            snapshot(bert("b", 90), bert("c", 90, last_seen=NOW - 90)),
-            Demand(8.0),
-            [
-                f"{SECOND} stopped reporting without having ended: 1 of 2 replicas measured",
-                "busiest GPU 90 % is above activationThreshold 2 %",
-                f"{ASKS_FOR_1} at least: hold, as not all pods are seen",
-            ],
-        ),
-        (
-            _listed(by=EMPTY),
-            Demand(8.0),
-            [
-                "deployment/bert has no replicas by its own count in kube-state-metrics",
-                "but demand of vllm-requests 8 is above demandActivationThreshold 0: active",
-                ASKS_FOR_1,
-            ],
-        ),
-        (
-            _listed(unseen("z", said(never=True, created=NOW - 60))),
-            Demand(8.0),
-            [
-                "bert-7b6667bd9-zzzzz not Ready yet",
-                "no GPU sample to judge activity by",
-                "demand of vllm-requests 8 is above demandActivationThreshold 0",
-                ASKS_FOR_1,
-            ],
-        ),
-        (
-            LOST,
-            Demand(8.0),
-            [
-                "but demand of vllm-requests 8 is above demandActivationThreshold 0: active",
-                f"{ASKS_FOR_1} at least: hold, as not all pods are seen",
-            ],
-        ),
-        (
-            snapshot(*OF_TWO),
-            Demand(32.0, is_least=True),
-            [
-                "demand of vllm-requests 32 is above demandActivationThreshold 0",
-                f"{ON_TARGET} at least: hold, as servers may be missing just after a gap",
-            ],
-        ),
-    ],
-    ids=["more", "on target", "unknown", "busy", "partial", "empty", "starting", "lost", "gap"],
-)
-def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus(
-    view: NamespaceSnapshot, demand: Demand, clauses: list[str]
-) -> None:
+def _scaled(view: NamespaceSnapshot, demand: Demand) -> str:
+    """Return the reason of a decision whose number is the demand."""
     assert ALONE.demand is not None
     decided = decide(ALONE, view, Context(NOW, 3600))
     if not decided.activated:
         decided = activation.with_demand(decided, ALONE.demand, demand)
-    decided = by_demand.scaled(ALONE, decided, demand)
-    assert decided.reason.split("; ")[-len(clauses) :] == clauses
+    return by_demand.scaled(ALONE, decided, demand).reason
+
+
+ABOVE = "is above demandActivationThreshold 0; demand"
+ASKS_FOR_1 = "demand 8 at demandThreshold 16 asks for 1 replica"
+SENTENCES = {
+    "more": (OF_TWO, Demand(70.0), f"70 {ABOVE} 70 at demandThreshold 16 asks for 5 replicas"),
+    "unknown": (
+        OF_TWO,
+        NO_ANSWER,
+        "(nothing): not idle; without the demand no number of replicas is known: hold",
+    ),
+    "busy": (
+        snapshot(bert("b", 90)),
+        NO_ANSWER,
+        " 2 %; without the demand (nothing) no number of replicas is known: hold",
+    ),
+    "partial": (
+        snapshot(bert("b", 90), bert("c", 90, last_seen=NOW - 90)),
+        Demand(8.0),
+        f"activationThreshold 2 %; {ASKS_FOR_1} at least: hold, as not all pods are seen",
+    ),
+    "empty": (_listed(by=EMPTY), Demand(8.0), f"demandActivationThreshold 0: active; {ASKS_FOR_1}"),
+    "gap": (
+        OF_TWO,
+        Demand(32.0, is_least=True),
+        "is on target for 2 replicas at least: hold, as servers may be missing just after a gap",
+    ),
+}
+
+
+@pytest.mark.parametrize(("view", "demand", "end"), SENTENCES.values(), ids=SENTENCES)
+def test_without_threshold_the_sentence_ends_with_the_demand_per_replica(
+    view: NamespaceSnapshot, demand: Demand, end: str
+) -> None:
+    assert _scaled(view, demand).endswith(end)
+
+
+def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus() -> None:
+    before, *_ = _scaled(OF_TWO, Demand(70.0)).split("; ")
+    assert before == "mean utilization 0 % over 2 replicas"

@@ -1,7 +1,6 @@
 """Claims about `aggregation: max` and `p95`: they raise the sum, and never ask for fewer."""
 
 import statistics
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -15,8 +14,7 @@ from keda_gpu_scaler.decision.recommendation import metrics
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
-from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, pod, said, snapshot, unseen
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
 from tests.support.triggers import spec
 
 LETTERS = "bcdfghjklmnpqrstvwxz"
@@ -42,6 +40,9 @@ def _ready(*loads: float) -> list[Pod]:
         ([90.0, 20.0, 10.0], 270, 249),
         ([50.0, 50.0, 50.0], 150, 150),
         ([0.0, 0.0], 0, 0),
+        # 95 % lie at or below 10, and 5 % of the way to 100.
+        ([100.0, *[10.0] * 19], 2000, 290),
+        ([100.0, 100.0, *[10.0] * 18], 2000, 2000),
     ],
 )
 def test_each_replica_counts_as_the_one_that_stands_out(
@@ -49,25 +50,6 @@ def test_each_replica_counts_as_the_one_that_stands_out(
 ) -> None:
     assert _decide(MAX, *_ready(*loads)).value == by_max
     assert _decide(P95, *_ready(*loads)).value == by_p95
-
-
-def test_one_of_many_stands_out_for_max_alone() -> None:
-    loads = [100.0, *[10.0] * 19]
-    assert _decide(MAX, *_ready(*loads)).value == 2000
-    # 95 % lie at or below 10, and 5 % of the way to 100.
-    assert _decide(P95, *_ready(*loads)).value == 20 * 14.5
-    assert _decide(P95, *_ready(100.0, 100.0, *loads[2:])).value == 2000
-
-
-def test_where_p95_hides_the_one_that_works_the_answer_is_the_sum() -> None:
-    suffixes = [one + other for one in LETTERS[:5] for other in LETTERS[:5]]
-    pods = [
-        pod(f"bert-7b6667bd9-{suffix}bbb", 100.0 if number == 0 else 1.0, status=READY)
-        for number, suffix in enumerate(suffixes)
-    ]
-    assert _decide(P95, *pods).value == 124
-    assert "sum 124 % at threshold 70 % asks for 2 replicas" in _decide(P95, *pods).reason
-    assert _decide(MAX, *pods).value == 2500
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=60))
@@ -86,21 +68,11 @@ def test_an_unknown_load_is_taken_for_none_and_not_for_the_largest() -> None:
     assert _decide(spec(), *_ready(100.0, 10.0), silent).value is None
 
 
-@pytest.mark.parametrize("trigger", [MAX, P95])
-def test_where_the_sum_holds_one_that_stands_out_raises_nothing(trigger: TriggerSpec) -> None:
-    """What is measured would ask for 13 of 10, and more pods may be on their way than are known."""
-    gone = bert("z", 50, last_seen=NOW - 100, status=said())
-    pods = [*_ready(100.0, 100.0, *[10.0] * 7), gone]
-    assert _decide(spec(), *pods).value is None
-    assert _decide(trigger, *pods).value is None
-
-
 def test_beside_replicas_that_are_not_seen_p95_takes_them_for_idle() -> None:
     """Two of three are measured, and the third, which asks for a GPU, is on its target."""
-    dark = unseen("z", READY)
-    assert _decide(MAX, *_ready(60.0, 20.0), dark).value == 2 * 60 + 70
+    assert _decide(MAX, *_ready(60.0, 20.0), DARK).value == 2 * 60 + 70
     # 20 and 60 and an idle one: 95 % is 56.
-    assert _decide(P95, *_ready(60.0, 20.0), dark).value == 2 * 56 + 70
+    assert _decide(P95, *_ready(60.0, 20.0), DARK).value == 2 * 56 + 70
 
 
 def test_the_extra_pod_of_a_rolling_update_counts_for_no_replica() -> None:
@@ -110,46 +82,8 @@ def test_the_extra_pod_of_a_rolling_update_counts_for_no_replica() -> None:
     assert _decide(MAX, *pods, wanted=0).value == 105  # the sum, which it never goes below
 
 
-def test_a_group_of_a_leader_worker_set_is_one_replica() -> None:
-    sets = frozenset({Owner("StatefulSet", "bert")})
-    loads = {"bert-0": 90, "bert-0-1": 30, "bert-1": 20, "bert-1-1": 20}
-    pods = [
-        replace(bert("b", load, status=said(owners=sets)), name=name)
-        for name, load in loads.items()
-    ]
-    assert _decide(spec(workload="lws/bert", aggregation="max"), *pods).value == 120
-
-
-@pytest.mark.parametrize(
-    ("trigger", "loads", "words"),
-    [
-        (
-            MAX,
-            [90.0, 20.0, 10.0],
-            (
-                "mean utilization 40 % over 3 replicas, max 90 % for each of 3 replicas, "
-                "in all 270 % at threshold 70 % asks for 4 replicas"
-            ),
-        ),
-        (
-            P95,
-            [90.0, 30.0],
-            "p95 87 % for each of 2 replicas, in all 174 % at threshold 70 % asks for 3 replicas",
-        ),
-        (MAX, [50.0, 50.0], "over 2 replicas, sum 100 % at threshold 70 % asks for 2 replicas"),
-    ],
-)
-def test_the_reason_says_what_each_replica_counts_as(
-    trigger: TriggerSpec, loads: list[float], words: str
-) -> None:
-    assert words in _decide(trigger, *_ready(*loads)).reason
-
-
-def test_the_reason_of_a_lower_bound_says_so_as_for_the_sum() -> None:
-    young = bert("z", 50, status=said(ready=NOW - 30, is_ready=True), first_seen=NOW - 30)
-    decided = _decide(MAX, *_ready(100.0, 99.0, 98.0, 97.0, 96.0), young)
-    assert decided.value == 500
-    assert "and those alone ask for more than there are: max 100 % for each" in decided.reason
+DARK = unseen("z", READY)
+YOUNG = bert("z", 50, status=said(ready=NOW - 30, is_ready=True), first_seen=NOW - 30)
 
 
 @pytest.mark.parametrize(
@@ -157,17 +91,27 @@ def test_the_reason_of_a_lower_bound_says_so_as_for_the_sum() -> None:
     [
         (
             MAX,
-            [*_ready(90.0, 30.0), unseen("z", READY)],
-            "max 90 % for each of 2 replicas and 70 % for the others, in all 250 %",
+            _ready(90.0, 20.0, 10.0),
+            (
+                "mean utilization 40 % over 3 replicas, max 90 % for each of 3 replicas, "
+                "in all 270 % at threshold 70 % asks for 4 replicas"
+            ),
+        ),
+        (P95, _ready(90.0, 30.0), "p95 87 % for each of 2 replicas, in all 174 % at threshold"),
+        (MAX, _ready(50.0, 50.0), "over 2 replicas, sum 100 % at threshold 70 % asks for 2"),
+        (
+            MAX,
+            [*_ready(100.0, 99.0, 98.0, 97.0, 96.0), YOUNG],
+            "and those alone ask for more than there are: max 100 % for each",
         ),
         (
             P95,
-            [*_ready(60.0, 20.0), unseen("z", READY)],
+            [*_ready(60.0, 20.0), DARK],
             "p95 56 % for each of 2 replicas and 70 % for the others, in all 182 %",
         ),
     ],
 )
-def test_the_reason_says_apart_what_counts_for_replicas_that_are_not_measured(
+def test_the_reason_says_what_each_replica_counts_as(
     trigger: TriggerSpec, pods: list[Pod], words: str
 ) -> None:
     assert words in _decide(trigger, *pods).reason
@@ -198,14 +142,8 @@ def _drawn(draw: st.DrawFn) -> Drawn:
         pods.append(unseen(next(letters), said(never=True, created=created)))
     for _ in range(draw(st.integers(0, 1))):
         young = NOW - draw(st.floats(0, 120))
-        pods.append(
-            bert(
-                next(letters),
-                draw(percent),
-                first_seen=young,
-                status=said(ready=young, is_ready=True),
-            )
-        )
+        status = said(ready=young, is_ready=True)
+        pods.append(bert(next(letters), draw(percent), first_seen=young, status=status))
     for _ in range(draw(st.integers(0, 1))):
         left = NOW - draw(st.floats(10, 100))
         status = said(ended=True, ended_at=left, alive_at=left)

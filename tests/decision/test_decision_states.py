@@ -267,16 +267,6 @@ def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
 
 
-def test_a_list_without_the_pods_that_a_query_alone_would_show_says_nothing_of_them() -> None:
-    listed = NamespaceEvidence(
-        NOW - 10, absence_known=True, evidence_source=EvidenceSource.KUBERNETES
-    )
-    asked = spec(workload="", query="load", activationThreshold="5")
-    seen = snapshot(unseen("b", said()), evidence=listed, absence_known=False)
-    decided = decide(asked, seen, Context(NOW, 3600, remembered=State.MEASURED))
-    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
-
-
 @pytest.mark.parametrize(
     ("pods", "listed", "state", "is_never"),
     [

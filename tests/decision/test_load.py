@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import MeasuredWorkload
@@ -17,6 +15,8 @@ from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said,
 from tests.support.triggers import spec
 
 HOUR = 3600.0
+READY_NOW = NOW - 105
+"""An exporter's delay (45 s) and half a window (60 s) ago."""
 
 
 def _workload(trigger: TriggerSpec, *pods: Pod, now: float = NOW) -> MeasuredWorkload:
@@ -28,97 +28,125 @@ def _conditions(found: MeasuredWorkload) -> list[PodState]:
     return [replica.reporting for replica in found.replicas]
 
 
-def test_five_pods_at_ninety_are_four_hundred_and_fifty() -> None:
-    assert _workload(spec(), *(bert(letter, 90) for letter in "bcdfg")).total == 450
+def _blank(whole: Pod, *refused: float) -> Pod:
+    """Return a pod with a second GPU, whose samples were refused at these times."""
+    blank = GpuSamples("GPU-x", (), (), refused=refused)
+    return replace(whole, gpus=(*whole.gpus, blank))
 
 
-def test_a_sum_has_no_digit_in_which_servers_differ() -> None:
-    assert _workload(spec(), bert("b", 23.1), bert("c", 46.9)).total == 70
+def _scraped_every(seconds: float) -> Pod:
+    silent = bert("b", 90, last_seen=NOW - 100)
+    return replace(silent, scrape_interval_seconds=seconds)
 
 
-def test_two_gpus_in_a_pod_are_one_load() -> None:
-    assert _workload(spec(), bert("b", 80, 100)).total == 90
+WHOLE, RISEN, FALLEN = bert("b", 80), [0.0] * 10 + [60.0] * 4, [100.0] * 8 + [10.0] * 5
+HALFWAY = bert("b", [80.0] * 4 + [20.0] * 4)
+GONE_FOR_A_WHILE = GpuSamples("GPU-x", WHOLE.gpus[0].times[-4:-2], (20.0, 20.0))
+YOUNG = bert("b", FALLEN, first_seen=NOW - 12 * STEP)
+LOADING = bert("b", FALLEN, status=said(ready=READY_NOW))
+COLLECTED = bert("b", 10, averaged=True, status=said(ready=NOW - 15 - 2 * 30 - 60))
+TOTALS: dict[str, tuple[list[Pod], dict[str, str], float]] = {
+    "five pods": ([bert(letter, 90) for letter in "bcdfg"], {}, 450),
+    "no digit in which servers differ": ([bert("b", 23.1), bert("c", 46.9)], {}, 70),
+    "two GPUs": ([bert("b", 80, 100)], {}, 90),
+    "their average": ([bert("b", 80, 100)], {"gpuAggregation": "average"}, 90),
+    "their maximum": ([bert("b", 80, 100)], {"gpuAggregation": "max"}, 100),
+    "their sum": ([bert("b", 80, 100)], {"gpuAggregation": "sum"}, 180),
+    "the busiest of each instant": (
+        [bert("b", [0, 100] * 4, [100, 0] * 4)],
+        {"gpuAggregation": "max"},
+        100,
+    ),
+    "a sibling": ([bert("b", 90), pod("bert-canary-7b6667bd9-bbbbb", 100.0)], {}, 90),
+    "from before the warm-up": ([YOUNG], {"warmup": "2m"}, 10),
+    "without a warm-up": ([YOUNG], {"warmup": "0s"}, 43.75),
+    # Where readiness is known, warmup has no effect.
+    "Ready": ([bert("b", 10, first_seen=NOW - 90, status=said())], {"warmup": "1h"}, 10),
+    "from before it was Ready": ([LOADING], {}, 10),
+    "Ready for half a window": ([bert("b", 10, status=said(ready=READY_NOW))], {}, 10),
+    "of a short window": ([bert("b", 10, status=said(ready=READY_NOW + 1))], {"window": "1m"}, 10),
+    "an average reaches back": ([COLLECTED], {"window": "2m"}, 10),
+    "silent for a minute": ([bert("b", 90, last_seen=NOW - 60)], {}, 90),
+    "silent for two long scrapes": ([_scraped_every(50.0)], {}, 90),
+    "as old as maxAge": ([bert("b", 90, age=180)], {}, 90),
+    "an instant with a refused sample": (
+        [_blank(HALFWAY, *HALFWAY.gpus[0].times[4:])],
+        {},
+        80,
+    ),
+    # As the average of the GPUs that are there, like the explained PromQL.
+    "an instant at which a GPU is not there": (
+        [replace(WHOLE, gpus=(*WHOLE.gpus, GONE_FOR_A_WHILE))],
+        {"window": "1m"},
+        65,
+    ),
+}
 
 
-@pytest.mark.parametrize(("how", "total"), [("average", 90), ("max", 100), ("sum", 180)])
-def test_gpus_are_aggregated_as_the_trigger_says(how: str, total: float) -> None:
-    assert _workload(spec(gpuAggregation=how), bert("b", 80, 100)).total == total
-
-
-def test_the_busiest_gpu_of_each_instant_counts_for_max() -> None:
-    swinging = bert("b", [0, 100] * 4, [100, 0] * 4)
-    assert _workload(spec(gpuAggregation="max"), swinging).total == 100
-
-
-def test_siblings_do_not_count() -> None:
-    canary = pod("bert-canary-7b6667bd9-bbbbb", 100.0)
-    assert _workload(spec(), bert("b", 90), canary).total == 90
+@pytest.mark.parametrize(("pods", "keys", "total"), TOTALS.values(), ids=TOTALS)
+def test_the_load_is_the_sum_of_the_pods_means(
+    pods: list[Pod], keys: dict[str, str], total: float
+) -> None:
+    assert _workload(spec(**keys), *pods).total == total
 
 
 def test_samples_outside_the_window_do_not_count() -> None:
-    values = [0.0] * 10 + [60.0] * 4
-    assert _workload(spec(window="1m"), bert("b", values)).summed == 60
-    assert _workload(spec(window="2m"), bert("b", values)).summed == 30
+    """The window is shorter where the exporter averages by itself."""
+    assert _workload(spec(window="1m"), bert("b", RISEN)).summed == 60
+    assert _workload(spec(), bert("b", RISEN)).summed == 30
+    assert _workload(spec(), bert("b", RISEN, averaged=True)).summed == 60
 
 
-def test_the_window_is_shorter_where_the_exporter_averages_itself() -> None:
-    values = [0.0] * 10 + [60.0] * 4
-    assert _workload(spec(), bert("b", values)).summed == 30
-    assert _workload(spec(), bert("b", values, averaged=True)).summed == 60
+REQUESTS = said(is_ready=True)
+STATES: dict[str, tuple[Pod, dict[str, str], PodState]] = {
+    "silent for more than a minute": (
+        bert("b", 90, last_seen=NOW - 61),
+        {},
+        PodState.MISSING,
+    ),
+    "silent for more than two scrapes": (_scraped_every(49.9), {}, PodState.MISSING),
+    "older than maxAge": (bert("b", 90, age=181), {}, PodState.MISSING),
+    "all samples refused": (bert("b"), {}, PodState.MISSING),
+    # What is left of a pod is not its load.
+    "all of one GPU refused": (_blank(WHOLE, *WHOLE.gpus[0].times), {}, PodState.MISSING),
+    # Without its readiness, warmup and an exporter's delay are waited for: series begin as late.
+    "younger than warmup": (bert("b", 90, first_seen=NOW - 164), {}, PodState.WARMING),
+    "older than warmup": (bert("b", 90, first_seen=NOW - 165), {}, PodState.MEASURED),
+    "Ready for less than half a window": (
+        bert("b", 10, status=said(ready=READY_NOW + 1)),
+        {},
+        PodState.WARMING,
+    ),
+    "Ready, by averages": (replace(LOADING, averaged=True), {"window": "2m"}, PodState.WARMING),
+    "of one collection more": (
+        replace(COLLECTED, status=said(ready=NOW - 134)),
+        {"window": "2m"},
+        PodState.WARMING,
+    ),
+    "Ready, and still to come": (unseen("b", said(ready=NOW - 120)), {}, PodState.WARMING),
+    "Ready, and not shown": (unseen("b", said(ready=NOW - 121)), {}, PodState.MISSING),
+    "measured, and silent however young it is": (
+        bert("b", 90, age=16, status=said(ready=NOW - 75)),
+        {"window": "10s", "maxAge": "15s"},
+        PodState.MISSING,
+    ),
+    "silent, and Ready": (bert("b", 90, last_seen=NOW - 100, status=REQUESTS), {}, PodState.SILENT),
+    "silent, and perhaps gone": (
+        bert("b", 90, last_seen=NOW - 100, status=said(is_ready=False)),
+        {},
+        PodState.MISSING,
+    ),
+}
 
 
-def test_samples_from_before_the_warm_up_do_not_count() -> None:
-    values = [100.0] * 8 + [10.0] * 5
-    young = bert("b", values, first_seen=NOW - 12 * STEP)
-    assert _workload(spec(warmup="2m"), young).total == 10
-    assert _workload(spec(warmup="0s"), young).total == 43.75
+@pytest.mark.parametrize(("pod", "keys", "state"), STATES.values(), ids=STATES)
+def test_each_pod_has_a_state(pod: Pod, keys: dict[str, str], state: PodState) -> None:
+    assert _conditions(_workload(spec(**keys), pod)) == [state]
 
 
-def test_a_silent_pod_keeps_its_last_mean_for_a_minute() -> None:
-    assert _workload(spec(), bert("b", 90, last_seen=NOW - 60)).total == 90
-    silent = _workload(spec(), bert("b", 90, last_seen=NOW - 61))
-    assert _conditions(silent) == [PodState.MISSING]
-
-
-def test_two_scrapes_are_waited_for_where_they_are_longer_than_a_minute() -> None:
-    silent = bert("b", 90, last_seen=NOW - 100)
-    assert _conditions(_workload(spec(), silent)) == [PodState.MISSING]
-    assert _workload(spec(), replace(silent, scrape_interval_seconds=50.0)).total == 90
-    assert _conditions(_workload(spec(), replace(silent, scrape_interval_seconds=49.9))) == [
-        PodState.MISSING
-    ]
-
-
-def test_a_sample_older_than_max_age_is_no_measurement() -> None:
-    assert _workload(spec(), bert("b", 90, age=180)).total == 90
-    stale = _workload(spec(), bert("b", 90, age=181))
-    assert _conditions(stale) == [PodState.MISSING]
-    assert _conditions(_workload(spec(), bert("b", 90), now=NOW + 181)) == [PodState.MISSING]
-
-
-def test_a_pod_whose_samples_were_all_refused_is_missing() -> None:
-    assert _conditions(_workload(spec(), bert("b"))) == [PodState.MISSING]
-
-
-def test_what_is_left_of_a_pod_is_not_its_load() -> None:
-    """The samples of its second GPU were all refused: the pod's load is not half of it."""
-    whole = bert("b", 90)
-    blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
-    halved = replace(whole, gpus=(*whole.gpus, blank))
-    assert _conditions(_workload(spec(), halved)) == [PodState.MISSING]
-
-
-def test_an_instant_with_a_refused_sample_does_not_count() -> None:
-    whole = bert("b", [80.0] * 4 + [20.0] * 4)
-    late = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times[4:])
-    assert _workload(spec(), replace(whole, gpus=(*whole.gpus, late))).total == 80
-
-
-def test_an_instant_at_which_a_gpu_is_not_there_counts_without_it() -> None:
-    """As the average of the GPUs that are there, like the explained PromQL."""
-    whole = bert("b", 80)
-    gone = GpuSamples("GPU-x", whole.gpus[0].times[-4:-2], (20.0, 20.0))
-    assert _workload(spec(window="1m"), replace(whole, gpus=(*whole.gpus, gone))).total == 65
+def test_a_new_pod_waits_for_half_a_window_whatever_the_others_show() -> None:
+    pods = bert("b", 100, status=said()), bert("c", 100, status=said(ready=NOW - 50))
+    assert _conditions(_workload(spec(), *pods)) == [PodState.MEASURED, PodState.WARMING]
 
 
 def test_an_ended_pod_is_counted_and_carries_nothing() -> None:
@@ -137,91 +165,28 @@ def test_a_pod_lost_with_its_exporter_is_given_up_only_while_others_report() -> 
     assert len(_workload(spec(), unsure, bert("c", 50)).replicas) == 2
 
 
+LWS = spec(workload="lws/bert")
+
+
 def test_a_group_of_a_leaderworkerset_is_one_replica() -> None:
-    trigger = spec(workload="lws/bert")
-    groups = [
-        pod("bert-0", 80.0),
-        pod("bert-0-1", 100.0),
-        pod("bert-1", 30.0),
-        pod("bert-1-1", 50.0),
-    ]
-    found = _workload(trigger, *groups)
-    assert [(replica.name, replica.load) for replica in found.replicas] == [
-        ("bert-0", 90),
-        ("bert-1", 40),
-    ]
-    assert found.total == 130
-    assert found.reporting_pods == 4
+    loads = {"bert-0": 80.0, "bert-0-1": 100.0, "bert-1": 30.0, "bert-1-1": 50.0}
+    found = _workload(LWS, *(pod(name, load) for name, load in loads.items()))
+    assert {replica.name: replica.load for replica in found.replicas} == {
+        "bert-0": 90,
+        "bert-1": 40,
+    }
+    assert (found.total, found.reporting_pods) == (130, 4)
 
 
 def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
-    trigger = spec(workload="lws/bert")
     missing = pod("bert-0-1", 100.0, last_seen=NOW - 100)
     warming = pod("bert-1-1", 100.0, first_seen=NOW - 30)
-    found = _workload(trigger, pod("bert-0", 80.0), missing, pod("bert-1", 80.0), warming)
+    found = _workload(LWS, pod("bert-0", 80.0), missing, pod("bert-1", 80.0), warming)
     assert _conditions(found) == [PodState.MISSING, PodState.WARMING]
     assert [replica.load for replica in found.replicas] == [0, 0]
     assert found.measured == []
-
-
-def test_a_group_that_lost_a_pod_is_missing_however_young_its_other_pods_are() -> None:
-    missing = pod("bert-0", 100.0, last_seen=NOW - 100)
-    warming = pod("bert-0-1", 100.0, first_seen=NOW - 30)
-    assert _conditions(_workload(spec(workload="lws/bert"), missing, warming)) == [PodState.MISSING]
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 8))
-def test_the_sum_is_the_mean_load_times_the_replicas(values: list[float], count: int) -> None:
-    pods = [pod(f"bert-{n}", values) for n in range(count)]
-    found = _workload(spec(workload="sts/bert"), *pods)
-    mean = sum(values) / len(values)
-    assert found.summed == pytest.approx(mean * count, abs=1e-5)
-    assert 0 <= found.summed <= 100 * count
-
-
-# When it is known since when a pod is Ready
-
-
-READY_NOW = NOW - 105
-"""An exporter's delay (45 s) and half a window (60 s) ago."""
-
-
-def test_samples_count_from_an_exporter_s_delay_after_the_pod_became_ready() -> None:
-    loading = bert("b", [100.0] * 8 + [10.0] * 5, status=said(ready=READY_NOW))
-    assert _workload(spec(), loading).total == 10
-    averaged = replace(loading, averaged=True)
-    assert _conditions(_workload(spec(window="2m"), averaged)) == [PodState.WARMING]
-
-
-def test_an_average_reaches_back_one_collection_more() -> None:
-    half = NOW - 15 - 2 * 30 - 60
-    young = bert("b", 10, averaged=True, status=said(ready=half))
-    later = replace(young, status=said(ready=half + 1))
-    assert _workload(spec(window="2m"), young).total == 10
-    assert _conditions(_workload(spec(window="2m"), later)) == [PodState.WARMING]
-
-
-def test_a_pod_is_not_measured_before_its_samples_cover_half_the_window() -> None:
-    young = bert("b", 10, status=said(ready=READY_NOW + 1))
-    assert _conditions(_workload(spec(), young)) == [PodState.WARMING]
-    assert _workload(spec(window="1m"), young).total == 10
-
-
-def test_warmup_has_no_effect_where_readiness_is_known() -> None:
-    young = bert("b", 10, first_seen=NOW - 90, status=said())
-    assert _workload(spec(warmup="1h"), young).total == 10
-
-
-def test_a_ready_pod_without_a_sample_is_waited_for_and_then_missing() -> None:
-    early, late = unseen("b", said(ready=NOW - 120)), unseen("b", said(ready=NOW - 121))
-    assert _conditions(_workload(spec(), early)) == [PodState.WARMING]
-    assert _conditions(_workload(spec(), late)) == [PodState.MISSING]
-
-
-def test_a_pod_that_was_measured_and_falls_silent_is_missing_however_young_it_is() -> None:
-    short, young = spec(window="10s", maxAge="15s"), said(ready=NOW - 75)
-    silent = bert("b", 90, last_seen=NOW, age=16, status=young)
-    assert _conditions(_workload(short, silent)) == [PodState.MISSING]
+    both = _workload(LWS, missing, replace(warming, name="bert-0-2"))
+    assert _conditions(both) == [PodState.MISSING]
 
 
 def test_a_pod_that_was_never_ready_is_none_of_those_that_should_report() -> None:
@@ -297,12 +262,6 @@ def test_a_pod_whose_samples_may_still_come_is_not_taken_for_one_that_no_exporte
         shown = bert("b", 90, first_seen=began, status=said())
         found = _workload(spec(), shown, unseen("c", said(is_ready=True)))
         assert _conditions(found)[1] is state
-
-
-def test_a_pod_that_is_silent_and_ready_is_told_from_one_that_may_be_gone() -> None:
-    for is_ready, state in ((True, PodState.SILENT), (False, PodState.MISSING)):
-        lost = bert("b", 90, last_seen=NOW - 100, status=said(is_ready=is_ready))
-        assert _conditions(_workload(spec(), lost)) == [state]
 
 
 def test_a_gpu_that_shows_nothing_to_be_believed_is_named() -> None:

@@ -40,10 +40,6 @@ def test_a_lone_replica_asks_for_more_with_its_newest_sample() -> None:
     assert "newest" in _decided(_told("b", [20.0] * 16 + [90.0])).reason
 
 
-def test_the_newest_sample_lowers_nothing() -> None:
-    assert _decided(_told("b", [80.0] * 16 + [0.0])).value == 70
-
-
 @given(st.lists(st.lists(st.floats(0, 94), min_size=17, max_size=17), min_size=1, max_size=4))
 def test_an_answer_is_never_less_than_the_mean_nor_more_than_the_largest_sum(
     shown: list[list[float]],
@@ -57,23 +53,24 @@ def test_an_answer_is_never_less_than_the_mean_nor_more_than_the_largest_sum(
 
 
 @pytest.mark.parametrize(
-    ("age", "value"),
-    [(0, 74.5), (15, 148), (30, 74.5)],
+    ("age", "is_listed", "value"),
+    [
+        (0, True, 74.5),
+        (15, True, 148),
+        (30, True, 74.5),
+        # By exporters alone, a drain of half a minute has to be over.
+        (30, False, 74.5),
+        (45, False, 148),
+    ],
 )
-def test_of_several_replicas_only_what_they_showed_while_they_were_listed_counts(
-    age: int, value: float
+def test_of_several_replicas_only_what_they_showed_while_all_were_there_counts(
+    age: int, value: float, *, is_listed: bool
 ) -> None:
     """One of them may have left since, and drains while the other does its work already."""
     at = 16 - age // 15
     values = [32.0] * at + [74.0] + [32.0] * (16 - at)
-    assert _decided(_told("b", values), _told("c", values)).value == value
-
-
-def test_by_exporters_alone_a_drain_of_half_a_minute_has_to_be_over() -> None:
-    for age, value in ((30, 74.75), (45, 150)):
-        at = 16 - age // 15
-        values = [32.0] * at + [75.0] + [32.0] * (16 - at)
-        assert _decided(bert("b", values), bert("c", values)).value == value
+    make = _told if is_listed else bert
+    assert _decided(make("b", values), make("c", values)).value == value
 
 
 def test_only_instants_count_that_show_every_gpu_of_a_replica() -> None:
@@ -150,8 +147,7 @@ def test_one_that_is_not_full_or_not_known_leaves_it_at_what_they_show(pods: lis
 
 def test_what_was_asked_for_and_is_to_come_is_not_asked_for_again() -> None:
     full = [_told(letter, 100.0) for letter in "bc"]
-    assert _decided(*full, wanted=2).value == 240
-    assert _decided(*full, wanted=3).value is None
+    assert [_decided(*full, wanted=wanted).value for wanted in (2, 3)] == [240, None]
 
 
 def test_a_young_replica_that_is_full_counts_as_full() -> None:

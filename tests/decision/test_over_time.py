@@ -45,60 +45,44 @@ def _stays(count: int, values: list[float]) -> list[Pod]:
     return [bert(letter, values, status=said()) for letter in "bcdf"[:count]]
 
 
-def test_the_share_of_those_that_left_is_not_missing_from_the_sum() -> None:
-    stay = _stays(4, OLD + NEW)
-    assert _workload(*stay).total == 180
-    found = _workload(*stay, _left("x"), _left("z"))
-    assert (found.total, found.mean, len(found.replicas)) == (240, 45, 4)
+def _silent(suffix: str, load: float | list[float], *, history: float = 210) -> Pod:
+    """Return a replica that left, of which exporters alone tell."""
+    return bert(suffix, load, last_seen=NOW - 30, history=history, ended=True)
 
 
-def test_while_a_replica_drains_it_is_not_counted_twice() -> None:
-    """The others do its work from 75 s before on, and it still shows it."""
-    stay = _stays(1, [20.0] * 11 + [60.0] * 6)
-    assert _workload(*stay, _left("x")).total == 60
+STAY, BY_EXPORTERS = _stays(4, OLD + NEW), [bert(letter, OLD + NEW) for letter in "bcdf"]
+NEVER_READY = said(never=True, alive_at=LEFT)
+SHARED = [
+    bert("b", [100.0] * 8 + [50.0] * 9, status=said()),
+    bert("c", 50, status=said(ready=NOW - 120)),
+]
+TOTALS: dict[str, tuple[list[Pod], float]] = {
+    "nobody left": (STAY, 180),
+    "two left": ([*STAY, _left("x"), _left("z")], 240),
+    # The others do its work from 75 s before on, and it still shows it.
+    "one drained": ([*_stays(1, [20.0] * 11 + [60.0] * 6), _left("x")], 60),
+    "the others have risen": ([*_stays(2, [10.0] * 10 + [90.0] * 7), _left("x")], 160),
+    "before the window": ([*STAY, _left("x", alive=NOW - 195, ended=NOW - 165)], 180),
+    # An end that was never listed is taken for a minute later.
+    "its end is not listed": ([*STAY, _left("x", ended=None)], 200),
+    # It adds only what it did while it was Ready.
+    "never Ready": ([*STAY, bert("x", 100, last_seen=LEFT, ended=True, status=NEVER_READY)], 180),
+    "Ready at its end": ([*STAY, _left("x", ready=LEFT)], 180),
+    "never listed alive": (
+        [*STAY, replace(_left("x"), status=said(ended=True, ended_at=LEFT + 30))],
+        180,
+    ),
+    # What one pod carried alone is not added to what two share.
+    "the others were not all Ready": ([*SHARED, _left("x", alive=NOW - 30, ended=NOW)], 140),
+    # By exporters alone it may have drained in its last minute.
+    "by exporters alone": ([*BY_EXPORTERS, _silent("x", 40), _silent("z", 40)], 240),
+    "drained, by exporters alone": ([*BY_EXPORTERS, _silent("x", [40.0] * 11 + [90.0] * 4)], 200),
+}
 
 
-def test_the_sum_is_never_less_than_what_the_others_show() -> None:
-    risen = _stays(2, [10.0] * 10 + [90.0] * 7)
-    alone = _workload(*risen).total
-    assert _workload(*risen, _left("x")).total == alone
-
-
-def test_those_that_left_before_the_window_add_nothing() -> None:
-    stay = _stays(4, [45.0] * 17)
-    for alive in (NOW - 195, NOW - 180):
-        assert _workload(*stay, _left("x", alive=alive, ended=alive + 30)).total == 180
-
-
-def test_an_end_that_was_never_listed_is_taken_for_a_minute_later() -> None:
-    stay = _stays(4, OLD + NEW)
-    assert _workload(*stay, _left("x", ended=None)).total == 200
-
-
-def test_a_replica_adds_only_what_it_did_while_it_was_ready() -> None:
-    stay = _stays(4, OLD + NEW)
-    never = bert("x", 100, last_seen=LEFT, ended=True, status=said(never=True, alive_at=LEFT))
-    assert _workload(*stay, never).total == 180
-    loading = _left("x", ready=LEFT)
-    assert _workload(*stay, loading).total == 180
-    unwatched = said(ended=True, ended_at=LEFT + 30)
-    assert _workload(*stay, replace(_left("x"), status=unwatched)).total == 180
-
-
-def test_only_instants_count_at_which_all_of_the_others_are_ready() -> None:
-    """What one pod carried alone is not added to what two share."""
-    new = bert("c", 50, status=said(ready=NOW - 120))
-    old = bert("b", [100.0] * 8 + [50.0] * 9, status=said())
-    assert _workload(old, new, _left("x", alive=NOW - 30, ended=NOW)).total == 140
-
-
-def test_by_exporters_alone_its_last_minute_is_left_out() -> None:
-    """It may have drained then."""
-    stay = [bert(letter, OLD + NEW) for letter in "bcdf"]
-    gone = [bert(letter, 40, last_seen=NOW - 30, history=210, ended=True) for letter in "xz"]
-    assert _workload(*stay, *gone).total == 240
-    drained = bert("x", [40.0] * 11 + [90.0] * 4, last_seen=NOW - 30, ended=True)
-    assert _workload(*stay, drained).total == 200
+@pytest.mark.parametrize(("pods", "total"), TOTALS.values(), ids=TOTALS)
+def test_the_share_of_those_that_left_is_in_the_sum_once(pods: list[Pod], total: float) -> None:
+    assert _workload(*pods).total == total
 
 
 def test_groups_leave_as_groups() -> None:
@@ -172,15 +156,6 @@ def test_a_replica_that_left_and_was_never_listed_alive_is_untold(
     assert _workload(*_stays(4, OLD + NEW), gone).is_untold is is_untold
 
 
-def test_by_exporters_alone_and_a_window_later_none_is_untold() -> None:
-    gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
-    alone = [replace(pod, status=None) for pod in _stays(4, OLD + NEW)]
-    assert not _workload(*alone, gone).is_untold
-    old = bert("x", 40, last_seen=NOW - 300, ended=True)
-    assert not _workload(*_stays(4, OLD + NEW), old).is_untold
-    assert not _workload(gone).is_untold
-
-
 def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
     gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
     listed = NamespaceEvidence(NOW - 10, absence_known=True)
@@ -196,13 +171,6 @@ def test_a_sum_is_that_of_the_pods_that_were_there() -> None:
     old = bert("b", [100.0] * 4 + [65.0] * 5, status=said())
     new = bert("c", [65.0] * 5, status=said(ready=READY))
     assert _workload(old, new).summed == 130
-
-
-def test_full_replicas_of_before_are_no_reason_to_lower() -> None:
-    """They showed less than the work, and those that came since show all of it."""
-    old = bert("b", [100.0] * 12 + [90.0] * 5, status=said())
-    new = bert("c", [90.0] * 5, status=said(ready=READY))
-    assert _workload(old, new).summed == 180
 
 
 def test_work_of_before_counts_for_a_window_also_where_a_replica_came() -> None:
@@ -261,32 +229,19 @@ def test_while_a_replica_is_too_young_the_others_are_kept_by_what_they_did_befor
         assert (decided.state, decided.value) == (State.STARTING, value)
 
 
-def test_a_pod_that_was_never_ready_hides_no_share_of_those_that_left() -> None:
-    stay = _stays(4, OLD + NEW)
-    loading = bert("w", 100, last_seen=NOW - 15, ended=True, status=said(never=True, ended=True))
-    assert _workload(*stay, _left("x"), _left("z"), loading).total == 240
+def _with_a_gap(suffix: str, count: int) -> Pod:
+    """Return a pod with its first samples, and so many of its last."""
+    whole = bert(suffix, [80.0] * 13 + [5.0] * 4, status=said())
+    (gpu,) = whole.gpus
+    times, values = (each[:5] + each[-count:] for each in (gpu.times, gpu.values))
+    return replace(whole, gpus=(replace(gpu, times=times, values=values),))
 
 
 def test_a_gap_within_the_time_that_samples_reach_back_is_a_gap_too() -> None:
     """One sample after it is no mean of a load in bursts."""
     for count, value in ((1, None), (4, 15)):
-        pods = [
-            replace(
-                whole,
-                gpus=(
-                    replace(
-                        gpu,
-                        times=gpu.times[:5] + gpu.times[-count:],
-                        values=gpu.values[:5] + gpu.values[-count:],
-                    ),
-                ),
-            )
-            for letter in "bcd"
-            for whole in [bert(letter, [80.0] * 13 + [5.0] * 4, status=said())]
-            for gpu in whole.gpus
-        ]
-        decided = decide(spec(), snapshot(*pods), Context(NOW, 3600.0))
-        assert decided.value == value
+        seen = snapshot(*(_with_a_gap(letter, count) for letter in "bcd"))
+        assert decide(spec(), seen, Context(NOW, 3600.0)).value == value
 
 
 def test_a_window_of_one_instant_is_whole_however_often_exporters_are_scraped() -> None:

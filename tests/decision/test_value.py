@@ -42,30 +42,38 @@ def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back(
     assert "1 more that its owner asks for is not Ready" in _decide(*_ready(3, 80), wanted=4).reason
 
 
-@pytest.mark.parametrize(("value", "answer"), [(70, 210), (70.1, None), (77, None)])
-def test_at_or_below_the_threshold_they_are(value: float, answer: float | None) -> None:
-    assert _decide(*_ready(3, value), wanted=12).value == answer
+POWER = spec(signal="power", activationThreshold="50")
 
 
-@pytest.mark.parametrize(("count", "value", "answer"), [(3, 90, None), (3, 93, None), (4, 97, 388)])
-def test_more_than_the_owner_asks_for_is_answered_at_once(
-    count: int, value: float, answer: float | None
+@pytest.mark.parametrize(
+    ("pods", "wanted", "trigger", "value"),
+    [
+        (_ready(3, 70), 12, None, 210),
+        (_ready(3, 70.1), 12, None, None),
+        # More than the owner asks for: 1.1 times the threshold for each replica that it does.
+        (_ready(3, 93), 4, None, None),
+        (_ready(4, 97), 5, None, 388),
+        # The owner asks for no more.
+        ([*_ready(3, 100), *_late(1, 60)], None, None, 300),
+        ([*_ready(3, 100), *_late(1, 60)], 3, None, 300),
+        # What was not Ready in time is given back, unless the others are full.
+        ([*_ready(3, 80), *_late(3, 1900)], 6, None, 240),
+        ([*_ready(3, 80), *_late(3, 1700)], 6, None, None),
+        ([*_ready(3, 95), *_late(3, 1900)], 6, None, None),
+        ([*_ready(3, 95), *_late(3, 1900)], 6, POWER, 285),
+        # Ready pods without a GPU are not waited for.
+        (
+            [bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False))],
+            2,
+            None,
+            90,
+        ),
+    ],
+)
+def test_what_is_to_come_is_waited_for_while_the_others_have_enough_to_do(
+    pods: list[Pod], wanted: int | None, trigger: TriggerSpec | None, value: float | None
 ) -> None:
-    """1.1 times the threshold for each replica that is asked for."""
-    assert _decide(*_ready(count, value), wanted=count + 1).value == answer
-
-
-def test_an_owner_that_asks_for_no_more_waits_for_nothing() -> None:
-    for wanted in (None, 2, 3):
-        assert _decide(*_ready(3, 100), *_late(1, 60), wanted=wanted).value == 300
-
-
-def test_what_was_not_ready_in_time_is_given_back_unless_the_others_are_full() -> None:
-    assert _decide(*_ready(3, 80), *_late(3, 1900), wanted=6).value == 240
-    assert _decide(*_ready(3, 80), *_late(3, 1700), wanted=6).value is None
-    assert _decide(*_ready(3, 95), *_late(3, 1900), wanted=6).value is None
-    power = spec(signal="power", activationThreshold="50")
-    assert _decide(*_ready(3, 95), *_late(3, 1900), wanted=6, trigger=power).value == 285
+    assert _decide(*pods, wanted=wanted, trigger=trigger).value == value
 
 
 def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach() -> None:
@@ -79,12 +87,6 @@ def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach
 def test_what_a_pod_showed_before_it_was_ready_is_no_load_that_is_remembered() -> None:
     loaded = bert("b", [100.0] * 8 + [10.0] * 8, status=said(ready=NOW - 150))
     assert _decide(loaded, wanted=4).value == 10
-
-
-def test_ready_pods_without_a_gpu_are_not_waited_for() -> None:
-    other = unseen("c", said(asks_gpu=False))
-    nobody_asks = bert("b", 90, status=said(asks_gpu=False))
-    assert _decide(nobody_asks, other, wanted=2).value == 90
 
 
 def test_groups_are_waited_for_as_groups() -> None:
@@ -135,23 +137,34 @@ def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
     assert (decided.state, decided.value, decided.active) == (State.PARTIAL, 192, True)
     assert "1 of 2 replicas measured, all of them full" in decided.reason
     assert "the others that are Ready count as full: sum 192 %" in decided.reason
-    assert _decide(*_ready(1, 94), *_silent(1), wanted=None).value is None
-    average = spec(aggregation="average")
-    assert _decide(*_ready(1, 96), *_silent(1), wanted=None, trigger=average).value == 96
 
 
-def test_so_does_one_whose_exporter_has_lost_its_map_of_pods() -> None:
-    """Its last samples are not summed up, however new they are: others may do its work by now."""
-    unnamed = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=True)
-    assert _decide(*_ready(1, 96), unnamed, wanted=None).value == 192
-    assert _decide(*_ready(1, 94), unnamed, wanted=None).value is None
-    gone = replace(unnamed, status=said())
-    assert _decide(*_ready(1, 96), gone, wanted=None).value is None
+GONE = bert("z", 50, last_seen=NOW - 100, status=said())
+UNNAMED = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=True)
+"""Its exporter has lost its map: its last samples are not summed up, however new they are."""
 
 
-def test_a_replica_that_is_missing_and_not_ready_adds_nothing() -> None:
-    gone = bert("z", 50, last_seen=NOW - 100, status=said())
-    assert _decide(*_ready(1, 100), gone, wanted=None).value is None
+@pytest.mark.parametrize(
+    ("pods", "keys", "value"),
+    [
+        ([*_ready(1, 94), *_silent(1)], {}, None),
+        ([*_ready(1, 96), *_silent(1)], {"aggregation": "average"}, 96),
+        ([*_ready(1, 96), UNNAMED], {}, 192),
+        ([*_ready(1, 94), UNNAMED], {}, None),
+        # One that is not Ready adds nothing.
+        ([*_ready(1, 96), replace(UNNAMED, status=said())], {}, None),
+        ([*_ready(1, 100), GONE], {}, None),
+        # A majority that is not seen holds, unless the measured ones ask for more.
+        ([*_ready(1, 100), *_unseen(2)], {}, None),
+        ([*_ready(1, 100), *_unseen(2)], {"threshold": "30"}, 100),
+        # Beside a silent replica, one that was never seen adds nothing.
+        ([*_ready(3, 100), *_silent(1), *_unseen(1)], {}, 400),
+    ],
+)
+def test_what_replicas_that_are_not_seen_add(
+    pods: list[Pod], keys: dict[str, str], value: float | None
+) -> None:
+    assert _decide(*pods, wanted=None, trigger=spec(**keys)).value == value
 
 
 def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
@@ -192,7 +205,7 @@ def test_what_exporters_have_to_be_set_to_is_said_where_they_name_no_pod() -> No
     assert decided.reason.startswith(
         "bert-7b6667bd9-yyyyy stopped reporting without having ended; "
         "GPUs of bert-7b6667bd9-zzzzz are shown without a pod; "
-        f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: "
+        f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: 2 of 5 replicas measured"
     )
     alone = _decide(young, wanted=None)
     assert (alone.state, alone.value, alone.active) == (State.UNKNOWN, None, True)
@@ -211,16 +224,6 @@ def test_a_group_whose_named_pod_fell_silent_has_stopped_reporting() -> None:
     other = replace(bert("d", 50, status=said(owners=sets)), name="bert-1")
     decided = _decide(leader, worker, other, wanted=None, trigger=spec(workload="lws/bert"))
     assert decided.reason.startswith("bert-0 stopped reporting without having ended: 1 of 2")
-
-
-def test_an_unseen_majority_holds_unless_the_measured_ones_ask_for_more() -> None:
-    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None).value is None
-    low = spec(threshold="30")
-    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None, trigger=low).value == 100
-
-
-def test_beside_a_silent_replica_an_unseen_one_adds_nothing() -> None:
-    assert _decide(*_ready(3, 100), *_silent(1), *_unseen(1), wanted=None).value == 400
 
 
 @given(

@@ -147,17 +147,6 @@ async def test_a_late_answer_is_waited_for_by_nobody_and_used_when_it_comes(benc
     assert await at_once(bench.later(5)) == Demand(7.0)
 
 
-async def test_a_question_is_asked_once_at_a_time(bench: Bench) -> None:
-    bench.source.number_gate = asyncio.Event()
-    await bench.ask(patience=0)
-    bench.clock.seconds += 20
-    await bench.ask(patience=0)
-    assert bench.due(WAITING) == [5.0]
-    bench.source.number_gate.set()
-    await bench.landed()
-    assert bench.source.numbers_asked == [WAITING]
-
-
 async def test_expressions_take_turns_within_the_budget_of_their_source() -> None:
     """Each expression knows when its turn comes, and no caller waits in vain."""
     bench = Bench(Pace(queries_per_second=0.01))

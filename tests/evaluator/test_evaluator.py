@@ -56,20 +56,21 @@ async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
     assert len(bench.of(facts.Evaluated)) == 1
 
 
-async def test_nobody_waits_for_a_newer_snapshot_while_there_is_a_usable_one(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.gate = asyncio.Event()
-    bench.clock.seconds += 2 * STEP
-    assert (await bench.ask()).value == 450
-    await asyncio.sleep(0)
-    assert len(bench.source.fetched) == 2
-
-
-async def test_who_is_patient_waits_for_the_newer_snapshot_on_its_way(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("steps", "is_patient", "value"),
+    [(2, False, 450), (1, True, 200), (3, False, 200)],
+    ids=["usable", "usable, and waited for", "too old"],
+)
+async def test_a_newer_snapshot_is_waited_for_by_who_is_patient_or_has_none(
+    bench: Bench, *, steps: int, is_patient: bool, value: float
+) -> None:
     await bench.ask()
     bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
-    bench.clock.seconds += STEP
-    assert (await bench.evaluator.evaluate(BERT, spec(), None, wait_for_fresh=True)).value == 200
+    bench.clock.seconds += steps * STEP
+    decided = await bench.evaluator.evaluate(BERT, spec(), None, wait_for_fresh=is_patient)
+    assert decided.value == value
+    await bench.landed()
+    assert len(bench.source.fetched) == 2
 
 
 async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:
@@ -78,13 +79,6 @@ async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:
         await bench.ask()
         await bench.landed()
     assert len(bench.source.fetched) == 4
-
-
-async def test_a_snapshot_older_than_two_steps_is_waited_for(bench: Bench) -> None:
-    await bench.ask()
-    bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
-    bench.clock.seconds += 3 * STEP
-    assert (await bench.ask()).value == 200
 
 
 async def test_new_namespaces_are_fetched_together_with_the_old_ones(bench: Bench) -> None:

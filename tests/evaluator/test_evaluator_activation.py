@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import LOOKED_AT, LOOKS
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Owner, ScaleTarget, Workload
 from keda_gpu_scaler.telemetry import facts
@@ -82,23 +80,6 @@ async def test_a_poll_that_would_fail_waits_for_the_demand(bench: Bench) -> None
     waiting = asyncio.create_task(bench.ask(DEMAND))
     bench.source.number_gate.set()
     assert (await waiting).activated
-
-
-async def test_a_demand_that_hangs_costs_no_more_than_the_callers_time(bench: Bench) -> None:
-    bench.source.world = World(IDLE)
-    await bench.ask()
-    bench.source.number_gate = asyncio.Event()
-    decided = await at_once(bench.ask(DEMAND, timeout_seconds=0))
-    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 0, True)
-    assert decided.reason.endswith("(source default: no answer yet): not idle")
-
-
-async def test_the_demand_alone_needs_no_gpu_to_be_known(bench: Bench) -> None:
-    bench.source.trouble = REFUSED
-    assert await bench.evaluator.demand(BERT, DEMAND, None) == Demand(7.0)
-    assert bench.source.fetched == []
-    with pytest.raises(ValueError, match="without demandQuery"):
-        await bench.evaluator.demand(BERT, spec(), None)
 
 
 async def test_there_is_news_when_the_demand_can_be_asked_again(bench: Bench) -> None:

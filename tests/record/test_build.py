@@ -216,30 +216,12 @@ def test_the_hpas_arithmetic_is_shown_for_the_replicas_that_the_owner_asks_for()
     assert metric.reason == "270 over a target of 70 per replica asks for 4"
 
 
-@pytest.mark.parametrize(
-    ("aggregation", "metric_type", "value", "desired"),
-    [
-        ("average", "Value", 105, 3),
-        ("max", "AverageValue", 180, 3),
-        ("p95", "AverageValue", 174, 3),
-        ("sum", "AverageValue", 120, 2),
-    ],
-)
-def test_each_aggregation_has_its_metric_type(
-    aggregation: str, metric_type: str, value: float, desired: int
-) -> None:
-    loads = (90, 120) if aggregation == "average" else (90, 30)
-    view = snapshot(*(bert(letter, load) for letter, load in zip("bc", loads, strict=True)))
-    (metric,) = record(spec(aggregation=aggregation), view).metrics
-    assert (metric.metric_type, metric.value, metric.desired) == (metric_type, value, desired)
-
-
-def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
-    given = demanding("sum(x)", demandThreshold="5")
-    _, metric = record(given, snapshot(bert("b", 0)), demand=Demand(12.0)).metrics
-    assert (metric.name, metric.value, metric.desired) == ("gpu-demand", 12, 3)
-    _, metric = record(given, snapshot(bert("b", 90))).metrics
-    assert (metric.value, metric.ratio, metric.desired) == (None, None, None)
+def test_an_average_is_a_value_and_a_demand_that_scales_is_a_metric_of_its_own() -> None:
+    both = snapshot(bert("b", 90), bert("c", 120))
+    (gpus,) = record(spec(aggregation="average"), both).metrics
+    assert (gpus.metric_type, gpus.value, gpus.desired) == ("Value", 105, 3)
+    _, demand = record(demanding("sum(x)", demandThreshold="5"), both).metrics
+    assert (demand.name, demand.value, demand.desired) == ("gpu-demand", None, None)
 
 
 def test_without_threshold_the_record_says_what_the_gpus_are_for() -> None:

@@ -112,26 +112,6 @@ async def test_an_unknown_demand_is_never_zero_and_takes_nothing_from_the_load(
             assert await running.value("gpu-demand", onUnknown=on_unknown) is None
 
 
-@pytest.mark.parametrize("on_unknown", ["hold", "zero", "error"])
-async def test_a_failing_load_takes_nothing_from_the_demand(on_unknown: str) -> None:
-    async with bench() as running:
-        running.source.trouble = REFUSED
-        assert await running.value("gpu-demand", onUnknown=on_unknown) == 45
-        active = await running.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
-        assert active.result
-        # A workload in demand is not at zero: its load is held, whatever `onUnknown` says.
-        assert await running.value("gpu-utilization", onUnknown=on_unknown) is None
-
-
-async def test_a_failing_load_without_demand_is_what_the_trigger_wants() -> None:
-    async with bench(0.0) as running:
-        running.source.trouble = REFUSED
-        code, _ = await refusal(running.metrics("gpu-utilization", onUnknown="error"))
-        assert code is grpc.StatusCode.UNAVAILABLE
-        assert await running.value("gpu-demand", onUnknown="error") == 0
-        assert await running.value("gpu-demand", onUnknown="zero") == 0
-
-
 async def test_without_threshold_the_demand_is_the_only_metric() -> None:
     async with bench() as running:
         answer = await running.served.stub.GetMetricSpec(reference(**DEMAND, threshold=None))
@@ -157,16 +137,3 @@ async def test_without_threshold_a_failing_load_lets_the_demand_lower_nothing(
         assert code is grpc.StatusCode.UNAVAILABLE
         await running.served.stub.GetMetrics(_request("gpu-demand", keys), timeout=30)
         assert (await running.served.stub.IsActive(reference(**DEMAND, **keys))).result
-
-
-async def test_without_threshold_an_unknown_demand_is_held_or_an_error() -> None:
-    """It is held while a GPU is busy: KEDA can take two errors in a row for an idle workload."""
-    keys = {"threshold": None, "onUnknown": "error"}
-    async with bench(REFUSED) as running:
-        assert await running.value("gpu-demand", threshold=None) is None
-        assert await running.value("gpu-demand", **keys) is None
-    async with bench(REFUSED) as running:
-        running.source.world = World(tuple(replace(pod, value=0.0) for pod in PODS))
-        refused = await refusal(running.metrics("gpu-demand", **keys))
-        assert refused[0] is grpc.StatusCode.UNAVAILABLE
-        assert refused[1].endswith("no number of replicas is known: an error by onUnknown error")

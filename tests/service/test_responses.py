@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler import trigger
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.spec import demand
 from tests.service.harness import OBJECT, TRIGGER, decided
@@ -63,10 +63,3 @@ def test_no_reader_loses_a_value(value: float) -> None:
 def test_a_value_that_keda_cannot_count_with_is_a_fault_and_not_an_answer(value: float) -> None:
     with pytest.raises(ValueError, match="not a number that KEDA can count with"):
         responses.metric_value("gpu-utilization", decided(value=value))
-
-
-def test_unknown_activity_of_replicas_is_active_unless_the_trigger_wants_an_error() -> None:
-    assert responses.activity(decided(active=None), has_replicas=True).result
-    refused = decided(active=None, refused=True, reason="source down")
-    with pytest.raises(errors.UnknownLoadError, match="source down"):
-        responses.activity(refused, has_replicas=True)

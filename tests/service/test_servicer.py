@@ -33,10 +33,12 @@ async def test_a_metric_is_one_value_in_both_forms() -> None:
         ]
 
 
-async def test_an_unknown_load_is_unavailable_with_its_reason() -> None:
+async def test_an_error_by_choice_is_unavailable_with_its_reason_also_where_the_hpa_asks() -> None:
     async with serving(Script(DOWN)) as served:
-        for call in (served.stub.GetMetrics(metrics_request()), served.stub.IsActive(reference())):
-            assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
+        of_hpa = served.stub.GetMetrics(metrics_request(), timeout=HANG_SECONDS)
+        assert await refusal(of_hpa) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
+        polled = served.stub.IsActive(reference())
+        assert await refusal(polled) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
 
 
 async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline() -> None:
@@ -71,26 +73,16 @@ async def test_a_stream_waits_for_news_and_a_poll_does_not() -> None:
         assert script.patience == [False, False, True]
 
 
-async def test_a_failing_evaluation_does_not_end_the_stream() -> None:
-    script = Script(RuntimeError("a bug"), SIGNAL)
+async def test_a_failing_evaluation_is_logged_and_neither_an_end_nor_an_edge() -> None:
+    script = Script(SIGNAL, RuntimeError("a bug"), SIGNAL)
     async with serving(script) as served:
         with capture_logs() as logs:
             stream = served.stub.StreamIsActive(reference())
-            assert (await first(stream)).result
-        served.draining.set()
-        assert await rest(stream) == []
-        (line,) = logs
-        assert line["event"] == "stream.evaluation_failed"
-        assert line["scaled_object"] == str(OBJECT)
-
-
-async def test_a_failure_between_two_signals_is_no_edge() -> None:
-    script = Script(SIGNAL, RuntimeError("a bug"), SIGNAL)
-    async with serving(script) as served:
-        stream = served.stub.StreamIsActive(reference())
-        await script.asked_at_least(6)
+            await script.asked_at_least(6)
         served.draining.set()
         assert [message.result for message in await rest(stream)] == [True]
+    (line,) = logs
+    assert (line["event"], line["scaled_object"]) == ("stream.evaluation_failed", str(OBJECT))
 
 
 async def test_a_spec_stream_outlives_the_age_of_its_connection() -> None:

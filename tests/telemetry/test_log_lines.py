@@ -1,11 +1,9 @@
 """Which facts become log lines."""
 
 import functools
-import logging
 from dataclasses import replace
 
 import pytest
-import structlog
 from msgspec import structs
 from structlog.testing import LogCapture
 
@@ -65,12 +63,6 @@ def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
             "reason": "mean 83.5 over 2 pods",
         }
     ]
-
-
-def test_at_info_only_what_changed_is_told(lines: LogCapture) -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    observe_each(LogObserver(), None, None)
-    assert [line["event"] for line in lines.entries] == ["decision.changed"]
 
 
 def test_each_change_is_told_once_and_each_decision_at_debug(lines: LogCapture) -> None:

@@ -4,11 +4,11 @@ import concurrent.futures
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
 
+from tests.support.answers import answering
 from tests.support.serving import COMMAND, Scaler, reference, serving
 
 pytestmark = pytest.mark.slow
@@ -26,49 +26,6 @@ def objects(size: int) -> bytes:
     """Return JSON of that size: a list of alerts in which each three bytes are an object."""
     begin, end = b'{"alerts":[', b"{}]}"
     return begin + b"{}," * ((size - len(begin) - len(end)) // 3) + end
-
-
-class Replica(ThreadingHTTPServer):
-    """Another replica, which sends as much as it may."""
-
-    def __init__(self) -> None:
-        """Listen."""
-        super().__init__(("127.0.0.1", 0), _Lying)
-        self.was_asked = threading.Event()
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Lying(BaseHTTPRequestHandler):
-    server: Replica
-
-    def do_GET(self) -> None:
-        """Send objects without any of the fields."""
-        body = objects(16 * MIB)
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-        self.server.was_asked.set()
-
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
-
-
-@contextmanager
-def lying() -> Iterator[Replica]:
-    """Run such a replica."""
-    with Replica() as replica:
-        thread = threading.Thread(target=replica.serve_forever)
-        thread.start()
-        try:
-            yield replica
-        finally:
-            replica.shutdown()
-            thread.join()
 
 
 @contextmanager
@@ -116,7 +73,13 @@ def test_no_bodies_take_the_memory_of_the_process(path: str, size: int, number: 
 
 
 def test_no_answer_of_a_replica_takes_the_memory_of_the_process() -> None:
-    with lying() as replica, limited(WEBHOOK_PEERS=replica.url) as scaler:
-        assert replica.was_asked.wait(PATIENCE_SECONDS)
+    was_asked = threading.Event()
+
+    def lies(_path: str, _token: str | None) -> tuple[int, bytes]:
+        was_asked.set()
+        return 200, objects(16 * MIB)
+
+    with answering(lies) as port, limited(WEBHOOK_PEERS=f"http://127.0.0.1:{port}") as scaler:
+        assert was_asked.wait(PATIENCE_SECONDS)
         assert scaler.get("/healthz") == "ok\n"
         assert scaler.process.poll() is None

@@ -18,11 +18,8 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.query.promql.tokens import tokens, unquoted
-from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.telemetry import facts
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.expressions import by_hand, vectors
-from tests.support.gpus import Gpu, Up, history
 from tests.support.prometheus import PrometheusServer
 from tests.support.series import STALE, Series
 
@@ -82,41 +79,6 @@ async def test_the_pods_of_a_workload_are_measured_by_a_users_own_query(
         assert stack.queries("own") <= 2 * instants(begin)
 
 
-async def test_the_same_text_is_one_query_for_everybody(prometheus: PrometheusServer) -> None:
-    await prometheus.write([cache(pod, 50) for pod in BERT])
-    begin = time.time()
-    async with running(prometheus.url, step=f"{STEP_SECONDS}s") as stack:
-        for number in range(10):
-            assert await poll(stack, CACHE, name=f"bert-{number}") == Poll(70, 150, active=True)
-        assert await poll(stack, CACHE, signal="utilization") == Poll(70, 150, active=True)
-        assert stack.queries("own") <= instants(begin)
-
-
-async def test_one_text_with_placeholders_asks_about_each_workloads_own_pods(
-    prometheus: PrometheusServer,
-) -> None:
-    canary, dotted = "bert-canary-7b6667bd9-bbbbb", "v1.b-7b6667bd9-bbbbb"
-    like = "v1xb-7b6667bd9-bbbbb"
-    shown = zip([*BERT, canary, dotted, like], (1, 2, 4, 8, 16, 32), strict=True)
-    others = [cache(BERT[0], 64, namespace="other")]
-    await prometheus.write([*(cache(pod, value) for pod, value in shown), *others])
-    text = f'sum({CACHE}{{pod=~"{{podPattern}}",namespace="{{namespace}}",job!="{{workload}}"}})'
-    for name, right in (("bert", 7), ("bert-canary", 8), ("v1.b", 16)):
-        pods = workload.parse(name, "ml")
-        values = promql.Values("ml", name, pods.regex)
-        sent = promql.number(text, Policy.NAMESPACED, "ml", values)
-        (row,) = await prometheus.query(sent, time.time())
-        assert float(row["value"][1]) == right
-
-
-async def test_the_elements_of_one_pod_are_its_gpus(prometheus: PrometheusServer) -> None:
-    await prometheus.write([cache(BERT[0], value, gpu=str(value)) for value in (20, 40)])
-    async with running(prometheus.url, step="15s") as stack:
-        assert (await poll(stack, CACHE)).value == 30
-        assert (await poll(stack, CACHE, gpuAggregation="max")).value == 40
-        assert (await poll(stack, CACHE, gpuAggregation="sum")).value == 60
-
-
 async def test_another_namespaces_data_do_not_show_in_any_number(
     prometheus: PrometheusServer,
 ) -> None:
@@ -136,16 +98,6 @@ async def test_another_namespaces_data_do_not_show_in_any_number(
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_elements_that_name_no_pod_are_an_error_that_says_what_is_wrong(
-    prometheus: PrometheusServer,
-) -> None:
-    await prometheus.write([cache(pod, 50) for pod in BERT])
-    async with running(prometheus.url, step="15s") as stack:
-        words = await reason(stack, f"sum({CACHE})")
-        assert "1 element that names no pod in namespace ml" in words
-        assert "labels such as namespace and pod" in words
-
-
 async def test_an_average_does_not_hide_that_its_samples_have_ended(
     prometheus: PrometheusServer,
 ) -> None:
@@ -157,36 +109,6 @@ async def test_an_average_does_not_hide_that_its_samples_have_ended(
         assert await poll(stack, f"avg_over_time({CACHE}[10m])") == Poll(70, None, active=True)
         answer = await poll(stack, f"avg_over_time({CACHE}[10m])", maxAge="5m")
         assert answer == Poll(70, 100, active=True)
-
-
-async def test_a_pod_has_ended_once_its_exporter_shows_its_gpu_without_it(
-    prometheus: PrometheusServer,
-) -> None:
-    parts: list[Gpu | Up] = [
-        Up(),
-        Gpu(BERT[0], 40),
-        Gpu(BERT[1], 40, end=-240),
-        Gpu("", 0, uuid=f"GPU-{BERT[1]}", convention="idle", begin=-225),
-    ]
-    await prometheus.write(history(time.time(), parts))
-    query = 'DCGM_FI_DEV_GPU_UTIL{exported_namespace!=""}'
-    async with running(prometheus.url, step="15s") as stack:
-        assert await poll(stack, query) == Poll(70, 40, active=True)
-        assert await poll(stack, f"{query} > 0") == Poll(70, None, active=True)
-
-
-async def test_a_query_that_a_server_refuses_takes_no_source_down(
-    prometheus: PrometheusServer,
-) -> None:
-    twice = [cache(BERT[0], 50, engine=number) for number in "01"]
-    await prometheus.write([*twice, *history(time.time(), [Up(), Gpu(BERT[0], 40)])])
-    async with running(prometheus.url, step="15s") as stack:
-        words = await reason(stack, f"{CACHE} * on (pod) {CACHE}")
-        assert "many-to-many matching not allowed" in words or "found duplicate series" in words
-        assert (await stack.poll()).value == 40
-        changed = [fact for fact in stack.seen if isinstance(fact, facts.QueryChanged)]
-        assert [fact.works for fact in changed] == [False]
-        assert all(fact.works for fact in stack.seen if isinstance(fact, facts.SourceChanged))
 
 
 def data(one: str) -> list[Series]:
@@ -258,34 +180,9 @@ def test_random_expressions_show_nothing_of_another_namespace(
 
 _PIECES = [
     *(f"\\{one}" for one in "abfnrtv\\'\"`d "),
-    *(
-        r"\x41",
-        r"\x4",
-        r"\X41",
-        r"\xc3\xa9",
-        r"\101",
-        r"\10",
-        r"\400",
-        r"\189",
-        r"\u00e9",
-        r"\u00g0",
-    ),
-    *(
-        r"\u00g0",
-        r"\U0001F600",
-        r"\U00110000",
-        r"\ud800",
-        "é",
-        "a",
-        "#",
-        "{",
-        "'",
-        '"',
-        "\n",
-        "\r",
-        "\t",
-        "0",
-    ),
+    *(f"\\{one}" for one in ("x41", "x4", "X41", r"xc3\xa9", "101", "10", "400", "189")),
+    *(f"\\{one}" for one in ("u00e9", "u00g0", "U0001F600", "U00110000", "ud800")),
+    *"éa#{'0\"\n\r\t",
 ]
 """What can stand in quotes, among it what may not."""
 

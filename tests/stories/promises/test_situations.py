@@ -87,13 +87,6 @@ def shared(pod: str, number: int, end: float | None = None) -> Gpu:
 DEVICE = Gpu("device", 90, uuid="GPU-shared", convention="idle")
 AN_HOUR = [Gpu(PODS[0], 60, begin=-3600), Gpu(PODS[1], 60, begin=-3600)]
 TWO = [KubePod(name=pod) for pod in PODS[:2]]
-LABELS = [
-    {"Hostname": "exporter-a", "pci_bus_id": "00000000:04:00.0"},
-    {"hostname": "node-1", "pci_bus_id": "00000000:04:00.0", "gpu": "1"},
-    {"hostname": "node-1", "vgpu": "3", "DCGM_FI_DRIVER_VERSION": "570"},
-]
-"""Of one GPU: the exporter was renamed, restarted and upgraded."""
-TIMES: list[tuple[float, float | None]] = [(-900, -60), (-60, -15), (-15, None)]
 
 
 def claiming(ready_since: float) -> KubePod:
@@ -119,9 +112,6 @@ SITUATIONS = {
         ],
         answers(450),
     ),
-    "a young pod is not measured before its warm-up is over": Situation(
-        [Gpu(PODS[0], 90, begin=-60)], [*answers(None), *answers(90, warmup="0s")]
-    ),
     "all exporters are lost": Situation(
         [Up(down=-300), *(Gpu(pod, 90, end=-300) for pod in PODS)], [({}, NOT_ENDED)]
     ),
@@ -134,22 +124,12 @@ SITUATIONS = {
     ),
     # Pods that share one GPU.
     "pods that take turns all count": Situation([TakingTurns(PODS[:3])], answers(270, warmup="0s")),
-    "pods that are shown by chance all count": Situation(
-        [TakingTurns([PODS[0], PODS[0], PODS[1], PODS[2], PODS[2]])], answers(270, warmup="0s")
-    ),
     "copies of a device count once for each pod": Situation(
         [DEVICE, *(shared(pod, number) for number, pod in enumerate([*PODS[:3], PODS[0]]))],
         answers(270),
     ),
     "a pod that leaves a shared GPU has ended though the device is busy": Situation(
         [DEVICE, shared(PODS[0], 0), shared(PODS[1], 1, end=-120)], answers(90)
-    ),
-    "a series whose labels change is still one GPU": Situation(
-        [
-            Gpu(PODS[0], 90, extra=labels, begin=begin, end=end)
-            for labels, (begin, end) in zip(LABELS, TIMES, strict=True)
-        ],
-        answers(90, gpuAggregation="sum"),
     ),
     # What kube-state-metrics makes certain.
     "a pod of another owner does not count, and one that is not listed yet does": Situation(
@@ -175,9 +155,6 @@ SITUATIONS = {
         lost(PODS[0]), answers(0, active=False), [kube_state.replicas(0)]
     ),
     # A rollout replaces requests by ResourceClaims, and the exporter names no pod with claims.
-    "a pod that moved to a claim a while ago takes nothing away": Situation(
-        AN_HOUR, answers(None), [*TWO, claiming(-300), kube_state.replicas(3)]
-    ),
     "a pod that moved to a claim an hour ago takes nothing away": Situation(
         AN_HOUR, answers(190), [*TWO, claiming(-3600), kube_state.replicas(3)]
     ),
@@ -186,11 +163,6 @@ SITUATIONS = {
         answers(120),
         [*TWO, claiming(-3600), kube_state.replicas(3)],
         claims_without_gpus=frozenset({"one-gpu"}),
-    ),
-    "samples count since the pod became ready": Situation(
-        [Gpu(PODS[0], 100)],
-        answers(None),
-        [KubePod(name=PODS[0], created=-900, ready_since=-20), kube_state.replicas(1)],
     ),
     "a pending pod keeps its workload active until its time is over": Situation(
         [],

@@ -7,11 +7,11 @@ it prints is what the page shows.
 import asyncio
 import shlex
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import pytest
@@ -188,40 +188,39 @@ def test_no_section_asks_for_a_debug_log_or_a_new_deployment() -> None:
     assert [line for line in logs if "deployment/keda-operator" not in line] == []
 
 
-async def test_unknown_targets(prometheus: PrometheusServer, tmp_path: Path) -> None:
-    starting = pod(PODS[0], ready=False, ready_since=None, created=-60)
-    await write(prometheus, {PODS[0]: 0}, starting)
+class State(NamedTuple):
+    """What is the case, and what KEDA is answered then."""
+
+    loads: Mapping[str, float]
+    """Of the pods that the Prometheus shows."""
+    pods: Sequence[KubePod] = ()
+    """Those that kube-state-metrics lists."""
+    applied: Mapping[str, Any] | None = None
+    """What is written into the ScaledObject, if the command reads it."""
+    answer: float | None = None
+
+
+STATES = {
+    "`<unknown>` targets": State(
+        {PODS[0]: 0}, [pod(PODS[0], ready=False, ready_since=None, created=-60)]
+    ),
+    "No GPU is seen": State({PODS[0]: 60}, [pod(PODS[0])], {"workload": "bart"}, 60),
+    "Stuck at two replicas": State({}, [], {"aggregation": "average"}, 0),
+    "Never reaches zero": State({PODS[0]: 5}, [pod(PODS[0])], None, 5),
+    "Never wakes": State({}, [], {"kind": "external-push", "least": 0}, 0),
+}
+
+
+@pytest.mark.parametrize(("section", "state"), STATES.items(), ids=STATES)
+async def test_what_prometheus_holds(
+    prometheus: PrometheusServer, tmp_path: Path, section: str, state: State
+) -> None:
+    await write(prometheus, state.loads, *state.pods)
     async with scene(tmp_path, stored(prometheus.url)) as seen:
-        assert await seen.poll() is None
-        await seen.shows("`<unknown>` targets")
-
-
-async def test_no_gpu_is_seen(prometheus: PrometheusServer, tmp_path: Path) -> None:
-    await write(prometheus, {PODS[0]: 60}, pod(PODS[0]))
-    async with scene(tmp_path, stored(prometheus.url)) as seen:
-        seen.applied(workload="bart")
-        await seen.shows("No GPU is seen", prometheus.url)
-
-
-async def test_stuck_at_two_replicas(prometheus: PrometheusServer, tmp_path: Path) -> None:
-    async with scene(tmp_path, stored(prometheus.url)) as seen:
-        seen.applied(aggregation="average")
-        await seen.shows("Stuck at two replicas")
-
-
-async def test_never_reaches_zero(prometheus: PrometheusServer, tmp_path: Path) -> None:
-    await write(prometheus, {PODS[0]: 5}, pod(PODS[0]))
-    async with scene(tmp_path, stored(prometheus.url)) as seen:
-        assert await seen.poll() == 5
-        await seen.shows("Never reaches zero")
-
-
-async def test_never_wakes(prometheus: PrometheusServer, tmp_path: Path) -> None:
-    await write(prometheus, {})
-    async with scene(tmp_path, stored(prometheus.url)) as seen:
-        seen.applied(kind="external-push", least=0)
-        assert await seen.poll() == 0
-        await seen.shows("Never wakes")
+        if state.applied is not None:
+            seen.applied(**state.applied)
+        assert await seen.poll() == state.answer
+        await seen.shows(section, prometheus.url)
 
 
 def exporter(*loads: float) -> web.Reply:
@@ -254,22 +253,19 @@ def is_answered(seen: Scene, value: float) -> Callable[[], Awaitable[bool]]:
     return answered
 
 
-async def test_the_scaled_object_is_not_ready(tmp_path: Path) -> None:
-    nowhere = stored(f"http://127.0.0.1:{free_port()}")
-    async with scene(tmp_path, nowhere) as seen:
-        seen.applied(treshold="70")
-        assert await seen.poll(treshold="70") is None
-        await seen.shows("The ScaledObject is not Ready")
-
-
-async def test_tls_is_refused(tmp_path: Path) -> None:
-    nowhere = stored(f"http://127.0.0.1:{free_port()}")
-    async with scene(tmp_path, nowhere) as seen:
-        await seen.shows("TLS is refused")
-
-
-async def test_the_scaler_cannot_reach_prometheus(tmp_path: Path) -> None:
-    nowhere = stored(f"http://127.0.0.1:{free_port()}")
-    async with scene(tmp_path, nowhere) as seen:
-        await seen.poll()
-        await seen.shows("The scaler cannot reach Prometheus")
+@pytest.mark.parametrize(
+    ("section", "keys"),
+    [
+        ("The ScaledObject is not Ready", {"treshold": "70"}),
+        ("TLS is refused", None),  # so nothing has asked
+        ("The scaler cannot reach Prometheus", {}),
+    ],
+)
+async def test_what_a_source_that_is_away_leaves(
+    section: str, keys: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    async with scene(tmp_path, stored(f"http://127.0.0.1:{free_port()}")) as seen:
+        if keys is not None:
+            seen.applied(**keys)
+            assert await seen.poll(**keys) is None
+        await seen.shows(section)
