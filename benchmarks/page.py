@@ -34,13 +34,8 @@ def blocks(found: Results) -> dict[str, str]:
     rows = results.rows(found)
     made = {
         "goals": tables.markdown(tables.HEAD, tables.cells(r for r in rows if r.goal is not None)),
-        "others": tables.markdown(
-            tables.HEAD[:-2],
-            (line[:-2] for line in tables.cells(r for r in rows if r.goal is None)),
-        ),
         "machine": tables.markdown(
-            ["benchmark", "version", "when", "machine", "load before it"],
-            ([name, *_about(one.about)] for name, one in found.items()),
+            ["version", "when", "machine", "load before each benchmark"], _machines(found)
         ),
     }
     made["decisions"] = tables.markdown(decided.HEAD, decided.cells(decided.committed()))
@@ -48,9 +43,17 @@ def blocks(found: Results) -> dict[str, str]:
     return {f"figures-{name}": text for name, text in made.items()}
 
 
-def _about(about: About) -> list[str]:
+def _machines(found: Results) -> list[list[str]]:
+    """Return a line for each machine and month, with all that was measured there."""
+    loads: dict[tuple[str, str, str], list[str]] = {}
+    for name, one in found.items():
+        loads.setdefault(_about(one.about), []).append(f"{name} {one.about.load:g}")
+    return [[*about, ", ".join(each)] for about, each in loads.items()]
+
+
+def _about(about: About) -> tuple[str, str, str]:
     machine = f"{about.cores} cores, {about.system} {about.architecture}, Python {about.python}"
-    return [about.version, about.measured, machine, f"{about.load:g}"]
+    return about.version, about.measured, machine
 
 
 def put_blocks(page: str, made: dict[str, str]) -> str:
