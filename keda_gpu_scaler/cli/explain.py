@@ -13,6 +13,7 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 
 SERVER = "http://localhost:8080"
 """Where kubectl makes the HTTP port reachable; `explaining` says how."""
+_MOST_REPLICAS = 10_000
 _OF_A_RUNNING_SCALER = ("server", "token_file", "ca_file", "kubeconfig", "context")
 _FOR_A_RUNNING_SCALER = (
     "it is for a running scaler; with --file, set the connection to the source in "
@@ -56,6 +57,21 @@ class Options:
     ] = None
     token_file: Annotated[Path | None, file_option("File with the token of the HTTP port.")] = None
     ca_file: Annotated[Path | None, file_option("With https: the server's CA in PEM.")] = None
+    why_not: Annotated[
+        int | None,
+        option(
+            "N",
+            "Only show what would give this number of replicas, or zero.",
+            min=0,
+            max=_MOST_REPLICAS,
+        ),
+    ] = None
+    drain: Annotated[
+        bool,
+        typer.Option(
+            "--drain", help="Only print the annotations that let the least busy pods go first."
+        ),
+    ] = False
     output: Annotated[
         Literal["text", "json"], option("text|json", "Output format.", "--output", "-o")
     ] = "text"
@@ -95,6 +111,13 @@ def explain(options: Options) -> None:
 
 
 def _refuse_combinations(options: Options) -> None:
+    if options.drain and options.why_not is not None:
+        raise arguments.wrong("--why-not, --drain", "give only one of them")
+    if options.drain and options.at is not None:
+        raise arguments.wrong("--at", "--drain is about the pods that there are now")
+    if options.drain and options.output == "json":
+        what = "--drain prints commands; the loads of pods are in the record"
+        raise arguments.wrong("--output", what)
     is_file = options.file is not None
     unfitting = _OF_A_RUNNING_SCALER if is_file else _OF_A_FILE
     why = _FOR_A_RUNNING_SCALER if is_file else _FOR_A_FILE

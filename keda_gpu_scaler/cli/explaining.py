@@ -21,7 +21,9 @@ from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.explain import Options
+from keda_gpu_scaler.record.drain import drain
 from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.record.why_not import WhyNot, why_not
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport import client
@@ -45,7 +47,7 @@ async def explain_running(options: Options, scaled_object: ScaledObject, server:
     except (errors.SourceError, OSError, UnicodeError) as error:
         is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
         failure = arguments.failure(f"{server}: {error}{_REACH_IT if is_closed else ''}")
-    if options.cluster:
+    if options.cluster and options.why_not is None and not options.drain:
         from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
 
         try:
@@ -94,11 +96,20 @@ async def explain_file(options: Options, file: str) -> None:
 
 
 def _show(records: Sequence[Record], options: Options, behind: gates.Gates | None = None) -> None:
-    if options.output == "json":
-        values = {"triggers": records, "gates": behind}
+    answers = None
+    if options.why_not is not None:
+        answers = [why_not(record, options.why_not) for record in records]
+    if options.drain:  # one pod has one cost: that of the first trigger
+        first = {record.scaled_object: record for record in reversed(records)}
+        for record in reversed(first.values()):
+            typer.echo("\n".join(drain(record)))
+    elif options.output == "json":
+        values = {"triggers": records, "gates": behind} if answers is None else answers
         typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
-    else:
+    elif answers is None:
         _write(records, behind)
+    else:
+        _write_why_not(answers)
 
 
 @dataclass(frozen=True)
@@ -146,6 +157,26 @@ def _write(records: Sequence[Record], behind: gates.Gates | None) -> None:
         for gate in behind.gates:
             shown_by = "" if gate.condition is None else f" ({gate.condition})"
             _print_line(console, f"{gate.name}: {gate.reason}{shown_by}")
+
+
+def _write_why_not(answers: Sequence[WhyNot]) -> None:
+    console = _console()
+    for number, answer in enumerate(answers):
+        if number:
+            console.rule()
+        question = f"does {answer.metric_name} ask for {answer.wanted}?"
+        if answer.wanted == 0:
+            question = "is the trigger inactive, so that KEDA goes to zero?"
+        replicas = gates.replicas_in_words(answer.replicas)
+        yes_or_no = "yes" if answer.is_so else "no"
+        heading = f"{answer.scaled_object} at {replicas}: {question} {yes_or_no}"
+        console.print(heading, style="bold")
+        for reason in answer.reasons:
+            console.print(f"- {reason}")
+        if answer.ways:
+            console.print("What would change it:", style="bold")
+        for way in answer.ways:
+            console.print(f"- {way.text}")
 
 
 def _console() -> Console:

@@ -113,6 +113,27 @@ def test_a_wrong_ca_is_named_and_not_in_the_words_of_openssl(tmp_path: Path) -> 
     assert result.stderr.endswith(f": {ca_file} holds no certificate in PEM\n")
 
 
+async def test_what_would_give_another_number_is_said() -> None:
+    assert (await explained("--why-not", "2")).stdout.splitlines()[:2] == [
+        "ml/bert at 1 replica: does gpu-utilization ask for 2? yes",
+        "- the trigger asks for 2",
+    ]
+    assert (await explained("--why-not", "3")).stdout.splitlines()[:3] == [
+        "ml/bert at 1 replica: does gpu-utilization ask for 3? no",
+        "What would change it:",
+        "- gpu-utilization at least 140.001 % (is 90 %): 140.001 % for each replica",
+    ]
+    found = json.loads((await explained("--why-not", "3", "--output", "json")).stdout)
+    assert [way["key"] for way in found[0]["ways"]] == [None, "threshold"]
+
+
+async def test_the_costs_of_pods_are_printed_ready_to_run() -> None:
+    result = await explained("--drain")
+    assert (result.exit_code, result.stdout.count("\n")) == (0, 3)
+    command = "kubectl annotate pod --namespace ml bert-7b6667bd9-bbbbb --overwrite "
+    assert result.stdout.splitlines()[2].startswith(command)
+
+
 async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
@@ -130,6 +151,9 @@ async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
         ("ml/bert", "--server", "localhost:8080"),
         ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
         ("ml/bert", "--at", "2h"),
+        ("ml/bert", "--drain", "--why-not", "1"),
+        ("ml/bert", "--drain", "--output", "json"),
+        ("-f", "-", "--drain", "--at", "2h"),
         ("-f", "-", "--server", "http://localhost:8080"),
     ],
 )

@@ -13,7 +13,7 @@ from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS, Metric, Preset
 from keda_gpu_scaler.query.profiles.model import Profile
-from keda_gpu_scaler.record import record
+from keda_gpu_scaler.record import record, why_not
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
@@ -214,6 +214,7 @@ SHOWN = (
     record.Metric,
     history.Change,
     gates.Gates,
+    why_not.WhyNot,
 )
 """What `explain` prints as JSON, each with a list of its own."""
 WITHIN = (
@@ -221,6 +222,7 @@ WITHIN = (
     (record.PodCount, record.Record),
     (record.Query, record.Record),
     (gates.Gate, gates.Gates),
+    (why_not.Way, why_not.WhyNot),
 )
 """What the list of another says."""
 
