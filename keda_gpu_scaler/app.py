@@ -2,7 +2,7 @@
 
     observers, certificates → sources → evaluator → HTTP → alerts of other replicas → gRPC
                           → ready … wait for the event …
-    not ready → gRPC drains → HTTP → other replicas → evaluator → sources
+    not ready → gRPC drains → HTTP → other replicas → evaluator → sources → the last spans
 
 A process that observes has no gRPC: it asks about ScaledObjects in files itself.
 
@@ -65,7 +65,7 @@ def _in_background(
     return task
 
 
-async def run(
+async def run(  # noqa: PLR0915 - what starts, one after the other
     settings: Settings,
     stop: asyncio.Event,
     on_listening: Callable[[Listening], None] = lambda _listening: None,
@@ -88,7 +88,14 @@ async def run(
             lines_dropped=lines_dropped, tasks=lambda: len(asyncio.all_tasks(loop))
         )
         history = History(time.time)
-        observe = Observers({"metrics": telemetry, "log": LogObserver(), "history": history})
+        observers = {"metrics": telemetry, "log": LogObserver(), "history": history}
+        if settings.traces:
+            from keda_gpu_scaler.telemetry import traces  # noqa: PLC0415 - it loads an extra that few install
+
+            export = traces.Export()
+            stack.push_async_callback(export.stop, settings.shutdown_grace_seconds)
+            observers["traces"] = traces.SpanObserver(export.tracer)
+        observe = Observers(observers)
         grpc_files = settings.grpc_cert_file, settings.grpc_key_file, settings.grpc_client_ca_file
         grpc_certificate = _certificate("grpc", grpc_files, telemetry, observe)
         http_files = settings.http_cert_file, settings.http_key_file, None

@@ -24,7 +24,7 @@ from keda_gpu_scaler.telemetry import logs
 Output = Literal["yaml", "json"]
 _LAST_LINES_SECONDS = 2.0
 """For the last lines of the log, if its reader hangs. Kubernetes allows 30 s for everything, of
-which calls usually have 20 s."""
+which calls usually have 20 s and the last spans 2 s."""
 _SWITCH_SECONDS = 0.0001
 """A call needs the interpreter several times, and each time waits for a thread that computes. The
 default of 5 ms makes tens of milliseconds of a call."""

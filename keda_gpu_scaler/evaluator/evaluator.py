@@ -150,6 +150,7 @@ class Evaluator:
             is_poll = not is_hpa and target_error is None
             answer = await self._answer(tracked, gpu, reading, deadline, is_poll=is_poll)
             decision = answer.decision
+        self._observe(facts.CallDecided(decision))
         return decision
 
     async def _track(

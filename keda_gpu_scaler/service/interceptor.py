@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
 # gRPC peers drop an answer if its trailers exceed 8 KiB; other trailers need part of that.
@@ -153,6 +154,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             self._open_bytes += len(data)
             try:
                 request, reference = self._admit(handler.request_deserializer, data)
+                scaled_object = ScaledObject(reference.namespace, reference.name)
+                metadata = context.invocation_metadata
+                self._observe(facts.CallBegan(method, scaled_object, metadata))
                 return await rpc(request, context)
             except (KeyboardInterrupt, SystemExit, GeneratorExit):
                 raise

@@ -30,7 +30,6 @@ PREFIX = "KEDA_GPU_SCALER_"
 REMOVED: Mapping[str, str] = {
     "observe": "run the command `keda-gpu-scaler observe FOLDER` beside the scaler instead",
     "give_up": "a pod that vanished together with its exporter counts as missing for an hour",
-    "traces": "the log and the metrics have the time and the outcome of each call and query",
 }
 """What to use instead of a setting that earlier versions had, by its key in the file."""
 # Kubernetes puts the addresses of Services into the environment. The variables of a Service named

@@ -70,6 +70,8 @@ class Settings(BaseSettings):
     claims_without_gpus: values.Names = frozenset()
     """ResourceClaims without a GPU (their name, their template's, or their name in the pod) and
     such DeviceClasses of extended resources, separated by commas; any other is for a GPU."""
+    traces: values.Traces = False
+    """true: send traces by OTLP as the OTEL_… variables say; needs the extra otel."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0
     """How long the process waits for open calls when it stops; must be below
     terminationGracePeriodSeconds."""

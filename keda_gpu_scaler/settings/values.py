@@ -71,13 +71,18 @@ def key_of(setting: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _check_sigv4(region: str) -> str:
-    try:
-        importlib.import_module("botocore.auth")
-    except ImportError as error:
-        message = "nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'"
-        raise ValueError(message) from error
-    return region
+def _needs_module(module: str, expected: str) -> AfterValidator:
+    """Refuse a setting that is on while the extra with this module is not installed."""
+
+    def check(value: Any) -> Any:  # noqa: ANN401 - of any setting
+        try:
+            if value:
+                importlib.import_module(module)
+        except ImportError as error:
+            raise ValueError(expected) from error
+        return value
+
+    return AfterValidator(check)
 
 
 def _split(value: object) -> object:
@@ -277,7 +282,16 @@ HeaderValue = Annotated[
 Headers = Annotated[dict[HeaderName, HeaderValue], BeforeValidator(_read_headers)]
 Parameter = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.-]+$"), AfterValidator(_check_parameter)]
 Region = Annotated[
-    str, Field(pattern=r"^[a-z]+(-[a-z]+)+-[0-9]{1,2}$"), AfterValidator(_check_sigv4)
+    str,
+    Field(pattern=r"^[a-z]+(-[a-z]+)+-[0-9]{1,2}$"),
+    _needs_module("botocore.auth", "nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'"),
+]
+Traces = Annotated[
+    bool,
+    _needs_module(
+        "opentelemetry.exporter.otlp.proto.grpc",
+        "false, or the extra otel: pip install '.[otel]' in a checkout",
+    ),
 ]
 Matchers = Annotated[
     tuple[Matcher, ...],

@@ -1,1 +1,1 @@
-"""Facts, each stated once, and their subscribers: log lines, metrics, history."""
+"""Facts, each stated once, and their subscribers: log lines, metrics, traces."""

@@ -1,10 +1,10 @@
 """Events as typed facts, each stated once by the core, which neither logs nor counts.
 
-Observers make log lines (`log_lines`), metrics (`metrics`) and the history (`history`) of them.
-Each can be deleted without a change of the core.
+Observers make log lines (`log_lines`), metrics (`metrics`), spans (`traces`) and the
+history (`history`) of them. Each can be deleted without a change of the core.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -49,6 +49,22 @@ class EvidenceChanged(Fact, frozen=True):
     source: str
     evidence_source: EvidenceSource
     reason: str
+
+
+class CallBegan(Fact, frozen=True):
+    """A call was decoded and is about to be answered. Its result is stated in the same task."""
+
+    method: str
+    scaled_object: ScaledObject
+    """The name the caller sent, not checked yet."""
+    read_metadata: Callable[[], Iterable[tuple[str, str | bytes]] | None]
+    """Return what the caller sent beside the request, such as the context of a trace."""
+
+
+class CallDecided(Fact, frozen=True):
+    """The call of this task is answered from this decision, new or not."""
+
+    decision: Decision
 
 
 class Called(Fact, frozen=True):

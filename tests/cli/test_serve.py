@@ -103,7 +103,7 @@ SHARED = AT_A_SIGNAL.format(
 )
 WAITS = "loop.run_in_executor(None, threading.Event().wait)"
 FAILS = "[task.cancel() for task in asyncio.all_tasks() if task.get_name() == 'alerts']"
-UNUSED = {"botocore", "cryptography", "httpx2", "jinja2", "lightkube"}
+UNUSED = {"botocore", "cryptography", "httpx2", "jinja2", "lightkube", "opentelemetry"}
 UNUSED |= {"promql_parser", "yaml"}
 UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("check", "observing", "simulator", "cli.probe")}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}

@@ -174,13 +174,13 @@ def test_every_command_starts(app: Path) -> None:
     assert all(name in usage for name, usage in zip(commands, usages, strict=True))
 
 
-def test_it_serves_and_writes_nothing(app: Path) -> None:
+def test_it_serves_with_traces_and_writes_nothing(app: Path) -> None:
     with (
         untouched(app),
         subprocess.Popen(
             unable_to_write(str(app / "bin" / "keda-gpu-scaler"), "serve"),
             cwd=app,
-            env=environment(),
+            env=environment(TRACES="true"),
             stdout=subprocess.PIPE,
             text=True,
         ) as process,

@@ -14,6 +14,7 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
 from tests.support import triggers
 from tests.support.clocks import Clock
+from tests.support.triggers import BERT
 
 
 def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluated:
@@ -296,6 +297,6 @@ def test_a_subscriber_that_fails_at_one_kind_of_fact_gets_the_others() -> None:
     got: list[facts.Fact] = []
     subscriber = facts.Subscriber({facts.Called: failing, facts.PeersAsked: got.append})
     observe = Observers({"subscriber": subscriber})
-    for fact in (FACT, facts.PeersAsked(1, 0), facts.Notified("unknown", 401, "")):
+    for fact in (FACT, facts.PeersAsked(1, 0), facts.CallBegan("IsActive", BERT, tuple)):
         observe(fact)
     assert got == [facts.PeersAsked(1, 0)]

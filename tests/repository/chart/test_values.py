@@ -75,6 +75,8 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             ["metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"],
             "both would scrape every replica",
         ),
+        (["traces.enabled=true"], "traces.enabled needs a collector: set traces.endpoint"),
+        (["traces.endpoint=http://a:4317"], "traces.enabled is false: set it to true"),
         (["networkPolicy.egress.enabled=true"], "set networkPolicy.egress.to to the sources"),
         (
             ["networkPolicy.egress.enabled=true", "networkPolicy.enabled=false"],
@@ -97,7 +99,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             "settings.sources.a.headers has the header authorization, which may be a secret, and a",
         ),
         (["settings.log_level=debug", "settingsSecret.name=a"], "there is one settings file"),
-        (["extraEnv[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings or"),
+        (["extraEnv[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),
         (
             ["extraEnv[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"],
             "itself: set shutdownGraceSeconds, which",
@@ -195,6 +197,10 @@ EITHER = "http://, https://, dns+http:// or dns+https://"
             ["extraEnv[0].name=KEDA_GPU_SCALER_SCRAPE_TARGETS", "extraEnv[0].value=a:9400"],
             'extraEnv: KEDA_GPU_SCALER_SCRAPE_TARGETS is "a:9400", which has no scheme',
         ),
+        (
+            ["traces.enabled=true", "traces.endpoint=collector:4317"],
+            f'traces.endpoint is "collector:4317", {NO_SCHEME} http://collector:4317',
+        ),
     ],
 )
 def test_a_url_that_is_none_is_refused_with_the_right_one(values: list[str], message: str) -> None:
@@ -247,8 +253,7 @@ def test_a_budget_that_keeps_a_replica_or_has_only_one_is_taken(values: list[str
 
 
 def test_every_mistake_is_told_at_once() -> None:
-    no_source = "networkPolicy.egress.enabled=true"
-    told = charts.refusal(*_set("webhook.enabled=true", no_source, TLS[0]))
+    told = charts.refusal(*_set("webhook.enabled=true", "traces.enabled=true", TLS[0]))
     assert told.count("\n- ") == 4
 
 

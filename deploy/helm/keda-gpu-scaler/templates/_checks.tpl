@@ -73,6 +73,12 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and .Values.webhook.tokenSecret.name (not .Values.webhook.enabled) -}}
 {{- $wrong = append $wrong "webhook.tokenSecret.name is set, and webhook.enabled is false: set it to true, or leave the name out" -}}
 {{- end -}}
+{{- if and .Values.traces.enabled (not .Values.traces.endpoint) -}}
+{{- $wrong = append $wrong "traces.enabled needs a collector: set traces.endpoint, such as http://otel-collector.monitoring.svc:4317" -}}
+{{- end -}}
+{{- if and .Values.traces.endpoint (not .Values.traces.enabled) -}}
+{{- $wrong = append $wrong "traces.endpoint is set, and traces.enabled is false: set it to true, or leave the endpoint out" -}}
+{{- end -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.egress.to) -}}
 {{- $wrong = append $wrong "networkPolicy.egress.enabled leaves nothing but DNS: set networkPolicy.egress.to to the sources, and to the Kubernetes API where kubernetesApi.enabled is true" -}}
 {{- end -}}

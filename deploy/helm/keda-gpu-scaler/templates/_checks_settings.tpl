@@ -16,6 +16,7 @@ webhook_token: it is a secret; set webhook.enabled and webhook.tokenSecret.name
 webhook_token_file: set webhook.enabled and webhook.tokenSecret.name
 webhook_peers: set webhook.enabled, which names all replicas
 webhook_ca_file: set http.tls.existingSecret, whose ca.crt it is
+traces: set traces.enabled and traces.endpoint
 {{- end -}}
 
 {{- define "keda-gpu-scaler.wrongSettings" -}}
@@ -65,7 +66,7 @@ another variable's value. */ -}}
 {{- if and (hasKey $decided $setting) (ne $setting (lower .name)) -}}
 {{- $wrong = append $wrong (printf "extraEnv has %s, which the chart sets itself: %s" .name (get $decided $setting)) -}}
 {{- else if has .name $own -}}
-{{- $wrong = append $wrong (printf "extraEnv has %s, which the chart sets itself: leave it out, and set settings or settingsSecret" .name) -}}
+{{- $wrong = append $wrong (printf "extraEnv has %s, which the chart sets itself: leave it out, and set settings, settingsSecret or traces" .name) -}}
 {{- else if and .value (contains "@" $reason) -}}
 {{- $wrong = append $wrong (printf "extraEnv: %s %s" .name $reason) -}}
 {{- else if and .value $reason (not (contains "$(" (toString .value))) -}}

@@ -86,6 +86,12 @@ true
   value: {{ $etc }}/http-tls/ca.crt
 {{- end }}
 {{- end }}
+{{- if .Values.traces.enabled }}
+- name: KEDA_GPU_SCALER_TRACES
+  value: "true"
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .Values.traces.endpoint | quote }}
+{{- end }}
 {{- end -}}
 
 {{- /* The container's files: whole folders, because a subPath would never see a new certificate. */ -}}

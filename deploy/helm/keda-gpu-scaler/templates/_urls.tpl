@@ -35,6 +35,11 @@ show a regular expression, and not what to write. */ -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.traces.endpoint -}}
+{{- if not (regexMatch "^https?://." .) -}}
+{{- $wrong = append $wrong (include "keda-gpu-scaler.notUrl" (list "traces.endpoint" . "http://otel-collector.monitoring.svc:4317")) -}}
+{{- end -}}
+{{- end -}}
 {{- toYaml (compact $wrong) -}}
 {{- end -}}
 
