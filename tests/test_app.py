@@ -77,7 +77,9 @@ async def channel(port: int) -> AsyncIterator[grpc.aio.Channel]:
 
 @asynccontextmanager
 async def browser(port: int) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60
+    ) as client:
         yield client
 
 

@@ -32,7 +32,7 @@ def settings(port: int = 0, *peers: int) -> Settings:
 
 
 async def sent(port: int, message: object, path: str = "/webhook", token: str = TOKEN) -> int:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         url, known = f"http://127.0.0.1:{port}{path}", {"authorization": f"Bearer {token}"}
         return (await client.post(url, json=message, headers=known)).status_code
 

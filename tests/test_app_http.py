@@ -46,7 +46,7 @@ async def test_the_ports_speak_tls_and_metrics_are_for_whoever_knows_the_token(
             assert (await client.get("/readyz")).status_code == 200
             assert (await client.get("/metrics")).status_code == 401
             page = await client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             with pytest.raises(httpx.RemoteProtocolError):
                 await client.get(f"http://127.0.0.1:{ports.http_port}/healthz")
     assert [EXPIRY.format(server) in page.text for server in ("grpc", "http")] == [True, True]

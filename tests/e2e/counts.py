@@ -16,7 +16,7 @@ class Counts:
 
     async def total(self, *metrics: str, **labels: str) -> float:
         """Return the sum of these metrics over all series with these labels."""
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             page = (await client.get(self.url)).raise_for_status().text
         return sum(
             sample.value

@@ -96,7 +96,7 @@ async def simulator() -> AsyncIterator[Simulator]:
     clock = Clock(0)
     server = web.server(web.application(cluster.MadeUp(), clock))
     url = f"http://127.0.0.1:{await server.start()}"
-    async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
         yield Simulator(clock, client)
     await server.stop()
 

@@ -101,7 +101,7 @@ class Program:
     async def start_serving(self, url: str, within_seconds: float) -> None:
         """Start it, and wait until this address of its own answers with success."""
         self.start()
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             answers = functools.partial(self._answers, client, url)
             await until(answers, within_seconds, f"{self.name} is ready")
 

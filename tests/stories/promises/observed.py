@@ -71,7 +71,7 @@ class Scaler:
 
     async def notify(self) -> None:
         """Send one message that is accepted, and one that is refused."""
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             for token in (TOKEN, "another"):
                 known = {"authorization": f"Bearer {token}"}
                 await client.post(
