@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.rules import MetricType
-from keda_gpu_scaler.backtest.loop import FULL
+from keda_gpu_scaler.backtest.loop import CAPACITY
 from keda_gpu_scaler.backtest.recipes import RECIPES, Recipe
 from keda_gpu_scaler.backtest.replay import Limits, Outcome, Replay, clairvoyant, fixed, past
 from keda_gpu_scaler.backtest.work import Work
@@ -52,10 +52,10 @@ def alternatives(case: Case, thresholds: Sequence[float]) -> Iterator[Alternativ
     tried = thresholds or [float(f"{percent * unit:.2g}") for percent in USUAL_PERCENT]
     for threshold in dict.fromkeys([present, *tried]):
         now = ", as it is" if threshold == present else ""
-        yield Alternative(f"{case.key} {threshold:g}{now}", threshold)
+        yield Alternative(f"{case.key} {number(threshold)}{now}", threshold)
     if not spec.is_by_demand:
         for name, recipe in RECIPES.items():
-            yield Alternative(f"{name}, threshold {present:g}", present, recipe)
+            yield Alternative(f"{name}, threshold {number(present)}", present, recipe)
 
 
 def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
@@ -89,8 +89,8 @@ def references(case: Case, work: Work, most_overloaded: float) -> Iterator[tuple
     """Yield what needs no replay: what there was, a fixed size, and foresight."""
     if any(work.replicas):
         yield f"as it was{' (overloaded: at least)' * bool(work.full)}", past(work)
-    needs = sorted(math.ceil(load / FULL) for load in work.loads if load is not None)
-    allowed = int(len(needs) * most_overloaded)
+    needs = sorted(math.ceil(load / CAPACITY) for load in work.loads if load is not None)
+    allowed = min(int(len(needs) * most_overloaded), len(needs) - 1)
     size = max(1, needs[-1 - allowed]) if needs else 1
     yield f"{size} replica{'s' * (size != 1)}, always", fixed(work, size)
     yield "clairvoyant", clairvoyant(work, case.start_seconds + case.node_seconds)
@@ -128,19 +128,26 @@ def advise(
     within = [pair for pair in ours if share(work, pair[1]) <= most_overloaded]
     if not within:
         best, least = min(ours, key=lambda pair: share(work, pair[1]))
+        most = max(load or 0.0 for load in work.loads)
+        if most > CAPACITY * case.limits.maximum:
+            needed, maximum = math.ceil(most / CAPACITY), case.limits.maximum
+            return Advice(
+                f"No recommendation: the work needs up to {needed} replicas, and maxReplicaCount "
+                f"is {maximum}."
+            )
         return Advice(
             f"No recommendation: no {case.key} keeps the overload within {bound} of the time; the "
-            f"least is {percent(share(work, least))}, at {best.threshold:g}. Raise "
+            f"least is {percent(share(work, least))}, at {number(best.threshold)}. Raise "
             "minReplicaCount, or add a demand that rises before the GPUs are full."
         )
     best, outcome = min(within, key=lambda pair: pair[1].replica_hours)
     cheapest = f"the cheapest with at most {bound} of the time overloaded"
     if best.threshold == case.spec.threshold:
-        return Advice(f"Keep {case.key} {best.threshold:g}: it is {cheapest}.")
-    hours = (outcome.replica_hours - present.replica_hours) * work.gpus
+        return Advice(f"Keep {case.key} {number(best.threshold)}: it is {cheapest}.")
+    hours = (outcome.replica_hours - present.replica_hours) * max(1, work.gpus)
     overload, now = percent(share(work, outcome)), percent(share(work, present))
     return Advice(
-        f"{case.key} {best.threshold:g} is {cheapest}: {abs(hours):.3g} GPU-hours "
+        f"{case.key} {number(best.threshold)} is {cheapest}: {abs(hours):.3g} GPU-hours "
         f"{'more' if hours > 0 else 'less'} than now, with {overload} overloaded instead of {now}.",
         best.threshold,
     )
@@ -153,3 +160,8 @@ def share(work: Work, outcome: Outcome) -> float:
 
 def percent(part: float) -> str:
     return f"{100 * part:.3g} %"
+
+
+def number(value: float) -> str:
+    """Return a threshold as people write it: without an exponent, and no zeros at the end."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from keda_gpu_scaler.backtest.loop import FULL, STEP_SECONDS
+from keda_gpu_scaler.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.backtest.replay import Outcome
 from keda_gpu_scaler.backtest.work import Work
 from keda_gpu_scaler.spec import durations
@@ -75,7 +75,7 @@ def parse(text: object) -> Episode:
     steps = math.floor(expectations[-1].seconds / STEP_SECONDS) + 1
     loads, demands = _values("load", spec.load, steps), _values("demand", spec.demand, steps)
     if spec.capacity is not None:
-        loads = [demand / spec.capacity * FULL for demand in demands]
+        loads = [demand / spec.capacity * CAPACITY for demand in demands]
     return Episode(
         Work(0.0, loads, demands if spec.demand else (), [spec.replicas] * steps),
         tuple(expectations),

@@ -16,7 +16,7 @@ STEP_SECONDS = 15
 """Between two syncs of the HPA, and two scrapes. KEDA polls at every second one."""
 COLLECT_SECONDS = 30
 """dcgm-exporter reads its GPUs this often, and shows the same numbers in between."""
-FULL = 100.0
+CAPACITY = 100.0
 """The most work that a replica can do, in percent."""
 NEVER = float("inf")
 _KEPT_SECONDS = 7200
@@ -149,10 +149,10 @@ class ClosedLoop(Generic[R]):
         share = sum(self._share(time, len(working)) for time in times) / len(times)
         weights = sum(map(self._weight, working)) or 1.0
         for pod in self.pods:
-            own = share if share >= FULL else share * self._spread(0.05)
+            own = share if share >= CAPACITY else share * self._spread(0.05)
             weight = self._weight(pod) * len(working) / weights
-            pod.collect(now, min(FULL, own * weight if working else own))
-        if now >= self.begin and self.offered(now - self.begin) > FULL * len(working):
+            pod.collect(now, min(CAPACITY, own * weight if working else own))
+        if now >= self.begin and self.offered(now - self.begin) > CAPACITY * len(working):
             self.overloaded_seconds += COLLECT_SECONDS
 
     def _working(self, now: float) -> list[R]:
@@ -165,5 +165,7 @@ class ClosedLoop(Generic[R]):
     def _share(self, now: float, working: int) -> float:
         """Return how busy each replica is that works, in percent."""
         work = self.offered(now - self.begin) + self._waiting / COLLECT_SECONDS
-        self._waiting = max(0.0, work - FULL * working) * COLLECT_SECONDS if self.queues else 0.0
-        return min(FULL, work / max(1, working))
+        self._waiting = (
+            max(0.0, work - CAPACITY * working) * COLLECT_SECONDS if self.queues else 0.0
+        )
+        return min(CAPACITY, work / max(1, working))

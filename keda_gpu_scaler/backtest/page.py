@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from keda_gpu_scaler.backtest.loop import FULL, STEP_SECONDS
+from keda_gpu_scaler.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.backtest.replay import Outcome
 from keda_gpu_scaler.backtest.work import Work
 
@@ -57,7 +57,7 @@ def _section(section: Section) -> str:
         for name, color in zip(section.outcomes, colors, strict=True)
     )
     hours = STEP_SECONDS * len(work.loads) / 3600
-    full_replicas = [None if load is None else load / FULL for load in work.loads]
+    full_replicas = [None if load is None else load / CAPACITY for load in work.loads]
     return "\n".join(
         [
             f"<h1>{escape(section.title)}</h1>",

@@ -11,7 +11,7 @@ from statistics import mean
 
 from msgspec import Struct
 
-from keda_gpu_scaler.backtest.loop import FULL, STEP_SECONDS
+from keda_gpu_scaler.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.backtest.work import Work
 from keda_gpu_scaler.decision import pod_state
 from keda_gpu_scaler.snapshot.observation import Observation
@@ -26,11 +26,11 @@ class Chunk(Struct, frozen=True):
 
     begin: float
     covered: list[bool]
-    """Whether an exporter, or the source of the demand, answers."""
+    """Whether an exporter answers."""
     pods: dict[str, list[float | None]]
     """The load of each pod of the workload, its GPUs aggregated; None: it is not shown."""
     gpus: int = 0
-    """The most GPUs of a pod."""
+    """The most GPUs of a pod at one time; 0: no exporter shows one."""
     demands: list[float | None] = []
 
 
@@ -43,19 +43,19 @@ def chunk_of(
     """
     instants = observation.instants
     gpus: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
-    boards: dict[str, set[str]] = defaultdict(set)
     for series in observation.series:
         if series.namespace == spec.pods.namespace and spec.pods.matches(series.pod):
-            boards[series.pod].add(series.gpu)
             for time, value in zip(series.times, series.values, strict=True):
                 gpus[series.pod][time].append(value)
     loads = {name: pod_state.loads(spec, samples) for name, samples in gpus.items()}
+    # A query of the user's own may not show which exporters answer.
     answered = {time for scrapes in observation.good_scrapes.values() for time in scrapes}
+    answered.update(*loads.values())
     return Chunk(
         instants[0],
-        [time in answered or (demands is not None and time in demands) for time in instants],
+        [time in answered for time in instants],
         {name: [pod.get(time) for time in instants] for name, pod in loads.items()},
-        max(map(len, boards.values()), default=0),
+        max((len(values) for samples in gpus.values() for values in samples.values()), default=0),
         [] if demands is None else [demands.get(time) for time in instants],
     )
 
@@ -75,35 +75,37 @@ def work_of(
     covered = [is_covered for chunk in chunks for is_covered in chunk.covered]
     demands = [demand for chunk in chunks for demand in chunk.demands]
     pods = _joined(chunks)
-    ready_at = {name: _mend(loads, covered, start_seconds) for name, loads in pods.items()}
+    starting = {
+        name: _starting(loads, covered, round(start_seconds / STEP_SECONDS))
+        for name, loads in pods.items()
+    }
+    for loads in pods.values():
+        _mark_holes(loads, covered)
     groups: dict[str, list[str]] = defaultdict(list)
     for name in pods:
         groups[replica_of(name)].append(name)
-    steps: list[list[float]] = [[] for _ in covered]
-    """The load of each replica that is shown."""
+    counts = [0] * len(covered)
+    ready: list[list[float]] = [[] for _ in covered]
+    """The load of each replica that is shown, and not starting."""
     for group in groups.values():
-        ready = max(ready_at[name] for name in group)
         for step in {step for name in group for step in pods[name]}:
-            known = [pods[name][step] for name in group if step in pods[name]]
-            steps[step].append(mean(known) if step >= ready else 0.0)
-    known_steps = [
-        step if is_covered else None for step, is_covered in zip(steps, covered, strict=True)
-    ]
-    loads = [None if step is None else sum(step) for step in known_steps]
-    full = [min(step or [0.0]) >= pod_state.FULL for step in known_steps]
+            counts[step] += 1
+            if not any(step in starting[name] for name in group):
+                ready[step].append(mean(pods[name][step] for name in group if step in pods[name]))
+    known = list(zip(covered, ready, strict=True))
+    work: list[float | None] = [sum(loads) if is_covered else None for is_covered, loads in known]
+    full = [is_covered and min(loads or [0.0]) >= pod_state.FULL for is_covered, loads in known]
     if capacity is not None:
-        loads = [None if demand is None else demand / capacity * FULL for demand in demands]
+        work = [None if demand is None else demand / capacity * CAPACITY for demand in demands]
         full = []
-    gpus = max((chunk.gpus for chunk in chunks), default=0) * max(
-        map(len, groups.values()), default=0
-    )
+    pods_of_a_replica = max(map(len, groups.values()), default=0)
     return Work(
         chunks[0].begin,
-        loads,
+        work,
         demands,
-        [None if step is None else len(step) for step in known_steps],
+        [count if is_covered else None for count, is_covered in zip(counts, covered, strict=True)],
         full,
-        max(1, gpus),
+        pods_of_a_replica * max(chunk.gpus for chunk in chunks),
     )
 
 
@@ -120,12 +122,22 @@ def _joined(chunks: Sequence[Chunk]) -> dict[str, dict[int, float]]:
     return pods
 
 
-def _mend(shown: Collection[int], covered: list[bool], start_seconds: float) -> int:
-    """Mark the holes of a pod as not covered, and return the step at which it is Ready."""
+def _starting(shown: Collection[int], covered: Sequence[bool], steps: int) -> set[int]:
+    """Return the steps at which a pod starts: the first ones after it was not there.
+
+    One that is there from the beginning, or from the end of a gap, may have been there before.
+    """
+    starting, before = set[int](), -HOLE_SECONDS
+    for step in shown:
+        is_new = step - before > HOLE_SECONDS // STEP_SECONDS
+        if is_new and step > 0 and covered[step - 1]:
+            starting.update(range(step, step + steps))
+        before = step
+    return starting
+
+
+def _mark_holes(shown: Collection[int], covered: list[bool]) -> None:
+    """Mark the steps as not covered at which a pod is not shown that was there."""
     for before, after in pairwise(shown):
         if 1 < after - before <= HOLE_SECONDS // STEP_SECONDS:
             covered[before + 1 : after] = [False] * (after - before - 1)
-    first = next(iter(shown), 0)
-    # One that is there from the beginning, or from the end of a gap, may have been there before.
-    appears = first > 0 and covered[first - 1]
-    return first + round(start_seconds / STEP_SECONDS) if appears else 0

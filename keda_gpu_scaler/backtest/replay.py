@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.objects import Behavior
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, Metric, MetricType, Tolerances
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, FULL, STEP_SECONDS, ClosedLoop, Replica
+from keda_gpu_scaler.backtest.loop import (
+    CAPACITY,
+    COLLECT_SECONDS,
+    STEP_SECONDS,
+    ClosedLoop,
+    Replica,
+)
 from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.backtest.view import view
 from keda_gpu_scaler.backtest.work import Work
@@ -122,17 +128,17 @@ class Replay(ClosedLoop[Replica]):
             until = self.clock + STEP_SECONDS
             if load is not None:
                 self._collect(self.clock, until)
-                self._step(number)
+                self._step(number, load)
             self.clock = until
             sizes.append(None if load is None else self.replicas)
             overloaded.append(self.overloaded_seconds)
         return _outcome(sizes, overloaded, self._longest_wake)
 
-    def _step(self, number: int) -> None:
+    def _step(self, number: int, load: float) -> None:
         at, spec = self.clock, self.trigger
         demand = Demand(self.work.demands[number]) if self.work.demands else None
         if self.recipe is not None:
-            shown = [load for pod in self.pods if (load := _shown(pod, at)) is not None]
+            shown = [percent for pod in self.pods if (percent := _shown(pod, at)) is not None]
             decided, metric_type = self.recipe.decided(shown), self.recipe.metric_type
         else:
             decided, metric_type = self._decide(at, demand), self.metric_type
@@ -141,7 +147,8 @@ class Replay(ClosedLoop[Replica]):
         if self.recipe is None and wanted is not None and wanted.threshold and not wanted.is_alone:
             value = None if demand is None else demand.value
             metrics.append(Metric(value=value, target=wanted.threshold))
-        self._note_wake(at)
+        has_work = load > 0 or (demand is not None and _is_above(spec, demand))
+        self._note_wake(at, has_work=has_work)
         self.clock += STEP_SECONDS
         self._scale(active=decided.active, metrics=metrics, polls=True)
 
@@ -184,14 +191,19 @@ class Replay(ClosedLoop[Replica]):
     def _wanted(self, at: float) -> int:
         return next(replicas for since, replicas in reversed(self._asked_for) if since <= at)
 
-    def _note_wake(self, now: float) -> None:
+    def _note_wake(self, now: float, *, has_work: bool) -> None:
         """Note how long work has waited at zero replicas."""
-        if self._working(now) or not self.offered(now - self.begin):
+        if self._working(now) or not has_work:
             self._waited_since = None
             return
         if self._waited_since is None:
             self._waited_since = now
         self._longest_wake = max(self._longest_wake, now + STEP_SECONDS - self._waited_since)
+
+
+def _is_above(spec: TriggerSpec, demand: Demand) -> bool:
+    """Tell whether a demand says that there is work."""
+    return spec.demand is not None and (demand.value or 0.0) > spec.demand.activation_threshold
 
 
 def _shown(pod: Replica, at: float) -> float | None:
@@ -204,7 +216,7 @@ def _shown(pod: Replica, at: float) -> float | None:
 def clairvoyant(work: Work, start_seconds: float) -> Outcome:
     """Return the outcome of one who knows the work in advance: what is needed until a start."""
     ahead = math.ceil(start_seconds / STEP_SECONDS) + 1
-    needs = [math.ceil((load or 0.0) / FULL) for load in work.loads]
+    needs = [math.ceil((load or 0.0) / CAPACITY) for load in work.loads]
     return _at_once(work, [max(needs[at : at + ahead]) for at in range(len(needs))])
 
 
@@ -216,7 +228,11 @@ def fixed(work: Work, replicas: int) -> Outcome:
 def past(work: Work) -> Outcome:
     """Return what there was; where GPUs are the work, they were overloaded when all were full."""
     if not work.full:
-        return _at_once(work, [replicas or 0 for replicas in work.replicas])
+        loads = [
+            None if size is None else load
+            for load, size in zip(work.loads, work.replicas, strict=True)
+        ]
+        return _at_once(replace(work, loads=loads), [size or 0 for size in work.replicas])
     return _outcome(work.replicas, list(accumulate(STEP_SECONDS * full for full in work.full)))
 
 
@@ -225,7 +241,7 @@ def _at_once(work: Work, sizes: Sequence[int]) -> Outcome:
     steps = list(zip(sizes, work.loads, strict=True))
     return _outcome(
         [None if load is None else size for size, load in steps],
-        list(accumulate(STEP_SECONDS * ((load or 0.0) > FULL * size) for size, load in steps)),
+        list(accumulate(STEP_SECONDS * ((load or 0.0) > CAPACITY * size) for size, load in steps)),
     )
 
 

@@ -11,7 +11,7 @@ class Work:
     """The work of a workload at equal distances of a step, from `begin` on."""
 
     begin: float
-    """Unix time; a multiple of the steps of scrapes and lists."""
+    """Unix time; a multiple of the step."""
     loads: Sequence[float | None]
     """In percent of what a replica can do; None: unknown."""
     demands: Sequence[float | None] = ()
@@ -21,8 +21,8 @@ class Work:
     full: Sequence[bool] = ()
     """Whether all replicas were full: there may have been more work than they show. Empty: the
     work is a demand, which shows all of it."""
-    gpus: int = 1
-    """The GPUs of a replica."""
+    gpus: int = 0
+    """The GPUs of a replica; 0: no exporter shows one."""
 
     @property
     def covered_seconds(self) -> float:

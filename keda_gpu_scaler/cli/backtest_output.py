@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from keda_gpu_scaler.backtest.advice import Advice, Alternative, Case, percent, share
+from keda_gpu_scaler.backtest.advice import Advice, Alternative, Case, number, percent, share
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.page import Section, page
 from keda_gpu_scaler.backtest.replay import Outcome
@@ -28,7 +28,7 @@ class Job(NamedTuple):
     scaled_object: ScaledObject
     case: Case
     others: tuple[str, ...]
-    """The types of the ScaledObject's other triggers, which are left out."""
+    """What is left out: the types of other triggers, and what else would scale it."""
     stays: bool
     """It goes to zero, and nothing in the trigger says then that there is work: so here it stays
     at one."""
@@ -56,11 +56,14 @@ def write(results: Sequence[Result], options: Options) -> None:
         values = [_as_json(result, options.price) for result in results]
         typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
         return
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    console = Console(
+        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDTH
+    )
     for result, section in zip(results, sections, strict=True):
-        table = Table(title=section.title)
-        for number, head in enumerate(section.heads):
-            table.add_column(head, justify="right" if number else "left")
+        console.print(section.title, style="bold")
+        table = Table()
+        for column, head in enumerate(section.heads):
+            table.add_column(head, justify="right" if column else "left")
         for row in section.rows:
             table.add_row(*row)
         console.print(table)
@@ -70,7 +73,7 @@ def write(results: Sequence[Result], options: Options) -> None:
         console.print(advice, style="bold")
         if result.advice.threshold is not None:
             key = result.job.case.key
-            console.print(f'\n  metadata:\n    {key}: "{result.advice.threshold:g}"')
+            console.print(f'\n  metadata:\n    {key}: "{number(result.advice.threshold)}"')
 
 
 def _section(result: Result, price: float | None) -> Section:
@@ -80,7 +83,7 @@ def _section(result: Result, price: float | None) -> Section:
     outcomes = dict(_named(result))
     rows = []
     for name, outcome in outcomes.items():
-        hours = outcome.replica_hours * work.gpus
+        hours = outcome.replica_hours * max(1, work.gpus)
         rows.append(
             [
                 name,
@@ -110,8 +113,12 @@ def _notes(result: Result) -> Iterator[str]:
     until = datetime.fromtimestamp(work.begin + seconds, UTC)
     yield (
         f"The work of {durations.text(seconds)} until {until:%Y-%m-%d %H:%M} UTC is known for "
-        f"{percent(work.coverage)} of the time. A replica has {work.gpus} GPU"
-        f"{'s' * (work.gpus != 1)}."
+        f"{percent(work.coverage)} of the time, and the hours are of that time. "
+        + (
+            f"A replica has {work.gpus} GPU{'s' * (work.gpus != 1)}."
+            if work.gpus
+            else "No exporter shows its GPUs: GPU-hours are replica-hours."
+        )
     )
     if work.full:
         yield (
@@ -126,11 +133,11 @@ def _notes(result: Result) -> Iterator[str]:
     if result.job.stays:
         yield "Not replayed: zero replicas, because no demand of the trigger wakes the workload."
     if result.job.others:
-        yield f"Left out: the other triggers ({', '.join(result.job.others)})."
+        yield f"Left out: {', '.join(result.job.others)}."
 
 
 def _as_json(result: Result, price: float | None) -> dict[str, Any]:
-    work = result.work
+    work, gpus = result.work, max(1, result.work.gpus)
     return {
         "scaled_object": str(result.job.scaled_object),
         "workload": result.job.case.spec.workload,
@@ -143,8 +150,8 @@ def _as_json(result: Result, price: float | None) -> dict[str, Any]:
         "alternatives": [
             {
                 "name": name,
-                "gpu_hours": outcome.replica_hours * work.gpus,
-                "cost": None if price is None else outcome.replica_hours * work.gpus * price,
+                "gpu_hours": outcome.replica_hours * gpus,
+                "cost": None if price is None else outcome.replica_hours * gpus * price,
                 "overloaded_seconds": outcome.overloaded_seconds,
                 "overloaded_share": share(work, outcome),
                 "changes": outcome.changes,

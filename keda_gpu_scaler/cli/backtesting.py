@@ -28,7 +28,7 @@ from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger
 from keda_gpu_scaler.cli import arguments, backtest_output, files, local
 from keda_gpu_scaler.cli.backtest import Options
 from keda_gpu_scaler.cli.backtest_output import Job, Result
-from keda_gpu_scaler.cli.past import Cache, PastReader
+from keda_gpu_scaler.cli.past import CHUNK_SECONDS, Cache, PastReader
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
@@ -44,7 +44,7 @@ async def run(options: Options, text: str) -> None:
     """Replay the past; ends the command with its exit status if that is not 0."""
     try:
         settings = local.source_settings(options.prometheus_url)
-        seconds = _seconds("--since", options.since, LONGEST_SECONDS)
+        seconds = _seconds("--since", options.since, LONGEST_SECONDS, CHUNK_SECONDS)
         jobs, cache = _jobs(options, text, settings), Cache(options.cache)
         if options.html is not None:  # before minutes of reading, not after them
             options.html.touch()
@@ -109,7 +109,7 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
         ("--threshold", options.threshold or ()),
         ("--capacity", () if options.capacity is None else (options.capacity,)),
     ):
-        if any(not 0 < number < math.inf for number in numbers):
+        if not all(0 < number < math.inf for number in numbers):
             raise ValueError(f"{option}: expected a number above 0")
     start, node = _seconds("--start-up", options.start_up), _seconds("--node", options.node)
     jobs = []
@@ -126,7 +126,11 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
             node_seconds=node,
             loading=options.loading,
         )
-        others = tuple(other.type for other in trigger.of.triggers if other is not trigger)
+        others = tuple(
+            [f"trigger {other.type}" for other in trigger.of.triggers if other is not trigger]
+            + ["scalingModifiers"] * trigger.of.formula
+            + ["activationWorkload"] * (spec.neighbour is not None)
+        )
         jobs.append(Job(scaled_object, case, others, stays))
     return jobs
 
@@ -135,13 +139,15 @@ def metric_type_of(trigger: Trigger) -> MetricType:
     return MetricType.AVERAGE_VALUE if trigger.average else MetricType.VALUE
 
 
-def _seconds(option: str, text: str, most: float = DAY_SECONDS) -> float:
+def _seconds(option: str, text: str, most: float = DAY_SECONDS, least: float = 0.0) -> float:
     try:
         seconds = durations.parse(text)
     except ValueError as error:
         raise ValueError(f"{option} {text!r}: expected {error}") from error
     if seconds > most:
         raise ValueError(f"{option} {text!r}: expected at most {durations.text(most)}")
+    if seconds < least:
+        raise ValueError(f"{option} {text!r}: expected at least {durations.text(least)}")
     return seconds
 
 

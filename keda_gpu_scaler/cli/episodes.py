@@ -14,6 +14,7 @@ from keda_gpu_scaler.cli.backtest import Options
 
 _GIVEN = "file", "namespace"
 """What a command with an episode takes."""
+_POSITIONAL = {"scaled_object": "NAMESPACE/NAME"}
 
 
 def run(options: Options, text: str) -> bool:
@@ -28,7 +29,8 @@ def run(options: Options, text: str) -> bool:
     for field in dataclasses.fields(options):
         if field.name not in _GIVEN and getattr(options, field.name) != field.default:
             what = "expected none beside an Episode, which says all"
-            raise arguments.wrong(f"--{field.name.replace('_', '-')}", what)
+            name = f"--{field.name.replace('_', '-')}"
+            raise arguments.wrong(_POSITIONAL.get(field.name, name), what)
     try:
         triggers, refused = files.triggers({options.file: text}, Terms(options.namespace))
         files.refuse([*refused, *(f for one in triggers for f in check.refused(one, one.mistakes))])
@@ -57,6 +59,8 @@ def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
         parsed = episode.parse(manifest.node.block("spec").plain)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
+    if spec.is_by_demand and not parsed.work.demands:
+        raise ValueError(f"{place}: demand: expected it, because the demand alone scales")
     case = Case(
         spec=spec,
         limits=backtesting.limits_of(trigger.of),

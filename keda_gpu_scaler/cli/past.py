@@ -46,7 +46,10 @@ class Cache:
             except msgspec.MsgspecError as error:
                 message = f"{path}:{number}: not a line that --cache writes: {error}"
                 raise ValueError(message) from error
-            self._chunks[line.key, line.chunk.begin] = line.chunk
+            chunk = line.chunk
+            if any(len(chunk.covered) != len(loads) for loads in chunk.pods.values()):
+                raise ValueError(f"{path}:{number}: not a line that --cache writes: its lengths")
+            self._chunks[line.key, chunk.begin] = chunk
 
     def get(self, key: str, begin: float) -> Chunk | None:
         return self._chunks.get((key, begin))
@@ -89,16 +92,17 @@ class PastReader:
         await self._samples.synchronize()
         end = self._samples.now() // CHUNK_SECONDS * CHUNK_SECONDS
         count = max(1, int(seconds // CHUNK_SECONDS))
-        chunks = []
+        chunks: dict[float, Chunk] = {}
+        # The newest hours first: they show which exporters and scrape jobs there are.
         for number in range(count):
-            at = end - (count - 1 - number) * CHUNK_SECONDS
+            at = end - number * CHUNK_SECONDS
             chunk = self._cache.get(self._key, at - CHUNK_SECONDS + STEP_SECONDS)
-            if chunk is None:
-                chunk = await self._fetch(at)
-                self._cache.add(self._key, chunk)
-            chunks.append(chunk)
+            chunks[at] = chunk or await self._fetch(at)
             tell((number + 1) / count)
-        return chunks
+        for at, chunk in chunks.items():
+            if not any(chunk.covered):  # it may be by the jobs that are known now
+                chunks[at] = await self._fetch(at)
+        return [chunks[at] for at in sorted(chunks)]
 
     async def _fetch(self, at: float) -> Chunk:
         spec = self._spec
@@ -113,4 +117,7 @@ class PastReader:
             demands = await self._past.past_numbers(
                 spec.demand.text, CHUNK_SECONDS, at, STEP_SECONDS
             )
-        return chunk_of(spec, observation, demands)
+        chunk = chunk_of(spec, observation, demands)
+        if any(chunk.covered):
+            self._cache.add(self._key, chunk)
+        return chunk

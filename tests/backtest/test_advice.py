@@ -46,6 +46,13 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
             id="none is enough",
         ),
         pytest.param(
+            Work(0, [2050.0] * 240),
+            [(4, 720)] * 4,
+            "No recommendation: the work needs up to 21 replicas, and maxReplicaCount is 20.",
+            None,
+            id="too few are allowed",
+        ),
+        pytest.param(
             Work(0, [50.0] * 60 + [None] * 180),
             [(4, 0)] * 4,
             "No recommendation: the work is known for only 25 % of the time. Choose a time with "
@@ -102,5 +109,6 @@ def test_references_have_the_smallest_size_that_is_enough() -> None:
     work = Work(0, [50.0] * 198 + [350.0] * 2, replicas=[1] * 200, full=[False] * 200)
     names = [name for name, _ in references(CASE, work, 0.01)]
     assert names == ["as it was (overloaded: at least)", "1 replica, always", "clairvoyant"]
+    assert next(references(CASE, Work(0, work.loads), 1.0))[0] == "1 replica, always"
     names = [name for name, _ in references(CASE, Work(0, work.loads), 0.0)]
     assert names == ["4 replicas, always", "clairvoyant"]

@@ -29,10 +29,20 @@ def test_a_chunk_has_the_pods_of_the_workload_and_their_gpus_aggregated() -> Non
     )
     chunk = chunk_of(spec(), observation, None)
     assert chunk == Chunk(15.0, [True, True, False], {POD: [50.0, 50.0, None]}, 2, [])
-    # A source that answers a demand is there, whether exporters are or not.
+    # A demand says nothing of the GPUs while no exporter answers.
     chunk = chunk_of(spec(), observation, {45.0: 7.0})
-    assert chunk.covered == [True, True, True]
+    assert chunk.covered == [True, True, False]
     assert chunk.demands == [None, None, 7.0]
+
+
+def test_a_query_that_shows_no_exporter_covers_where_it_shows_pods() -> None:
+    observation = Observation((15.0, 30.0), (series(POD, "GPU-1", {15.0: 40.0}),), {})
+    assert chunk_of(spec(), observation, None).covered == [True, False]
+
+
+def test_a_pod_that_moves_to_another_gpu_has_one() -> None:
+    moved = series(POD, "GPU-1", {15.0: 40.0}), series(POD, "GPU-2", {30.0: 40.0})
+    assert chunk_of(spec(), Observation((15.0, 30.0), moved, {}), None).gpus == 1
 
 
 @pytest.mark.parametrize(
@@ -69,7 +79,28 @@ def test_the_work_is_the_sum_over_replicas_where_all_are_seen(
     work = work_of([chunk], lambda pod: pod, start_seconds=30)
     assert work.loads == loads
     assert work.replicas == replicas
-    assert (sum(work.full), work.gpus, work.begin) == (saturated, max(1, 2 * bool(pods)), 15.0)
+    assert (sum(work.full), work.gpus, work.begin) == (saturated, 2 * bool(pods), 15.0)
+
+
+def test_a_pod_that_comes_back_under_its_name_starts_again() -> None:
+    chunk = Chunk(15.0, [True] * 33, {POD: [50.0] * 33, OTHER: [90.0, *[N] * 28, *[100.0] * 4]})
+    work = work_of([chunk], lambda pod: pod, start_seconds=30)
+    assert list(work.loads)[-5:] == [50.0, 50.0, 50.0, 150.0, 150.0]
+
+
+def test_a_new_pod_of_a_group_hides_the_group_only_while_it_starts() -> None:
+    pods: dict[str, list[float | None]] = {
+        "bert-0": [90.0] * 6,
+        "bert-0-1": [N, N, N, 100.0, 90.0, 90.0],
+    }
+    work = work_of([Chunk(15.0, [True] * 6, pods)], lambda pod: pod[:6], start_seconds=15)
+    assert work.loads == [90.0, 90.0, 90.0, 0, 90.0, 90.0]
+
+
+def test_replicas_that_are_full_while_another_one_loads_are_all_full() -> None:
+    pods: dict[str, list[float | None]] = {POD: [100.0] * 4, OTHER: [N, N, 100.0, 50.0]}
+    work = work_of([Chunk(15.0, [True] * 4, pods)], lambda pod: pod, start_seconds=15)
+    assert work.full == [True, True, True, False]
 
 
 def test_a_pod_that_is_away_for_more_than_five_minutes_was_not_there() -> None:

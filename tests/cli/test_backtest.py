@@ -88,7 +88,7 @@ async def test_the_past_is_read_replayed_and_judged(
         "as it was (overloaded: at least) │       6.0 │ 12.00",
         "is known for 100 % of the time",
         "Not replayed: zero replicas",
-        "Left out: the other triggers (cron).",
+        "Left out: trigger cron.",
         "Keep threshold 70",
     ):
         assert shown in result.stdout
@@ -161,6 +161,9 @@ DEMAND = OBJECT.replace(
         (OBJECT, ("--since", "91d"), "--since '91d': expected at most 90d"),
         (OBJECT, ("--threshold", "0"), "--threshold: expected a number above 0"),
         (OBJECT, ("--capacity", "nan"), "--capacity: expected a number above 0"),
+        (OBJECT, ("--overloaded", "nan"), "--overloaded"),
+        (OBJECT, ("--since", "59m"), "--since '59m': expected at least 1h"),
+        (EPISODE.replace("EXPECTED", "1") + DEMAND, (), "demand: expected it"),
         (
             OBJECT,
             ("--capacity", "5"),
