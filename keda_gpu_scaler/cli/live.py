@@ -53,7 +53,7 @@ async def _judge(looks: list["_Look"], settings: Settings, timeout_seconds: floa
         records = await asyncio.gather(
             *(evaluator.record(look.scaled_object, look.spec) for look in looks)
         )
-        # One after the other: each number that a source is asked for waits for its turn.
+        # One after the other, to query the source slowly.
         for look, record in zip(looks, records, strict=True):
             seen = await look.seen(evaluator, record)
             for rule_name, wrong in live.check(look.trigger, look.spec, seen):

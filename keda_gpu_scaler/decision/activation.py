@@ -64,11 +64,7 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
     if demand.value > wanted.activation_threshold:
         reason = f"{name} {demand.value:.6g} is above {level}"
         return _active(decided, reason, is_held=not wanted.is_alone)
-    reason = f"{name} {demand.value:.6g} is not above {level}"
-    if demand.is_least and not decided.has_no_pods:
-        doubt = f"{reason}, and servers may be missing just after a gap"
-        return _with_unknown_signal(decided, doubt, wanted.on_empty)
-    return with_reason(decided, reason)
+    return with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
 
 
 def _active(decided: Decision, reason: str, *, is_held: bool) -> Decision:

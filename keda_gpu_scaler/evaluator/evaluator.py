@@ -276,7 +276,7 @@ class Evaluator:
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
 
-        They are decided now, each within 2.5 s, the last 20 that were asked about. That is no call
+        They are decided now, each within 3.5 s, the last 20 that were asked about. That is no call
         about them: what KEDA and the HPA ask is for them alone to say. Of several at once each
         waits for its turn.
         """

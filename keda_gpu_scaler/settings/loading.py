@@ -29,7 +29,7 @@ from keda_gpu_scaler.transport import proxies
 PREFIX = "KEDA_GPU_SCALER_"
 REMOVED: Mapping[str, str] = {
     "observe": "run the command `keda-gpu-scaler observe FOLDER` beside the scaler instead",
-    "give_up": "a pod that vanished together with its exporter counts as missing for an hour",
+    "give_up": "omit it: a pod that vanished with its exporter is missing for an hour",
 }
 """What to use instead of a setting that earlier versions had, by its key in the file."""
 # Kubernetes puts the addresses of Services into the environment. The variables of a Service named

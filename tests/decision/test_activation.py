@@ -361,19 +361,6 @@ def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal() -> Non
         assert (decided.value, decided.refused) == (load.value, load.refused)
 
 
-def test_a_low_demand_just_after_a_gap_is_no_sign_that_pods_are_idle() -> None:
-    """Servers may be missing in it. Nothing is woken by that, and nothing fails."""
-    wanted = spec(demandQuery="sum(up)", demandThreshold="1").demand
-    assert wanted is not None
-    idle, gone = _own(snapshot(IDLE)), _own(snapshot())
-    held, inactive = (
-        activation.with_demand(load, wanted, Demand(0.0, is_least=True)) for load in (idle, gone)
-    )
-    assert (held.active, held.activated, inactive.active) == (True, False, False)
-    assert held.reason.endswith("servers may be missing just after a gap: not idle")
-    assert activation.with_demand(idle, wanted, Demand(0.0)).active is False
-
-
 COVERS = "samples do not cover activationWindow yet, or a pod is not Ready yet"
 STARTING = unseen("z", said(never=True, created=NOW - 60))
 

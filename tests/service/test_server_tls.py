@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ssl
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -149,3 +150,26 @@ async def test_the_cas_of_clients_rotate_as_well(mounted: Mounted) -> None:
         async with connected(served) as stub:
             assert await code(stub) is grpc.StatusCode.UNAVAILABLE
         assert await code(before) is grpc.StatusCode.OK
+
+
+def only(version: ssl.TLSVersion) -> ssl.SSLContext:
+    """Return a client that speaks one version of TLS, however old, and trusts all servers."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    # OpenSSL has the old versions on its lowest level of security only.
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = version
+    return context
+
+
+async def test_tls_1_2_and_1_3_are_spoken_and_nothing_older(mounted: Mounted) -> None:
+    certificate = mounted.follow(asks_clients=False)
+    async with serving(Script(QUIET), certificate=certificate) as served:
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            assert await handshake(served.port, only(version)) == der(OURS)
+        for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+            with pytest.raises((ConnectionResetError, ssl.SSLError)) as refused:
+                await handshake(served.port, only(version))
+            assert "NO_PROTOCOLS_AVAILABLE" not in str(refused.value)  # the client speaks it

@@ -6,7 +6,7 @@ one that is made for the HPA alone: it selects one pod of each replica, to count
 whose groups of pods are known (`groups`), only the part that selects all of them is used.
 
 The text is that of `status.selector` in a scale subresource, with labels and their values alone:
-`app=bert,tier=gpu`. What other conditions select, the trigger's podPattern can say.
+`app=bert,tier in (gpu)`. What other conditions select, the trigger's podPattern can say.
 """
 
 import asyncio
@@ -27,7 +27,9 @@ from keda_gpu_scaler.telemetry import facts
 Labels = Mapping[str, str]
 
 _PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_LABEL = re.compile(rf"((?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_PART})==?((?:{_PART})?)")
+_KEY = f"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_PART}"
+_LABEL = re.compile(rf"({_KEY})(?: *==? *((?:{_PART})?)| in \( *((?:{_PART})?) *\))")
+"""Kubernetes writes a set of one value as `app in (bert)`."""
 _LONGEST = 2000
 """Every pod is compared with a selector; usual ones have tens of characters."""
 
@@ -46,8 +48,11 @@ def parse_selector(text: str) -> Labels:
     labels: dict[str, str] = {}
     for condition in text.split(","):
         match = _LABEL.fullmatch(condition.strip())
-        if match is None or labels.setdefault(*match.groups()) != match[2]:
-            raise ValueError(f"{condition[:100]!r} is no label with one value, such as app=bert")
+        value = match and (match[2] if match[2] is not None else match[3])
+        if match is None or labels.setdefault(match[1], value or "") != value:
+            raise ValueError(
+                f"{condition[:100]!r} is no label with one value, such as app=bert: use podPattern"
+            )
     return labels
 
 

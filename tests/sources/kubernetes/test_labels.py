@@ -15,6 +15,9 @@ LABELS = {
     "app=bert,app=bert": {"app": "bert"},
     "empty=": {"empty": ""},
     "app=in": {"app": "in"},
+    "app in (bert)": {"app": "bert"},
+    "app in ( bert ),tier = gpu": {"app": "bert", "tier": "gpu"},
+    "app in ()": {"app": ""},
     "example.com/team=a": {"example.com/team": "a"},
 }
 
@@ -38,8 +41,10 @@ WRONG = [
     "!app",
     "app!=bert",
     "app=!bert",
-    "app in (bert)",
-    "app notin (bert,other)",
+    "app in (bert",
+    "app=bert)",
+    "app in (bert,other)",
+    "app notin (bert)",
     "app=(bert)",
     "app=-bert",
     "app=bért",

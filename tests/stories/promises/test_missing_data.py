@@ -6,12 +6,39 @@ import grpc
 import pytest
 
 from tests.stories.promises.stack import Poll, Stack, running
+from tests.support.gpus import Gpu, Up, history
 from tests.support.processes import until
-from tests.support.prometheus import PrometheusServer
+from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.support.series import Series
 
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
+NODES = [f"10.0.0.{number}:9400" for number in range(5)]
 SHORT = {"maxAge": "5s", "warmup": "0s", "window": "5s", "activationWindow": "5s"}
+
+
+def _cluster(last: Up) -> list[Gpu | Up]:
+    """Five nodes with a busy pod each; the health of the last node's exporter is `last`."""
+    ends = last.down if last.down is not None else last.gone
+    busy = [Gpu(pod, 90, instance=node) for pod, node in zip(FIVE[:-1], NODES[:-1], strict=True)]
+    lost = Gpu(FIVE[-1], 90, instance=NODES[-1], end=ends)
+    return [*(Up(instance=node) for node in NODES[:-1]), last, *busy, lost]
+
+
+@ON_EVERY_SERVER
+@pytest.mark.parametrize("seconds", [-15.0, -45.0, -90.0])
+@pytest.mark.parametrize("how", ["down", "gone"])
+async def test_an_exporter_of_five_that_is_lost_never_leads_to_a_scale_in(
+    prometheus: PrometheusServer, how: str, seconds: float
+) -> None:
+    """However long ago it was lost, also for a scaler that starts only now."""
+    lost = Up(instance=NODES[-1], down=seconds if how == "down" else None)
+    if how == "gone":
+        lost = Up(instance=NODES[-1], gone=seconds)
+    await prometheus.write(history(prometheus.now(), _cluster(lost)))
+    async with running(prometheus.url, step="15s") as stack:
+        poll = await stack.poll()
+    assert poll.active
+    assert poll.value is None or poll.value == 450
 
 
 async def _feed(
