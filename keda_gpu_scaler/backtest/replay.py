@@ -21,7 +21,7 @@ from keda_gpu_scaler.backtest.loop import (
 from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.backtest.view import view
 from keda_gpu_scaler.backtest.work import Work
-from keda_gpu_scaler.decision import activation, by_demand, memory
+from keda_gpu_scaler.decision import by_demand, memory
 from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.spec.demand import Demand
@@ -181,12 +181,7 @@ class Replay(ClosedLoop[Replica]):
             decided = decide(spec, snapshot, replace(context, remembered=remembered))
         else:
             self._memory = memory.remember(self._memory, decided, at)
-        if spec.demand is not None and demand is not None:
-            if not decided.activated:
-                decided = activation.with_demand(decided, spec.demand, demand)
-            if spec.is_by_demand:
-                decided = by_demand.scaled(spec, decided, demand)
-        return decided
+        return decided if demand is None else by_demand.answered(spec, decided, demand)
 
     def _wanted(self, at: float) -> int:
         return next(replicas for since, replicas in reversed(self._asked_for) if since <= at)

@@ -1,12 +1,19 @@
-"""The number of a trigger without threshold: the demand, in which servers may be missing. Pure."""
+"""What the demand makes of a decision, and the number of a trigger without threshold. Pure."""
 
 from dataclasses import replace
 
-from keda_gpu_scaler.decision import reasons, recommendation
+from keda_gpu_scaler.decision import activation, reasons, recommendation
 from keda_gpu_scaler.decision.activation import with_reason
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+
+
+def answered(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+    """Return a decision after the demand of the trigger: what it activates, then what it scales."""
+    if spec.demand is not None and not decided.activated:
+        decided = activation.with_demand(decided, spec.demand, demand)
+    return scaled(spec, decided, demand) if spec.is_by_demand else decided
 
 
 def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:

@@ -217,10 +217,7 @@ class Evaluator:
             demand = await self._demands.ask(
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
             )
-            if not decided.activated:
-                decided = activation.with_demand(decided, spec.demand, demand)
-            if spec.is_by_demand:
-                decided = by_demand.scaled(spec, decided, demand)
+            decided = by_demand.answered(spec, decided, demand)
         if decided.active and not gpu.decision.active and isinstance(reading, Reading):
             # Another signal said just now that the workload is active.
             tracked.memory = memory.in_use(reading.present)
