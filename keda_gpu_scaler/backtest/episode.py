@@ -114,10 +114,4 @@ def _values(field: str, curve: Mapping[str, float], steps: int) -> list[float]:
 
 
 def _seconds(field: str, text: str) -> float:
-    try:
-        seconds = durations.parse(text)
-    except ValueError as error:
-        raise ValueError(f"{field}: {text!r}: expected {error}") from error
-    if seconds > LONGEST_SECONDS:
-        raise ValueError(f"{field}: {text!r}: expected at most {durations.text(LONGEST_SECONDS)}")
-    return seconds
+    return durations.bounded(f"{field}:", text, LONGEST_SECONDS)

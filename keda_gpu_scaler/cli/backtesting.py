@@ -44,7 +44,7 @@ async def run(options: Options, text: str) -> None:
     """Replay the past; ends the command with its exit status if that is not 0."""
     try:
         settings = local.source_settings(options.prometheus_url)
-        seconds = _seconds("--since", options.since, LONGEST_SECONDS, CHUNK_SECONDS)
+        seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, CHUNK_SECONDS)
         jobs, cache = _jobs(options, text, settings), Cache(options.cache)
         if options.html is not None:  # before minutes of reading, not after them
             options.html.touch()
@@ -111,7 +111,8 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     ):
         if not all(0 < number < math.inf for number in numbers):
             raise ValueError(f"{option}: expected a number above 0")
-    start, node = _seconds("--start-up", options.start_up), _seconds("--node", options.node)
+    start = durations.bounded("--start-up", options.start_up, DAY_SECONDS)
+    node = durations.bounded("--node", options.node, DAY_SECONDS)
     jobs = []
     for trigger, (scaled_object, spec) in zip(triggers, parsed, strict=True):
         if (why := _unfit(spec, options.capacity)) is not None:
@@ -137,18 +138,6 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
 
 def metric_type_of(trigger: Trigger) -> MetricType:
     return MetricType.AVERAGE_VALUE if trigger.average else MetricType.VALUE
-
-
-def _seconds(option: str, text: str, most: float = DAY_SECONDS, least: float = 0.0) -> float:
-    try:
-        seconds = durations.parse(text)
-    except ValueError as error:
-        raise ValueError(f"{option} {text!r}: expected {error}") from error
-    if seconds > most:
-        raise ValueError(f"{option} {text!r}: expected at most {durations.text(most)}")
-    if seconds < least:
-        raise ValueError(f"{option} {text!r}: expected at least {durations.text(least)}")
-    return seconds
 
 
 def _unfit(spec: TriggerSpec, capacity: float | None) -> str | None:

@@ -24,6 +24,19 @@ def parse(text: str) -> float:
     return sum(float(amount) * seconds for amount, seconds in amounts if amount is not None)
 
 
+def bounded(name: str, written: str, most: float, least: float = 0.0) -> float:
+    """Return the seconds of a duration within bounds; ValueError names it and what is expected."""
+    try:
+        seconds = parse(written)
+    except ValueError as error:
+        raise ValueError(f"{name} {written!r}: expected {error}") from error
+    if seconds > most:
+        raise ValueError(f"{name} {written!r}: expected at most {text(most)}")
+    if seconds < least:
+        raise ValueError(f"{name} {written!r}: expected at least {text(least)}")
+    return seconds
+
+
 @lru_cache(_TEXTS_KEPT)
 def text(seconds: float) -> str:
     """Return the shortest form of a duration, to the millisecond: `15s`, `2m`, `1h30m`."""
