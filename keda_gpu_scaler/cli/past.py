@@ -93,15 +93,19 @@ class PastReader:
         end = self._samples.now() // CHUNK_SECONDS * CHUNK_SECONDS
         count = max(1, int(seconds // CHUNK_SECONDS))
         chunks: dict[float, Chunk] = {}
+        blind, knows_jobs = list[float](), False
         # The newest hours first: they show which exporters and scrape jobs there are.
         for number in range(count):
             at = end - number * CHUNK_SECONDS
             chunk = self._cache.get(self._key, at - CHUNK_SECONDS + STEP_SECONDS)
-            chunks[at] = chunk or await self._fetch(at)
+            if chunk is None:
+                chunk = await self._fetch(at)
+                knows_jobs = knows_jobs or any(chunk.covered)
+                blind += [] if knows_jobs else [at]
+            chunks[at] = chunk
             tell((number + 1) / count)
-        for at, chunk in chunks.items():
-            if not any(chunk.covered):  # it may be by the jobs that are known now
-                chunks[at] = await self._fetch(at)
+        for at in blind if knows_jobs else ():  # it may be covered by the jobs that are known now
+            chunks[at] = await self._fetch(at)
         return [chunks[at] for at in sorted(chunks)]
 
     async def _fetch(self, at: float) -> Chunk:
