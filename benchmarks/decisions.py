@@ -37,7 +37,8 @@ from benchmarks.decided import (
     Row,
 )
 from benchmarks.results import RUNS
-from keda_gpu_scaler.autoscaling.rules import Hpa, MetricType
+from keda_gpu_scaler.autoscaling.rules import Hpa
+from keda_gpu_scaler.backtest import recipes
 from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS
 from keda_gpu_scaler.backtest.recipes import Recipe
 from tests.stories.loops.loop import BEGIN, Loop
@@ -64,9 +65,9 @@ FIXED_SIZES = 6, 7, 8, 10, 12
 SEEDS = 5
 WIDTH = 240
 RECIPES: Mapping[str, Recipe] = {
-    SUM: Recipe(sum, MetricType.AVERAGE_VALUE),
-    AVERAGE: Recipe(mean, MetricType.AVERAGE_VALUE),
-    VALUE: Recipe(mean, MetricType.VALUE),
+    SUM: recipes.SUM,
+    AVERAGE: recipes.AVERAGE,
+    VALUE: recipes.AVERAGE_AS_VALUE,
 }
 WAYS = (OURS, DEMAND, *RECIPES, FIXED)
 TRACES: Mapping[str, tuple[str, int]] = {

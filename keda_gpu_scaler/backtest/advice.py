@@ -144,7 +144,7 @@ def advise(
     cheapest = f"the cheapest with at most {bound} of the time overloaded"
     if best.threshold == case.spec.threshold:
         return Advice(f"Keep {case.key} {number(best.threshold)}: it is {cheapest}.")
-    hours = (outcome.replica_hours - present.replica_hours) * max(1, work.gpus)
+    hours = gpu_hours(work, outcome) - gpu_hours(work, present)
     overload, now = percent(share(work, outcome)), percent(share(work, present))
     return Advice(
         f"{case.key} {number(best.threshold)} is {cheapest}: {abs(hours):.3g} GPU-hours "
@@ -156,6 +156,11 @@ def advise(
 def share(work: Work, outcome: Outcome) -> float:
     """Return the part of the known time with more work than the replicas could do."""
     return outcome.overloaded_seconds / work.covered_seconds if work.covered_seconds else 0.0
+
+
+def gpu_hours(work: Work, outcome: Outcome) -> float:
+    """Return the hours of GPUs; of replicas, where no exporter shows their GPUs."""
+    return outcome.replica_hours * max(1, work.gpus)
 
 
 def percent(part: float) -> str:

@@ -31,9 +31,12 @@ class Recipe:
         )
 
 
+SUM = Recipe(sum, MetricType.AVERAGE_VALUE)
+AVERAGE_AS_VALUE = Recipe(mean, MetricType.VALUE)
+AVERAGE = Recipe(mean, MetricType.AVERAGE_VALUE)
+"""What most guides have: it stays at few replicas, whatever the load."""
 RECIPES: Mapping[str, Recipe] = {
-    "sum()": Recipe(sum, MetricType.AVERAGE_VALUE),
-    "avg() with Value": Recipe(mean, MetricType.VALUE),
-    "avg()": Recipe(mean, MetricType.AVERAGE_VALUE),
+    "sum()": SUM,
+    "avg() with Value": AVERAGE_AS_VALUE,
+    "avg()": AVERAGE,
 }
-"""The last one is what most guides have: it stays at few replicas, whatever the load."""

@@ -10,7 +10,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from keda_gpu_scaler.backtest.advice import Advice, Alternative, Case, number, percent, share
+from keda_gpu_scaler.backtest.advice import (
+    Advice,
+    Alternative,
+    Case,
+    gpu_hours,
+    number,
+    percent,
+    share,
+)
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.page import Section, page
 from keda_gpu_scaler.backtest.replay import Outcome
@@ -83,7 +91,7 @@ def _section(result: Result, price: float | None) -> Section:
     outcomes = dict(_named(result))
     rows = []
     for name, outcome in outcomes.items():
-        hours = outcome.replica_hours * max(1, work.gpus)
+        hours = gpu_hours(work, outcome)
         rows.append(
             [
                 name,
@@ -137,7 +145,7 @@ def _notes(result: Result) -> Iterator[str]:
 
 
 def _as_json(result: Result, price: float | None) -> dict[str, Any]:
-    work, gpus = result.work, max(1, result.work.gpus)
+    work = result.work
     return {
         "scaled_object": str(result.job.scaled_object),
         "workload": result.job.case.spec.workload,
@@ -150,8 +158,8 @@ def _as_json(result: Result, price: float | None) -> dict[str, Any]:
         "alternatives": [
             {
                 "name": name,
-                "gpu_hours": outcome.replica_hours * gpus,
-                "cost": None if price is None else outcome.replica_hours * gpus * price,
+                "gpu_hours": gpu_hours(work, outcome),
+                "cost": None if price is None else gpu_hours(work, outcome) * price,
                 "overloaded_seconds": outcome.overloaded_seconds,
                 "overloaded_share": share(work, outcome),
                 "changes": outcome.changes,

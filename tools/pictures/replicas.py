@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
-from statistics import mean
 
 from benchmarks.drawings import Curve, Panel, picture, times, words
-from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.backtest import recipes
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.recipes import Recipe
 from tests.stories.loops.loop import Loop
@@ -25,9 +24,9 @@ def offered(seconds: float) -> float:
 
 RECIPES: Mapping[str, Recipe | None] = {
     "this scaler": None,
-    "sum() with AverageValue": Recipe(sum, MetricType.AVERAGE_VALUE),
-    "avg() with Value": Recipe(mean, MetricType.VALUE),
-    "avg() with AverageValue": Recipe(mean, MetricType.AVERAGE_VALUE),
+    "sum() with AverageValue": recipes.SUM,
+    "avg() with Value": recipes.AVERAGE_AS_VALUE,
+    "avg() with AverageValue": recipes.AVERAGE,
 }
 
 

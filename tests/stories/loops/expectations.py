@@ -6,10 +6,9 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from statistics import mean
 from typing import Any, NamedTuple
 
-from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.backtest import recipes
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -34,9 +33,9 @@ class Way(NamedTuple):
 WAYS: Mapping[str, Way] = {
     "the cluster's evidence": Way(EvidenceSource.KUBE_STATE_METRICS, has_demand=True),
     "exporters only": Way(has_demand=True),
-    "`avg`, `Value`": Way(recipe=Recipe(mean, MetricType.VALUE)),
-    "`avg`, `AverageValue`": Way(recipe=Recipe(mean, MetricType.AVERAGE_VALUE)),
-    "`sum`, `AverageValue`": Way(recipe=Recipe(sum, MetricType.AVERAGE_VALUE)),
+    "`avg`, `Value`": Way(recipe=recipes.AVERAGE_AS_VALUE),
+    "`avg`, `AverageValue`": Way(recipe=recipes.AVERAGE),
+    "`sum`, `AverageValue`": Way(recipe=recipes.SUM),
 }
 DIRECT, LIKE = Way(is_direct=True), "exporters only"
 """The way that is not in the table, and the one whose figures it has, except from zero."""
