@@ -12,6 +12,7 @@ from pathlib import Path
 
 from keda_gpu_scaler import check
 from keda_gpu_scaler.check import FileTrigger
+from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -19,13 +20,9 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import ObserveRefused
 from keda_gpu_scaler.trigger.access import Access
 
-BYTES_LIMIT = 4 << 20
-"""Of all files together: four times what a ConfigMap may hold."""
 LONGEST_PAUSE_SECONDS = 15.0
 """The usual step of a source, and how soon a change of the files is noticed."""
 _ENDINGS = (".yaml", ".yml", ".json")
-VALUES_LIMIT = 50_000
-"""Of one file: half a second of work."""
 _NOT_OURS = (
     "none of its triggers is for this scaler: expected one of type external or external-push, "
     "with gpu-scaler in its scalerAddress, or with the key workload or podPattern"
@@ -42,35 +39,25 @@ def contents(folder: Path) -> tuple[dict[str, str], list[ObserveRefused]]:
         return {}, [ObserveRefused(str(folder), 0, reason)]
     texts: dict[str, str] = {}
     refused: list[ObserveRefused] = []
-    room = BYTES_LIMIT
     for path in paths:
         if path.name.startswith("."):
             continue
+        if not path.is_file():  # a pipe would not end
+            refused.append(ObserveRefused(path.name, 0, "it is no file"))
+            continue
         try:
-            content = _read(path, room)
-            texts[path.name] = content.decode()
+            with path.open("rb") as file:
+                texts[path.name] = file.read(BYTES_LIMIT + 1).decode()
         except (OSError, ValueError) as error:  # also one that is not UTF-8
             refused.append(ObserveRefused(path.name, 0, str(error)))
-        else:
-            room -= len(content)
     return texts, refused
-
-
-def _read(path: Path, room: int) -> bytes:
-    if not path.is_file():  # a pipe would not end
-        raise ValueError("it is no file")
-    with path.open("rb") as file:
-        content = file.read(room + 1)
-    if len(content) > room:
-        raise ValueError(f"all files together are larger than {BYTES_LIMIT >> 20} MiB")
-    return content
 
 
 def read(
     texts: Mapping[str, str], access: Access
 ) -> tuple[list[FileTrigger], list[ObserveRefused]]:
     """Return the triggers in some texts, and what of them is refused, which hides nothing else."""
-    manifests, problems = check.read(texts, Terms(namespace=""), VALUES_LIMIT)
+    manifests, problems = check.read(texts, Terms(namespace=""))
     refused = list(map(_refused, problems))
     triggers: list[FileTrigger] = []
     for manifest in manifests:

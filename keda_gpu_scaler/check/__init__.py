@@ -31,8 +31,6 @@ _FIXES = {
     "too-large": "Split the text, or check only the rendered ScaledObjects.",
     "duplicate-key": "Remove one of the two: programs differ in which one they use.",
 }
-FINDINGS_LIMIT = 1000
-"""No person reads more; without it, a text of 16 MiB could have a million."""
 _ERROR, _WARNING, _NOTE = Severity
 
 
@@ -55,13 +53,11 @@ OF_TRIGGERS = (
     _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
     _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
     # What it refers to, and what it reads.
-    _rule(_ERROR, fields.wrong_api_version, "a ScaledObject of another API than KEDA's"),
-    _rule(_ERROR, fields.wrong_trigger_type, "a trigger type that is nearly `external`"),
     _rule(_ERROR, fields.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),
     _rule(_WARNING, replicas.zero_for_unknown, "`or vector(0)` in a query that scales"),
 )
 OF_SCALING = (
-    _rule(_ERROR, fields.wrong_target, "a `scaleTargetRef` that KEDA cannot scale"),
+    _rule(_ERROR, fields.wrong_target, "a `scaleTargetRef` without a scale subresource"),
     # How many replicas.
     _rule(_ERROR, replicas.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
     _rule(_ERROR, replicas.average_without_value, "an average without `metricType: Value`"),
@@ -116,13 +112,9 @@ class Report(NamedTuple):
     """By file, in the order in which they were given, and by position."""
     objects: tuple[Manifest, ...]
     """The ScaledObjects and ScaledJobs that it is about."""
-    is_complete: bool = True
-    """False: it stopped at the limit of findings."""
 
 
-def read(
-    texts: Mapping[str, str], terms: Terms, values_limit: int = documents.VALUES_LIMIT
-) -> tuple[list[Manifest], list[Finding]]:
+def read(texts: Mapping[str, str], terms: Terms) -> tuple[list[Manifest], list[Finding]]:
     """Return the objects in some texts, and what of the texts cannot be read.
 
     The texts have the names under which findings show them.
@@ -130,7 +122,7 @@ def read(
     objects: list[Manifest] = []
     problems: list[Finding] = []
     for file, text in texts.items():
-        reading = documents.read(text, values_limit)
+        reading = documents.read(text)
         for document in reading.documents:
             objects += manifests(file, document, terms)
         for problem in reading.problems:
@@ -153,21 +145,17 @@ def check(
     scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
-    kept: dict[Finding, None] = {}
-    is_complete = True
-    for finding in chain(seen, problems, *map(_of_object, scaled)):
-        here = by_line[finding.file].get(finding.position.line, frozenset())
-        if finding.rule.name in everywhere | here or finding in kept:
-            continue
-        if len(kept) == FINDINGS_LIMIT:
-            is_complete = False
-            break
-        kept[finding] = None
+    kept = dict.fromkeys(
+        finding
+        for finding in chain(seen, problems, *map(_of_object, scaled))
+        if finding.rule.name not in everywhere
+        and finding.rule.name not in by_line[finding.file].get(finding.position.line, ())
+    )
     order = {file: number for number, file in enumerate(texts)}
     findings = sorted(
         kept, key=lambda finding: (order[finding.file], finding.position, finding.rule.name)
     )
-    return Report(tuple(findings), tuple(scaled), is_complete)
+    return Report(tuple(findings), tuple(scaled))
 
 
 def _of_object(manifest: Manifest) -> Iterator[Finding]:

@@ -34,7 +34,6 @@ def as_json(report: Report) -> str:
     fields = {
         "version": 1,
         "checked": len(report.objects),
-        "complete": report.is_complete,
         "counts": counts(report),
         "findings": findings,
     }

@@ -131,11 +131,9 @@ class Trigger:
 
     @property
     def is_ours(self) -> bool:
-        return self.type in EXTERNAL and self.names_scaler
-
-    @property
-    def names_scaler(self) -> bool:
         """Whether it asks this scaler, as far as its address or its keys tell."""
+        if self.type not in EXTERNAL:
+            return False
         address = self.metadata.get("scalerAddress", "")
         if self.of.terms.addresses:
             return address in self.of.terms.addresses

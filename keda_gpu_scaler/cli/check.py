@@ -11,7 +11,7 @@ from rich.text import Text
 
 from keda_gpu_scaler import check as core
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.check import FINDINGS_LIMIT, RULES, Report, formats
+from keda_gpu_scaler.check import RULES, Report, formats
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
@@ -98,8 +98,6 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             typer.echo(formats.as_sarif(report))
         case _:
             _print_text(report)
-    if not report.is_complete:
-        typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
     if fail_on != "never" and any(
         finding.rule.severity.rank >= Severity(fail_on).rank for finding in report.findings
     ):

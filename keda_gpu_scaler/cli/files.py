@@ -29,8 +29,7 @@ def read(name: str) -> str:
         else:
             with Path(name).open("rb") as file:
                 data = file.read(BYTES_LIMIT + 1)
-        # One that is larger than any is looked at may end within a character.
-        return data.decode("utf-8-sig", "strict" if len(data) <= BYTES_LIMIT else "replace")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise ValueError(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError as error:

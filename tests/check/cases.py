@@ -135,8 +135,6 @@ FAILS: Mapping[str, str] = {
     "wrong-value": key(STAYS, 'window: "30"  # finds wrong-value'),
     "needs-setting": key(STAYS, "namespace: training  # finds needs-setting"),
     "doubtful-value": changed(STAYS, ('"70"', '"85"  # finds doubtful-value')),
-    "wrong-api-version": changed(STAYS, ("v1alpha1", "v1  # finds wrong-api-version")),
-    "wrong-trigger-type": changed(STAYS, ("external\n", "External  # finds wrong-trigger-type\n")),
     "wrong-address": changed(STAYS, (".svc:6000", ".svc  # finds wrong-address")),
     "zero-for-unknown": key(
         STAYS, 'demandThreshold: "5"', "demandQuery: sum(x) or vector(0)  # finds zero-for-unknown"
