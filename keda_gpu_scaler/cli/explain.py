@@ -87,8 +87,8 @@ def explain(options: Options) -> None:
     """Show the decision for a ScaledObject, with everything that it depends on.
 
     A running scaler decides again, as for a call of KEDA, and changes nothing. With --file, the
-    command itself decides, without a scaler and without KEDA, from the sources in the settings of
-    serve (KEDA_GPU_SCALER_… variables) or from --prometheus-url.
+    command itself decides as a scaler that has just started, without KEDA, from the sources in the
+    settings of serve (KEDA_GPU_SCALER_… variables) or from --prometheus-url.
 
     For a running scaler, it also shows from Kubernetes what holds the replicas, or why it cannot.
 

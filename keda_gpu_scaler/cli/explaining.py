@@ -9,6 +9,7 @@ import datetime as dt
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import msgspec
 import orjson
@@ -36,6 +37,23 @@ _NOT_FOUND = 404
 _REACH_IT = "; to reach it:\n  kubectl port-forward -n keda service/keda-gpu-scaler-http 8080"
 _REASON_SHOWN = 8192
 """Characters: every mistake of a trigger that was refused."""
+_SIGNAL = {
+    "signal": "signal",
+    "says": "says",
+    "value": "value",
+    "above": "threshold",
+    "why": "reason",
+}
+_METRIC = {
+    "metric": "name",
+    "type": "metric_type",
+    "value": "value",
+    "target": "target",
+    "replicas": "replicas",
+    "asks for": "desired",
+    "why": "reason",
+}
+"""The columns of a table, each with what its cells show."""
 WIDTH = 100
 """Columns of a text that is not shown in a terminal."""
 
@@ -84,8 +102,6 @@ async def explain_file(options: Options, file: str) -> None:
             records = await asyncio.gather(*(evaluator.record(*trigger) for trigger in triggers))
     except (errors.SettingsError, OSError, ValueError) as error:
         raise arguments.failure(error, status=2) from error
-    for unknown in local.unknown_here(triggers, settings, is_past=is_past):
-        typer.echo(f"not known here: {unknown}", err=True)
     _show(records, options)
     sources = [record.source for record in records]
     troubles = {source.trouble: None for source in sources if source.snapshot_at is None}
@@ -206,27 +222,12 @@ def _write_record(console: Console, record: Record) -> None:
     if record.pods_left_out:
         counts = ", ".join(f"{count.pods} {count.state}" for count in record.pod_counts)
         console.print(f"and {record.pods_left_out} more: {counts} in all")
-    signals = (
-        (signal.signal, signal.says, signal.value, signal.threshold, signal.reason)
-        for signal in record.activation
-    )
-    title = "What says active, in this order"
-    _print_table(console, title, ("signal", "says", "value", "above", "why"), signals)
-    metrics = (
-        (
-            metric.name,
-            metric.metric_type,
-            metric.value,
-            metric.target,
-            metric.replicas,
-            metric.desired,
-            metric.reason,
-        )
-        for metric in record.metrics
-    )
-    columns = ("metric", "type", "value", "target", "replicas", "asks for", "why")
-    _print_table(console, "What the HPA makes of it", columns, metrics)
-    settings = ((setting.key, setting.value, setting.origin) for setting in record.settings)
+    for title, columns, items in (
+        ("What says active, in this order", _SIGNAL, record.activation),
+        ("What the HPA makes of it", _METRIC, record.metrics),
+    ):
+        _print_table(console, title, [*columns], map(attrgetter(*columns.values()), items))
+    settings = map(attrgetter("key", "value", "origin"), record.settings)
     _print_table(console, "Trigger", (), settings)
     for query in record.queries:
         console.print()

@@ -14,10 +14,6 @@ _REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "wrong-type"}
 """The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
 
 
-class FileError(ValueError):
-    """The files hold nothing to work with; the message says why, for people, one line each."""
-
-
 def read(name: str) -> str:
     """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
 
@@ -42,7 +38,7 @@ def triggers(
     """Return the triggers for this scaler in some texts, and what Kubernetes would not take.
 
     The texts have the names under which mistakes show them. With `wanted`, it is about the
-    ScaledObject of this namespace/name alone. FileError if there are neither.
+    ScaledObject of this namespace/name alone. ValueError if there are neither.
     """
     report = check.check(texts, terms)
     matching = [
@@ -59,10 +55,10 @@ def triggers(
         place = ", ".join(texts)
         names = ", ".join(str(manifest.scaled_object) for manifest in matching or report.objects)
         if not report.objects:
-            raise FileError(f"{place}: there is no ScaledObject")
+            raise ValueError(f"{place}: there is no ScaledObject")
         if not matching:
-            raise FileError(f"{place}: there is no {wanted}, only {names}")
-        raise FileError(
+            raise ValueError(f"{place}: there is no {wanted}, only {names}")
+        raise ValueError(
             f"{place}: no trigger of {names} is for this scaler: expected type external or "
             "external-push, and a scalerAddress with gpu-scaler in it or a key such as workload"
         )
@@ -70,11 +66,11 @@ def triggers(
 
 
 def refuse(findings: Iterable[Finding]) -> None:
-    """Raise FileError if something is wrong."""
+    """Raise ValueError if something is wrong."""
     lines = [
         f"{finding.file}:{finding.position.line}:{finding.position.column}: "
         f"{finding.rule.severity} {finding.rule.name}: {finding.message}"
         for finding in findings
     ]
     if lines:
-        raise FileError("\n".join(lines))
+        raise ValueError("\n".join(lines))

@@ -1,7 +1,7 @@
 """What decides the triggers of files here: the settings, reader, sources and evaluator of a scaler.
 
 What a scaler knows only because it runs is not there: what it knew before an outage, the calls of
-the HPA, alerts. `unknown_here` says so; the decision is that of a scaler that has just started.
+the HPA, alerts. The decision is that of a scaler that has just started.
 """
 
 import contextlib
@@ -9,14 +9,14 @@ import datetime as dt
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from keda_gpu_scaler import app, check, errors, settings
 from keda_gpu_scaler.check import FileTrigger
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.settings import ScrapeSettings, Settings
+from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -67,34 +67,12 @@ def given(
 ) -> list[FileTrigger]:
     """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
-    FileError if something is wrong with one of them, or there is none.
+    ValueError if something is wrong with one of them, or there is none.
     """
     triggers, refused = files.triggers(texts, terms, wanted)
     parsed, findings = check.parse(triggers, access)
     files.refuse([*refused, *findings])
     return parsed
-
-
-def unknown_here(
-    triggers: Sequence[FileTrigger], chosen: Settings, *, is_past: bool = False
-) -> Iterator[str]:
-    """Yield what a running scaler knows, or knew, beside the records of these triggers."""
-    yield (
-        "the state before an outage, and whether the HPA asks: an unknown load has the answer of a "
-        "scaler that has just started"
-    )
-    yield "alerts: while one fires, a running scaler answers active"
-    if is_past:
-        yield (
-            "the Kubernetes API at that time: the list of pods comes from kube-state-metrics or "
-            "the exporters"
-        )
-    for name in sorted({trigger.spec.source for trigger in triggers}):
-        if isinstance(chosen.sources[name], ScrapeSettings):
-            yield (
-                f"the past of source {name}: a source that is scraped directly has none, and a "
-                "scaler holds during the first window"
-            )
 
 
 @contextlib.asynccontextmanager

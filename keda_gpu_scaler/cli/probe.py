@@ -31,11 +31,7 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
 PORT = 6000
-_TARGET = re.compile(
-    r"((?P<scheme>http|grpc)(?P<tls>s?)://)?"
-    r"(?P<host>[^\s:/?#@\[\]]+|\[[0-9A-Fa-f:.%]+\])(:(?P<port>[0-9]{1,5}))?/?",
-    re.IGNORECASE,
-)
+_TARGET = re.compile(r"(?P<host>[^\s:/?#@\[\]]+|\[[0-9A-Fa-f:.%]+\])(:(?P<port>[0-9]{1,5}))?")
 _LAST_PORT = 65535
 _SCALED_OBJECT = ScaledObject("default", "probe")
 _SAMPLE = {"workload": "probe", "threshold": "70"}
@@ -120,7 +116,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     for flag, value in {"--cert-file": cert_file, "--server-name": server_name}.items():
         if ca_file is None and value is not None:
             raise arguments.wrong(flag, "it needs --ca-file")
-    target = address(target, tls=ca_file is not None)
+    target = address(target)
     if file is None:
         keys = dict(metadata) if metadata else _SAMPLE
         triggers = [_reference(scaled_object or _SCALED_OBJECT, keys)]
@@ -138,18 +134,12 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         raise typer.Exit(1)
 
 
-def address(text: str, *, tls: bool) -> str:
-    """Return where to connect to, as gRPC wants it: with a port, and without a URL's scheme."""
+def address(text: str) -> str:
+    """Return where to connect to, with a port."""
     match = _TARGET.fullmatch(text)
-    if match is None:
+    port = int((match and match["port"]) or PORT)
+    if match is None or port > _LAST_PORT:  # which gRPC would take modulo 65536
         what = f"{text!r} is not HOST or HOST:PORT, such as keda-gpu-scaler.keda.svc:{PORT}"
-        raise arguments.wrong("HOST[:PORT]", what)
-    if match["scheme"] and bool(match["tls"]) is not tls:
-        fix = "plaintext: leave --ca-file out" if tls else "TLS: give --ca-file, the server's CA"
-        raise arguments.wrong("HOST[:PORT]", f"{text!r} means {fix}, or write no scheme")
-    port = int(match["port"] or PORT)
-    if port > _LAST_PORT:  # which gRPC would take modulo 65536
-        what = f"{text!r} has a port above {_LAST_PORT}"
         raise arguments.wrong("HOST[:PORT]", what)
     return f"{match['host']}:{port}"
 

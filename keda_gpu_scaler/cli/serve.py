@@ -9,9 +9,8 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import orjson
 import typer
 from pydantic import BaseModel
 
@@ -21,7 +20,6 @@ from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
 
-Output = Literal["yaml", "json"]
 _LAST_LINES_SECONDS = 2.0
 """For the last lines of the log, if its reader hangs. Kubernetes allows 30 s for everything, of
 which calls usually have 20 s and the last spans 2 s."""
@@ -44,15 +42,6 @@ def serve(
         bool,
         typer.Option("--print-config", help="Only print the settings in effect; no port opens."),
     ] = False,
-    output_format: Annotated[
-        Output | None,
-        arguments.option(
-            "yaml|json",
-            "With --print-config: output format, by default yaml.",
-            "--output",
-            "-o",
-        ),
-    ] = None,
 ) -> None:
     """Run the scaler until SIGTERM, SIGINT or SIGHUP.
 
@@ -64,10 +53,8 @@ def serve(
     Exit status: 0 after a signal, 1 if a port cannot be bound, the cluster cannot be reached or a
     component fails, 2 for a wrong setting, before a port opens.
     """
-    if output_format is not None and not print_config:
-        raise arguments.wrong("--output", "it needs --print-config")
     if print_config:
-        typer.echo(in_effect(_load_settings(), output_format or "yaml"), nl=False)
+        typer.echo(in_effect(_load_settings()), nl=False)
     elif check_config:
         typer.echo(f"the settings are valid; sources: {', '.join(_load_settings().sources)}")
     else:
@@ -102,14 +89,12 @@ def _load_settings() -> settings.Settings:
         raise arguments.failure(error, status=2) from error
 
 
-def in_effect(chosen: settings.Settings, output_format: Output) -> str:
+def in_effect(chosen: settings.Settings) -> str:
+    import yaml  # noqa: PLC0415 - for one flag only
+
     entries = dict(_entries(chosen))
     del entries["config"]  # what it says is among the others
     entries["sources"] = {name: dict(_entries(source)) for name, source in chosen.sources.items()}
-    if output_format == "json":
-        return orjson.dumps(entries, option=orjson.OPT_INDENT_2).decode() + "\n"
-    import yaml  # noqa: PLC0415 - for this flag only
-
     text: str = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
     return text
 

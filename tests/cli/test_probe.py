@@ -167,18 +167,15 @@ def test_a_value_of_the_environment_in_a_file_is_said_to_be_unknown(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "tls", "address"),
+    ("text", "address"),
     [
-        ("scaler", False, "scaler:6000"),
-        ("http://scaler/", False, "scaler:6000"),
-        ("grpc://scaler:1", False, "scaler:1"),
-        ("HTTPS://scaler:443", True, "scaler:443"),
-        ("[::1]", False, "[::1]:6000"),
-        ("[2001:db8::1]:7000", False, "[2001:db8::1]:7000"),
+        ("scaler", "scaler:6000"),
+        ("[::1]", "[::1]:6000"),
+        ("[2001:db8::1]:7000", "[2001:db8::1]:7000"),
     ],
 )
-def test_an_address_needs_no_scheme_and_no_port(text: str, address: str, *, tls: bool) -> None:
-    assert asking.address(text, tls=tls) == address
+def test_an_address_needs_no_port(text: str, address: str) -> None:
+    assert asking.address(text) == address
 
 
 def test_both_calls_have_one_time() -> None:
@@ -204,15 +201,8 @@ def test_what_is_no_scaler_is_named() -> None:
     ("target", "flags", "words"),
     [
         ("scaler:port", (), "'scaler:port' is not HOST or HOST:PORT"),
-        ("http://scaler/metrics", (), "'http://scaler/metrics' is not HOST or HOST:PORT"),
-        ("https://scaler", (), "'https://scaler' means TLS: give --ca-file"),
-        ("GRPCS://scaler", (), "'GRPCS://scaler' means TLS: give --ca-file"),
-        (
-            "http://scaler",
-            ("--ca-file", "{ca}"),
-            "'http://scaler' means plaintext: leave --ca-file out",
-        ),
-        ("scaler:65536", (), "'HOST[:PORT]': 'scaler:65536' has a port above 65535"),
+        ("http://scaler", (), "'http://scaler' is not HOST or HOST:PORT"),
+        ("scaler:65536", (), "'HOST[:PORT]': 'scaler:65536' is not HOST or HOST:PORT"),
         ("scaler", ("--scaled-object", "bert"), "'--scaled-object': 'bert' is not NAMESPACE/NAME"),
         ("scaler", ("--metadata", "workload"), "'--metadata': 'workload' is not KEY=VALUE"),
         ("scaler", ("-f", "{empty}"), "there is no ScaledObject"),

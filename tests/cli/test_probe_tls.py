@@ -19,7 +19,7 @@ def showing(pki: Pki, ca: trustme.CA) -> tuple[str, ...]:
 def test_the_certificate_of_a_client_is_shown_and_another_name_can_be_expected(pki: Pki) -> None:
     flags = (*trusting(pki), *showing(pki, pki.other), "--server-name", NAME)
     with scalers.serving(Scaler(), credentials(pki.ca.issue_cert(NAME), pki.other)) as port:
-        result = probing(f"https://127.0.0.1:{port}", *flags)
+        result = probing(port, *flags)
     assert (result.exit_code, result.output) == (0, ANSWERED)
 
 
