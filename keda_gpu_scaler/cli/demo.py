@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from rich.console import Console
 
 from keda_gpu_scaler import app, settings
+from keda_gpu_scaler.cli import arguments
 from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.simulator import cluster, web
 from keda_gpu_scaler.simulator.demo import driver, scenario, screen
@@ -39,32 +39,14 @@ def demo() -> None:
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         # Lines of the log would disturb the screen; an error that ends the scaler is reported.
         log = logs.configure(logs.LogLevel.ERROR, logs.LogFormat.JSON, nowhere)
-        with screen.open_screen(Console()) as show:
-            status, story = asyncio.run(_until_a_signal(show))
-        log.finish(seconds=1)
-    typer.echo(
-        story if status else "\n".join([*textwrap.wrap(story, screen.WIDTH), _NEXT]),
-        err=status != 0,
-    )
-    raise typer.Exit(status)
-
-
-async def _until_a_signal(show: Callable[[driver.Frame], None]) -> tuple[int, str]:
-    task = asyncio.create_task(_play(show), name="demo")
-    caught: list[int] = []
-
-    def stop(number: int) -> None:
-        caught.append(number)
-        task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop, number)
-    try:
-        return 0, await task
-    except scenario.DemoError as error:
-        return 1, f"demo failed: {error}"
-    except asyncio.CancelledError:
-        return 128 + caught[0], "demo stopped"
+        try:
+            with screen.open_screen(Console()) as show:
+                story = asyncio.run(_play(show))
+        except scenario.DemoError as error:
+            raise arguments.failure(f"demo failed: {error}") from error
+        finally:
+            log.finish(seconds=1)
+    typer.echo("\n".join([*textwrap.wrap(story, screen.WIDTH), _NEXT]))
 
 
 async def _play(show: Callable[[driver.Frame], None]) -> str:

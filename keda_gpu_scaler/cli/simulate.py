@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import signal
 import time
 from typing import Annotated
 
@@ -51,7 +50,7 @@ def simulate(
     With --kubernetes, nodes and pods are those of the cluster in KUBECONFIG or of the service
     account, read once a second, and only their load is simulated.
 
-    Exit status: 0 after a signal, 1 if the cluster cannot be read or the port cannot be bound, 2
+    Exit status: 0 after SIGTERM, 1 if the cluster cannot be read or the port cannot be bound, 2
     for a wrong argument.
     """
     if kubernetes and workload:
@@ -79,14 +78,7 @@ def simulate(
 async def _run(
     shown: Cluster, where: Address, following: tuple[str | None, dict[str, str]] | None
 ) -> None:
-    listed, stop = asyncio.Event(), asyncio.Event()
-
-    def end() -> None:
-        listed.set()
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, end)
+    listed = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         if following is not None:
             from keda_gpu_scaler.simulator import kubernetes  # noqa: PLC0415 - it loads much that others need not
@@ -101,9 +93,8 @@ async def _run(
             )
             await stack.enter_async_context(followed)
             await listed.wait()
-        if not stop.is_set():
-            server = web.server(web.application(shown, time.monotonic), *where)
-            port = await server.start()
-            stack.push_async_callback(server.stop)
-            typer.echo(f"listening on http://{where._replace(port=port)}")
-            await stop.wait()
+        server = web.server(web.application(shown, time.monotonic), *where)
+        port = await server.start()
+        stack.push_async_callback(server.stop)
+        typer.echo(f"listening on http://{where._replace(port=port)}")
+        await server.serving

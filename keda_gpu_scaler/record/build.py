@@ -338,17 +338,12 @@ def _metrics(answered: Answered) -> Iterator[Metric]:
     metrics = recommendation.metrics(answered.spec, answered.decision, answered.demand)
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
-        per_replica = replicas if hpa.metric_type is rules.MetricType.AVERAGE_VALUE else 1
-        ratio = None
-        if hpa.value is not None and per_replica > 0:
-            ratio = round(hpa.value / (hpa.target * per_replica), load.DECIMALS)
         yield Metric(
             name=name,
             metric_type=hpa.metric_type,
             value=hpa.value,
             target=hpa.target,
             replicas=replicas,
-            ratio=ratio,
             tolerance=rules.CLUSTERS.up,
             desired=None if step is None else step.replicas,
             reason="no value: the HPA holds the replicas" if step is None else step.reason,

@@ -119,10 +119,8 @@ class Metric:
     target: float
     replicas: int
     """The replicas that there are, as far as it is known here."""
-    ratio: float | None
-    """The value per replica over the target; the HPA changes nothing within its tolerance of 1."""
     tolerance: float
-    """The cluster's; an HPA may have its own for each direction."""
+    """How far from its target the HPA ignores a value; an HPA may have its own."""
     desired: int | None
     """The replicas that this metric asks for, before minimum, maximum, stabilization and
     policies; None: none, the HPA holds."""

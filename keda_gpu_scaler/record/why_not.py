@@ -13,7 +13,7 @@ from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.record.record import Metric, Record, Says
-from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE, is_countable
+from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE
 from keda_gpu_scaler.trigger.rules import REACHABLE_PERCENT
 
 _INACTIVE = (
@@ -209,16 +209,7 @@ def _desired(metric: Metric, value: float | None, target: float) -> int:
 
 
 def _is_usable(metric: Metric) -> bool:
-    """Tell whether the HPA can count with a metric; a record may come from anywhere."""
-    return (
-        metric.value is not None
-        and is_countable(metric.value)
-        and is_countable(metric.target)
-        and rules.milli(metric.target) > 0
-        and 0 <= metric.tolerance < 1
-        and metric.replicas > 0
-        and metric.metric_type in set(rules.MetricType)
-    )
+    return metric.value is not None and metric.replicas > 0
 
 
 def _is_whole(record: Record, replicas: int) -> bool:

@@ -66,10 +66,6 @@ class Wanted(pydantic.BaseModel):
     """How long until a new pod is Ready."""
     loading_percent: float = pydantic.Field(default=0, ge=0, le=100)
     """The load of a pod's GPUs until it is Ready; some models load at 100 %."""
-    draining_percent: float = pydantic.Field(default=0, ge=0, le=100)
-    """The load of the GPUs of a deleted pod while it finishes its work."""
-    completed_percent: float | None = pydantic.Field(default=None, ge=0, le=100)
-    """The load of the GPUs of a completed pod; None: the exporter no longer names the pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +81,9 @@ class Pod:
     container: str
     ready_at: float
     terminating: bool = False
-    completed: bool = False
 
     def is_ready(self, now: float) -> bool:
-        return now >= self.ready_at and not self.terminating and not self.completed
+        return now >= self.ready_at and not self.terminating
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +118,7 @@ class Gpu:
 class Cluster:
     """The nodes and pods at the last list, and the load offered to workloads."""
 
-    changeable: AbstractSet[str] = frozenset(
-        {"load", "loading_percent", "draining_percent", "completed_percent"}
-    )
+    changeable: AbstractSet[str] = frozenset({"load", "loading_percent"})
     """The fields of `Wanted` that a request may change: pods are those of the list."""
 
     def __init__(self) -> None:
@@ -139,13 +132,8 @@ class Cluster:
         return {pod.workload for pod in self.pods.values()} | self.wanted.keys()
 
     def show(self, nodes: Mapping[str, int], pods: Iterable[Pod]) -> None:
-        """Show nodes with so many GPUs, and those pods on them that the exporter names."""
-        self.pods = {
-            pod.uid: pod
-            for pod in pods
-            if pod.node in nodes
-            and (not pod.completed or self.wanted_of(pod.workload).completed_percent is not None)
-        }
+        """Show nodes with so many GPUs, and those pods on them."""
+        self.pods = {pod.uid: pod for pod in pods if pod.node in nodes}
         holders_by_node: dict[str, list[str | None]] = {}
         for name, gpus in nodes.items():
             # A GPU of a pod that is gone is free again; a GPU itself never goes.
@@ -197,11 +185,8 @@ class Cluster:
             wanted = self.wanted_of(pod.workload)
             if pod.is_ready(now):
                 percents[uid] = min(100, wanted.load / ready_gpus[pod.workload])
-            elif pod.completed:
-                percents[uid] = wanted.completed_percent or 0
             else:
-                is_draining = pod.terminating
-                percents[uid] = wanted.draining_percent if is_draining else wanted.loading_percent
+                percents[uid] = 0 if pod.terminating else wanted.loading_percent
         return percents
 
     def gpus(self, now: float) -> Iterator[Gpu]:
@@ -218,8 +203,7 @@ class MadeUp(Cluster):
     The newest go first. Another number of GPUs per pod replaces all pods, as a new template does.
     """
 
-    changeable = Wanted.model_fields.keys() - {"draining_percent", "completed_percent"}
-    """Deleted pods are gone at once, and pods never complete."""
+    changeable = Wanted.model_fields.keys()
 
     def __init__(self) -> None:
         super().__init__()

@@ -36,11 +36,11 @@ def nodes(listed: Iterable[core_v1.Node]) -> Iterator[tuple[str, int]]:
 
 
 def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
-    """Yield the pods with GPUs, from the time they are scheduled to a node."""
+    """Yield the pods with GPUs, from the time they are scheduled to a node to their end."""
     for pod in listed:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
         holders = [container for container in spec.containers if _gpus(container)]
-        if not holders or not spec.nodeName:
+        if not holders or not spec.nodeName or status.phase in _COMPLETED:
             continue
         metadata = pod.metadata or ObjectMeta()
         name = metadata.name or ""
@@ -54,7 +54,6 @@ def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
             container=holders[0].name,
             ready_at=-math.inf if conditions.get("Ready") == "True" else math.inf,
             terminating=metadata.deletionTimestamp is not None,
-            completed=status.phase in _COMPLETED,
         )
 
 

@@ -265,30 +265,3 @@ def test_a_workload_that_is_woken_gets_one_replica_first(wanted: int) -> None:
     view = snapshot(bert("b", 1, ended=True))
     active = replace(decided(given, view), active=True)
     assert why_not(gone(given, Demand(3.0), decision=active), wanted).is_so == (wanted == 1)
-
-
-@pytest.mark.slow
-@given(st.from_type(Record), st.integers(0, 10_000))
-def test_whatever_a_record_holds_there_is_an_answer(shown: Record, wanted: int) -> None:
-    """It may come from anything that answers on the scaler's port."""
-    found = why_not(shown, wanted)
-    assert all(way.text for way in found.ways)
-    assert found.wanted == wanted
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"target": 1e300},
-        {"target": 1e-9},
-        {"value": -1.0},
-        {"tolerance": 2.0},
-        {"metric_type": "?"},
-    ],
-)
-def test_numbers_that_the_hpa_cannot_have_are_no_value(wrong: dict[str, float]) -> None:
-    shown = busy(90)
-    found = why_not(replace(shown, metrics=(replace(shown.metrics[0], **wrong),)), 3)  # type: ignore[arg-type]
-    assert found.ways == ()
-    assert found.reasons[0] == "gpu-utilization has no value, which holds the replicas"
-    assert why_not(replace(shown, metrics=()), 3).replicas == 0

@@ -1,6 +1,5 @@
 """The simulated GPUs: which pods hold them, and how busy each is."""
 
-import dataclasses
 import math
 
 import pytest
@@ -32,10 +31,6 @@ def seen(
     )
 
 
-def completed(name: str) -> Pod:
-    return dataclasses.replace(seen(name, ready=False), completed=True)
-
-
 def percents(cluster: Cluster, now: float = 0) -> list[float]:
     return list(cluster.percents(now).values())
 
@@ -48,20 +43,21 @@ def percents(cluster: Cluster, now: float = 0) -> list[float]:
         pytest.param([seen("a", gpus=3), seen("b")], [37.5, 37.5], id="spread over the GPUs"),
         pytest.param([seen("a", gpus=2), seen("b", ready=False)], [75, 33], id="one is loading"),
         pytest.param([seen("a", ready=False)], [33], id="all are loading"),
-        pytest.param([seen("a", gpus=2), seen("b", terminating=True)], [75, 22], id="one leaves"),
-        pytest.param([seen("a", ready=False, terminating=True)], [22], id="leaves without Ready"),
-        pytest.param([seen("a"), completed("b")], [100, 44], id="one completed"),
+        pytest.param([seen("a", gpus=2), seen("b", terminating=True)], [75, 0], id="one leaves"),
+        pytest.param([seen("a", ready=False, terminating=True)], [0], id="leaves without Ready"),
     ],
 )
 def test_load_spreads_over_the_gpus_of_ready_pods(pods: list[Pod], expected: list[float]) -> None:
     shown = Cluster()
-    wanted = Wanted(load=150, loading_percent=33, draining_percent=22, completed_percent=44)
+    wanted = Wanted(load=150, loading_percent=33)
     shown.put(KEY, wanted, 0)
     shown.show(NODES, pods)
     assert percents(shown) == expected
 
 
-# Made-up pods
+def test_the_pods_of_a_real_cluster_are_not_up_to_the_simulator() -> None:
+    with pytest.raises(ValueError, match="replicas: not up to the simulator here; only load"):
+        Cluster().changed(KEY, b'{"load": 1, "replicas": 1}')
 
 
 @pytest.mark.parametrize("loading", [0, 100])

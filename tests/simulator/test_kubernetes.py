@@ -74,9 +74,10 @@ def test_nodes_are_those_with_gpus_to_give() -> None:
         {"containers": [container(None)]},
         {"containers": [container("0")]},
         {"nodeName": None},
+        {"status": {"phase": "Failed"}},
     ],
 )
-def test_a_pod_that_asks_for_no_gpu_or_has_no_node_is_not_shown(spec: Json) -> None:
+def test_a_pod_without_a_gpu_or_a_node_and_one_that_ended_are_not_shown(spec: Json) -> None:
     assert read(**spec) is None
 
 
@@ -93,15 +94,14 @@ ASKS = {"containers": [container(None, "a"), container("2", "b"), container("1",
         (owned(("ReplicaSet", "bert", True)), BERT),
         (owned(("Quota", "other", False), ("Job", "bert", True)), BERT),
         (owned(), {"workload": cluster.Key("team-a", "bert-0")}),
-        ({}, {"ready_at": math.inf, "completed": False, "terminating": False}),
+        ({}, {"ready_at": math.inf, "terminating": False}),
         ({"status": condition("True")}, {"ready_at": -math.inf}),
         ({"status": condition("Unknown")}, {"ready_at": math.inf}),
-        ({"status": {"phase": "Failed"}}, {"completed": True}),
         ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, {"terminating": True}),
     ],
 )
 def test_what_is_shown_of_a_pod(fields: Json, shown: dict[str, object]) -> None:
-    """Its controller is its workload, its condition says Ready, and its phase that it completed."""
+    """Its controller is its workload, and its condition says Ready."""
     found = read(**fields)
     assert {name: getattr(found, name) for name in shown} == shown
 

@@ -127,7 +127,6 @@ WRONG_BODIES = (
     (b"[]", "Input should be an object"),
     (b'{"replicas": 1.5}', "replicas: Input should be a valid integer"),
     (b'{"load": NaN}', "load: Input should be a finite number"),
-    (b'{"draining_percent": 1}', "draining_percent: not up to the simulator here"),
     (b'{"replica": 1}', "replica: Extra inputs are not permitted"),
     (b'{"replicas": -1, "load": -1}', "; load: "),
 )
