@@ -61,7 +61,7 @@ def read(
     refused = list(map(_refused, problems))
     triggers: list[FileTrigger] = []
     for manifest in manifests:
-        if manifest.kind != "ScaledObject" or not manifest.is_of_keda:
+        if manifest.kind != "ScaledObject":
             continue
         if not manifest.namespace:
             line = manifest.node.place("metadata").line

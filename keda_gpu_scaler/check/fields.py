@@ -7,7 +7,6 @@ contain. What the API server or KEDA's webhook refuses in plain words is left to
 the value that is most often without its quotes.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 
 from keda_gpu_scaler.check.documents import shown
@@ -33,13 +32,9 @@ _OTHERS = {
     "Workspace": ("kaito.sh", "an InferenceSet, which creates Workspaces"),
 }
 """Kinds without a scale subresource: their API group, and what to scale of an object NAME."""
-_ADDRESS = re.compile(
-    r"(?:(?P<scheme>[^:/]*+)://)?(?:.*/)?"  # dns://SERVER/ names a name server
-    r"(?P<service>[^.:/]*+)(?P<domain>[^:/]*+)(?::(?P<port>[0-9]*+))?"
-)
 _GRPC_SCHEMES = frozenset({"", "dns", "passthrough"})
-_GRPC_PORT, _HTTP_PORT, _HTTP_SERVICE = "6000", "8080", "-http"
-"""Of the chart's two Services."""
+_HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
+"""Of the chart's Service for people."""
 
 
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
@@ -171,21 +166,19 @@ def wrong_target(manifest: Manifest) -> Iterator[Wrong]:
 def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         address = trigger.metadata.get("scalerAddress", "")
-        match = _ADDRESS.fullmatch(address.rstrip("/"))
-        is_known = address in manifest.terms.addresses or address.startswith("unix:")
-        if match is None or not address or is_known:
+        if not address or address in manifest.terms.addresses or address.startswith("unix:"):
             continue
-        scheme, service, domain, port = match.groups("")
-        has_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
-        is_http = service.endswith(_HTTP_SERVICE) or (port == _HTTP_PORT and OUR_NAME in address)
+        scheme, _, target = address.rpartition("://")
+        # Before a slash there is a name server: dns://SERVER/NAME.
+        host, _, port = target.rstrip("/").rpartition("/")[2].rpartition(":")
+        is_http = port == _HTTP_PORT and OUR_NAME in address
         if scheme.lower() not in _GRPC_SCHEMES:
             why = f"scalerAddress begins with {shown(scheme)}://, which is not a scheme of gRPC"
-        elif is_http:
+        elif is_http or host.partition(".")[0].endswith(_HTTP_SERVICE):
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
-        elif not port and not has_tls:
+        elif not host and trigger.metadata.get("enableTLS", "").lower() != "true":
             why = "scalerAddress has no port, and gRPC then uses 443"
         else:
             continue
-        port = _GRPC_PORT if is_http or not port else port
-        right = f"{service.removesuffix(_HTTP_SERVICE)}{domain}:{port}"
-        yield Wrong(trigger.place("scalerAddress"), why, f"Write {shown(right)}.")
+        fix = "Write the scaler's Service with its gRPC port: keda-gpu-scaler.keda.svc:6000."
+        yield Wrong(trigger.place("scalerAddress"), why, fix)

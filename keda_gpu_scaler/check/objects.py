@@ -55,10 +55,6 @@ class Manifest:
         return self.node.text("kind")
 
     @property
-    def is_of_keda(self) -> bool:
-        return self.node.text("apiVersion").startswith("keda.sh/")
-
-    @property
     def namespace(self) -> str:
         return self.node.text("metadata", "namespace") or self.terms.namespace
 

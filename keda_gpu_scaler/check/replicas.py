@@ -10,6 +10,7 @@ from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS
+from keda_gpu_scaler.query.promql import policy, tree
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -40,18 +41,9 @@ _NAMED_ALIKE = frozenset(
 """Kinds of which one never owns another's pods under another name on purpose."""
 _OF_ANY_MODEL = frozenset({"knative-requests"})
 """Presets of servers with other models as well, whose GPUs are busy in proportion."""
-_HIDDEN = re.compile(r"""(?s)#[^\r\n]*|"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`[^`]*`?""")
-"""Comments and strings of PromQL."""
-_ZERO = re.compile(
-    r"(?i)\bor\s++(?:(?:on|ignoring)\s*+\([^()]*\)\s*+)?(?:\(\s*+)*+"
-    r"vector\s*\(\s*(?:0++(?:\.0*+)?|\.0++)\s*\)"
-)
-_WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
-_AGGREGATION = re.compile(
-    r"\b(avg|sum|max|min|count|quantile|topk|bottomk)\b\s*(?:by\b|without\b|\()"
-)
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_QUERY_LIMIT = 20_000
+_ZERO = tree.Call("vector", (tree.Number(0),), tree.Kind.VECTOR)
+_ANY_KIND = frozenset(tree.Kind)
 SCRAPE_SECONDS = 60
 """Prometheus' default; the interval of the source is not known here."""
 _POLLING_SECONDS = 30
@@ -122,19 +114,31 @@ def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _aggregation_of_gpus(query: str) -> str:
-    """Return the outermost aggregation, such as `max`; empty for sums and other queries.
-
-    A count beside it may make the average a sum again.
-    """
-    outermost = _AGGREGATION.search(query[:_QUERY_LIMIT])
-    if outermost is None or outermost[1] == "sum" or "count" in query or not _shows_gpus(query):
+    """Return the outermost aggregation, such as `max`; empty for sums and other queries."""
+    names = [node.name for node in _nodes(query) if isinstance(node, tree.Aggregation)]
+    # A count beside it may make the average a sum again.
+    if not names or names[0] == "sum" or "count" in names or not _shows_gpus(query):
         return ""
-    return "average" if outermost[1] == "avg" else outermost[1]
+    return "average" if names[0] == "avg" else names[0]
 
 
 def _shows_gpus(query: str) -> bool:
     """Tell whether PromQL reads the metrics of a GPU exporter, which end with the last pod."""
-    return any(word in profiles.KNOWN_METRICS for word in _WORD.findall(query[:_QUERY_LIMIT]))
+    return any(
+        matcher.value in profiles.KNOWN_METRICS
+        for node in _nodes(query)
+        if isinstance(node, tree.Selector)
+        for matchers in node.alternatives
+        for matcher in matchers
+    )
+
+
+def _nodes(query: str) -> list[tree.Node]:
+    """Return what PromQL consists of, from the top; nothing if it cannot be read."""
+    try:
+        return [node for node, _ in tree.nodes(policy.expression(query, _ANY_KIND))]
+    except ValueError:
+        return []
 
 
 def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
@@ -200,8 +204,12 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
         if trigger.is_ours and "demandThreshold" in trigger.metadata:
             keys.append("demandQuery")
         for key in keys:
-            query = _HIDDEN.sub(" ", trigger.metadata.get(key, "")[:_QUERY_LIMIT])
-            if _ZERO.search(query):
+            operations = [
+                node
+                for node in _nodes(trigger.metadata.get(key, ""))
+                if isinstance(node, tree.Operation) and node.sign == "or"
+            ]
+            if any(operation.right == _ZERO for operation in operations):
                 why = (
                     "or vector(0) turns missing data into 0, also after an outage or a typo, and "
                     "the HPA then removes busy replicas"

@@ -102,9 +102,9 @@ async def _replay(job: Job, work: Work, options: Options, progress: Progress) ->
 def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     """Return what to replay; ValueError: it cannot be."""
     wanted = None if options.scaled_object is None else str(options.scaled_object)
-    triggers, refused = files.triggers({options.file: text}, Terms(options.namespace), wanted)
+    triggers = files.triggers({options.file: text}, Terms(options.namespace), wanted)
     parsed, findings = check.parse(triggers, settings.access)
-    files.refuse([*refused, *findings])
+    files.refuse(findings)
     for option, numbers in (
         ("--threshold", options.threshold or ()),
         ("--capacity", () if options.capacity is None else (options.capacity,)),

@@ -32,8 +32,8 @@ def run(options: Options, text: str) -> bool:
             name = f"--{field.name.replace('_', '-')}"
             raise arguments.wrong(_POSITIONAL.get(field.name, name), what)
     try:
-        triggers, refused = files.triggers({options.file: text}, Terms(options.namespace))
-        files.refuse([*refused, *(f for one in triggers for f in check.refused(one, one.mistakes))])
+        triggers = files.triggers({options.file: text}, Terms(options.namespace))
+        files.refuse(f for one in triggers for f in check.refused(one, one.mistakes))
         results = [_failures(manifest, triggers) for manifest in episodes]
     except ValueError as error:
         raise arguments.failure(error, status=2) from error

@@ -32,26 +32,25 @@ def read(name: str) -> str:
         raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def triggers(
-    texts: Mapping[str, str], terms: Terms, wanted: str | None = None
-) -> tuple[list[Trigger], list[Finding]]:
-    """Return the triggers for this scaler in some texts, and what Kubernetes would not take.
+def triggers(texts: Mapping[str, str], terms: Terms, wanted: str | None = None) -> list[Trigger]:
+    """Return the triggers for this scaler in some texts.
 
-    The texts have the names under which mistakes show them. With `wanted`, it is about the
-    ScaledObject of this namespace/name alone. ValueError if there are neither.
+    The texts have the names under which mistakes show them. With `wanted`, it is only about the
+    ScaledObject of this namespace/name. ValueError if there is none, or if Kubernetes would refuse
+    an object.
     """
     report = check.check(texts, terms)
     matching = [
         manifest for manifest in report.objects if wanted in (None, str(manifest.scaled_object))
     ]
     subjects = {"", *(manifest.subject for manifest in matching)}
-    refused = [
+    refuse(
         finding
         for finding in report.findings
         if finding.rule.name in _REFUSED and finding.subject in subjects
-    ]
+    )
     ours = [trigger for manifest in matching for trigger in manifest.ours]
-    if not ours and not refused:
+    if not ours:
         place = ", ".join(texts)
         names = ", ".join(str(manifest.scaled_object) for manifest in matching or report.objects)
         if not report.objects:
@@ -62,7 +61,7 @@ def triggers(
             f"{place}: no trigger of {names} is for this scaler: expected type external or "
             "external-push, and a scalerAddress with gpu-scaler in it or a key such as workload"
         )
-    return ours, refused
+    return ours
 
 
 def refuse(findings: Iterable[Finding]) -> None:

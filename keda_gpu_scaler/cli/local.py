@@ -69,9 +69,8 @@ def given(
 
     ValueError if something is wrong with one of them, or there is none.
     """
-    triggers, refused = files.triggers(texts, terms, wanted)
-    parsed, findings = check.parse(triggers, access)
-    files.refuse([*refused, *findings])
+    parsed, findings = check.parse(files.triggers(texts, terms, wanted), access)
+    files.refuse(findings)
     return parsed
 
 

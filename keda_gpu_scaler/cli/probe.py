@@ -153,10 +153,8 @@ def _reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.S
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     try:
         texts = {file: files.read(file)}
-        triggers, refused = files.triggers(
-            texts, Terms("default"), None if wanted is None else str(wanted)
-        )
-        files.refuse([*refused, *chain.from_iterable(map(check.from_env, triggers))])
+        triggers = files.triggers(texts, Terms("default"), None if wanted is None else str(wanted))
+        files.refuse(chain.from_iterable(map(check.from_env, triggers)))
     except ValueError as error:
         raise arguments.wrong("--file", error) from error
     return [_reference(trigger.of.scaled_object, trigger.metadata) for trigger in triggers]

@@ -53,9 +53,7 @@ def test_a_scaled_object_as_it_is_written_for_keda_is_observed(kind: str) -> Non
 
 
 def test_whatever_else_a_chart_renders_is_passed_over() -> None:
-    others = (
-        "apiVersion: v1\nkind: Service\nmetadata: {name: bert}\n---\nkind: ScaledObject\n---\n- 1\n"
-    )
+    others = "apiVersion: v1\nkind: Service\nmetadata: {name: bert}\n---\n- 1\n"
     triggers, refusals = reading(
         f"{others}---\n{written()}---\n", written("other"), written("other")
     )

@@ -20,6 +20,7 @@ COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "demo"]
 DEMO_SECONDS = 150
 """More than the demo itself allows for its start and all of its phases."""
 NOWHERE = "http://127.0.0.1:9"
+FAILED = "keda-gpu-scaler: demo failed: the scaler ended early"
 PHASES = (scenario.Phase("up", 100, 2, 10), scenario.Phase("down", 0, 2, 10))
 
 
@@ -167,12 +168,7 @@ def test_end_to_end_the_demo_reaches_the_expected_replicas_and_zero_again() -> N
     ("number", "status", "words"),
     [
         (signal.SIGTERM, 0, ""),
-        (
-            signal.SIGUSR1,
-            1,
-            "keda-gpu-scaler: demo failed: the scaler ended early: "
-            "the exchange of alerts ended by surprise\n",
-        ),
+        (signal.SIGUSR1, 1, f"{FAILED}: the exchange of alerts ended by surprise\n"),
     ],
 )
 def test_a_signal_or_a_part_that_ends_early_ends_the_demo(
