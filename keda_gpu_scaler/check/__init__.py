@@ -50,7 +50,6 @@ OF_TRIGGERS = (
     Rule("unknown-key", _ERROR, "a key of the trigger that does not exist"),
     Rule("missing-key", _ERROR, "a key that the trigger needs"),
     Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
-    _rule(_NOTE, fields.needs_setting, "what the scaler accepts only with a setting"),
     _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
     # What it refers to, and what it reads.
     _rule(_ERROR, fields.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),

@@ -47,12 +47,6 @@ def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str
         yield rule, _wrong(trigger, mistake, "The scaler refuses")
 
 
-def needs_setting(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger in manifest.ours:
-        for mistake in trigger.needs:
-            yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
-
-
 def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         for warning in trigger.spec.warnings if trigger.spec is not None else ():

@@ -168,21 +168,15 @@ class Trigger:
     @property
     def spec(self) -> TriggerSpec | None:
         """What it asks for, whatever the settings of the scaler allow."""
-        return self._readings[0].spec
+        return self._parsed.spec
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
         """What the scaler refuses, whatever its settings are."""
-        return self._readings[0].mistakes
-
-    @property
-    def needs(self) -> list[Mistake]:
-        """What the scaler refuses unless its operator allows it."""
-        return [mistake for mistake in self._readings[1].mistakes if mistake not in self.mistakes]
+        return self._parsed.mistakes
 
     @cached_property
-    def _readings(self) -> tuple[Parsed, Parsed]:
-        """What the scaler reads of it if everything is allowed, and if only the usual is."""
+    def _parsed(self) -> Parsed:
         # A wrong name is not about the trigger; in a template it is often a placeholder.
         namespace, name = self.of.scaled_object
         scaled_object = ScaledObject(
@@ -191,7 +185,6 @@ class Trigger:
         )
         # The settings are not known here: there is whatever source the trigger names.
         sources = frozenset({self.metadata.get("source", "default").strip()})
-        usual = Access(dict.fromkeys(sources, EVERY_NAMESPACE))
         is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
         everything = Access(
             dict.fromkeys(sources, EVERY_NAMESPACE),
@@ -200,7 +193,7 @@ class Trigger:
             knows_targets=True,
             influxql_sources=sources if is_influxql else frozenset(),
         )
-        return self.parse(everything, scaled_object), self.parse(usual, scaled_object)
+        return self.parse(everything, scaled_object)
 
 
 def manifests(file: str, document: Node, terms: Terms) -> list[Manifest]:

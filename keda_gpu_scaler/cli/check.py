@@ -1,6 +1,5 @@
 """`keda-gpu-scaler check`: what is wrong with ScaledObjects, before they are applied."""
 
-import difflib
 import os
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,9 +24,7 @@ _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOT
 
 def _read_rule(name: str) -> str:
     if name not in RULES:
-        near = difflib.get_close_matches(name, RULES, n=1)
-        advice = f": did you mean {near[0]!r}?" if near else ""
-        raise typer.BadParameter(f"there is no rule {name!r}{advice}")
+        raise typer.BadParameter(f"there is no rule {name!r}; expected one of {', '.join(RULES)}")
     return name
 
 

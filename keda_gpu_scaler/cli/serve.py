@@ -43,7 +43,7 @@ def serve(
         typer.Option("--print-config", help="Only print the settings in effect; no port opens."),
     ] = False,
 ) -> None:
-    """Run the scaler until SIGTERM, SIGINT or SIGHUP.
+    """Run the scaler until SIGTERM or SIGINT.
 
     A second SIGTERM or SIGINT ends it at once.
 
@@ -160,8 +160,6 @@ async def _serve(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _stop, stop)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop.set)
     await app.run(chosen, stop, lambda _: keep_modules(), lines_dropped, observed=observed)
 
 

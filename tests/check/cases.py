@@ -133,7 +133,6 @@ FAILS: Mapping[str, str] = {
         ('        threshold: "70"\n', ""),
     ),
     "wrong-value": key(STAYS, 'window: "30"  # finds wrong-value'),
-    "needs-setting": key(STAYS, "namespace: training  # finds needs-setting"),
     "doubtful-value": changed(STAYS, ('"70"', '"85"  # finds doubtful-value')),
     "wrong-address": changed(STAYS, (".svc:6000", ".svc  # finds wrong-address")),
     "zero-for-unknown": key(

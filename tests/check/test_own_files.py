@@ -16,9 +16,7 @@ NOTED = {
     "tls.md": {"no-maximum"},
     "webhook.md": {"push-without-signal"},
 }
-"""Pages whose pieces leave out what they are not about, or tell operators of a setting."""
-ASKS_OPERATORS = {"influxdb": {"needs-setting"}}
-"""Examples that tell operators of a setting."""
+"""Pages whose pieces leave out what they are not about."""
 
 
 def names(text: str) -> set[str]:
@@ -27,7 +25,7 @@ def names(text: str) -> set[str]:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_an_example_is_clean(path: Path) -> None:
-    assert names(path.read_text(encoding="utf-8")) == ASKS_OPERATORS.get(path.stem, set())
+    assert names(path.read_text(encoding="utf-8")) == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

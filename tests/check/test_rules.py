@@ -82,6 +82,9 @@ CLEAN = [
     changed(STAYS, ("name: bert\n", "name: Bert_\n")),
     changed(STAYS, ("namespace: inference", "namespace: In_")),
     # What comes from the environment or from settings is not known.
+    changed(STAYS, ("        workload: bert\n", "")),
+    key(STAYS, "demandQuery: SELECT last(x) FROM y WHERE time > now() - 1m"),
+    key(STAYS, "namespace: training"),
     changed(STAYS, ('threshold: "70"', "thresholdFromEnv: T")),
     key(STAYS, "source: thanos"),
     # How many replicas.
@@ -160,8 +163,6 @@ NOT_CLEAN = [
     ("unknown-key", key(STAYS, "tresholdFromEnv: W")),
     ("wrong-value", key(STAYS, "windowFromEnv: W", 'maxAge: "5"')),
     ("wrong-value", key(STAYS, "thresholdFromEnv: W")),
-    ("needs-setting", changed(STAYS, ("        workload: bert\n", ""))),
-    ("needs-setting", key(STAYS, "demandQuery: SELECT last(x) FROM y WHERE time > now() - 1m")),
     ("sum-with-value", key(VALUE, "aggregation: max")),
     ("sum-with-value", key(VALUE, "aggregation: p95")),
     ("average-recipe", recipe("max by (pod) (DCGM_FI_DEV_GPU_UTIL)")),

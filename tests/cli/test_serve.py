@@ -25,20 +25,12 @@ from tests.support.serving import (
 
 pytestmark = pytest.mark.slow
 
-WITH_HANGUPS = """
-import signal
-from keda_gpu_scaler import cli
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-cli.main()
-"""
-HEEDING = [sys.executable, "-c", WITH_HANGUPS, "serve"]
-"""The command, with no hangup ignored: nohup and runners of jobs ignore it for all below them."""
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
-@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGHUP])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_it_serves_until_a_signal_and_ends_with_0_despite_streams(number: signal.Signals) -> None:
-    with serving(HEEDING) as scaler:
+    with serving() as scaler:
         check = health_pb2_grpc.HealthStub(scaler.channel).Check
         answer = check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
