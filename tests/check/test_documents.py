@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.check import documents
 from keda_gpu_scaler.check.documents import Node, Position, read
-from tests.check.cases import FAILS, JOB, STAYS, found, report
+from tests.check.cases import FAILS, JOB, STAYS, report
 
 
 def only(source: str) -> Node:
@@ -77,15 +77,9 @@ def test_documents_are_read_up_to_the_first_mistake() -> None:
         assert problem(f"a: &a 1\n---\n{wrong}---\nc: 3\n") == ("yaml-syntax", Position(3, 4))
 
 
-def test_a_marker_ends_a_document_also_within_a_string() -> None:
-    assert found(f"text: |\n  a\n---\n{STAYS}") == []
-    assert [one.rule for one in read('a: "b\n---\nc: 1\n').problems] == ["yaml-syntax"]
-    assert keys("a: |\n  ---x\n  ...\nb: 1") == [["a", "b"]]
-
-
 @pytest.mark.parametrize(
     "source",
-    ["", "\r", "# nothing\n\n---\n---\n# nothing\n...\n", "--- text\n--- [1, 2]\n--- null\n"],
+    ["", "# nothing\n\n---\n# nothing\n...\n", "--- text\n--- [1, 2]\n--- null\n"],
 )
 def test_directives_comments_and_empty_documents_say_nothing(source: str) -> None:
     assert read(source) == ((), ())

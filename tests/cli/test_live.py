@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,8 +12,7 @@ from typer.testing import CliRunner, Result
 from keda_gpu_scaler import cli
 from tests.check.cases import SLEEPS, STAYS, changed, key
 from tests.cli.test_local import healthy
-from tests.support import api_server, gpus, kube_state
-from tests.support.api_server import ApiServer
+from tests.support import gpus, kube_state
 from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
@@ -119,18 +117,6 @@ def test_where_nothing_listens_there_is_one_finding_and_the_status_says_so() -> 
     result = CliRunner().invoke(cli.app, command, input=HERE)
     assert result.exit_code == 1
     assert "-:13:7: error no-answer: source default does not answer: " in result.output
-
-
-async def test_the_kubernetes_api_is_asked_if_it_is_set(empty: HttpServer, tmp_path: Path) -> None:
-    async with api_server.serving(ApiServer()) as api:
-        result = await checked(
-            SLEEPING,
-            *("--prometheus-url", empty.url),
-            KEDA_GPU_SCALER_KUBERNETES="true",
-            KUBECONFIG=api.kubeconfig(tmp_path, token=api_server.TOKEN),
-        )
-    # It lists no pods: the workload is known to be empty, and readiness to be known.
-    assert {one["rule"] for one in json.loads(result.stdout)["findings"]} == {"demand-unknown"}
 
 
 @pytest.mark.parametrize("arguments", [(), ("--live",)], ids=["not live", "no URL"])

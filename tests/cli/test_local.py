@@ -244,8 +244,6 @@ def wrong(text: str, wanted: str | None = None) -> str:
         ("kind: Pod", "a.yaml: there is no ScaledObject"),
         (yaml().replace("type: external", "type: kafka"), "no trigger of ml/bert is for this"),
         (yaml().replace('"70"', "70"), "error wrong-type: ScaledObject ml/bert: "),
-        (yaml(more="source: other"), 'ScaledObject ml/bert: The scaler refuses source: "other"'),
-        (yaml("Bert!"), "a.yaml:12:7: error wrong-value: ScaledObject ml/Bert!: "),
     ],
 )
 def test_what_cannot_be_decided_is_said_with_its_place(text: str, said: str) -> None:
@@ -258,8 +256,6 @@ def test_a_value_from_the_environment_is_not_taken_from_the_file() -> None:
     assert said.count("\n") == 0
     assert "a.yaml:16:9: error wrong-value: " in said
     assert "Write activationThreshold with its value" in said
-    both = wrong(yaml(threshold="much", more="activationThresholdFromEnv: LEVEL"))
-    assert both.count("\n") == 1
 
 
 def test_one_of_several_is_picked_and_mistakes_of_others_do_not_matter() -> None:

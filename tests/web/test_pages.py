@@ -1,6 +1,7 @@
 """`/metrics` over a real socket: the page that prometheus_client writes, metric by metric."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
@@ -9,11 +10,9 @@ import pytest
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Histogram,
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import web
@@ -21,27 +20,16 @@ from keda_gpu_scaler.web import AT_ONCE
 from tests.support.browsing import HANG_SECONDS, browsing
 from tests.support.processes import until
 
-SAMPLES = 800
-
 
 class Shown(Collector):
-    """A metric of each type that the scaler has, with texts that have to be escaped."""
-
-    def __init__(self) -> None:
-        self._requests = Counter("requests", "Asked.", ("code",), registry=None)
-        self._requests.labels("OK").inc()
-        self._seconds = Histogram("seconds", "How long.", ("code",), registry=None)
-        self._seconds.labels("OK").observe(0.5)
+    """A few metrics, of which one has no sample yet."""
 
     def collect(self) -> Iterable[Metric]:
-        yield GaugeMetricFamily("nothing_yet", "# of a \\ and\na second line.", labels=("name",))
-        many = GaugeMetricFamily("many", "# of a \\ and\na second line.", labels=("b", "a"))
-        for number in range(SAMPLES):
-            many.add_metric((f"{number} \n# EOF \\n {'x' * 100}", '"ü{}"'), number * 1e4 / 7)
-        yield many
+        yield GaugeMetricFamily("nothing_yet", "None.", labels=("name",))
         yield GaugeMetricFamily("one", "One.", value=1)
-        yield from self._requests.collect()
-        yield from self._seconds.collect()
+        counted = Counter("requests", "Asked.", ("code",), registry=None)
+        counted.labels('"ü{}"\n').inc()
+        yield from counted.collect()
 
 
 @asynccontextmanager
@@ -57,8 +45,7 @@ async def test_the_page_says_what_prometheus_client_writes() -> None:
     async with serving(shown) as client:
         page = (await client.get("/metrics")).text
     expected = generate_latest(shown).decode()
-    assert [*text_string_to_metric_families(page)] == [*text_string_to_metric_families(expected)]
-    assert page.partition("# TYPE one")[2] == expected.partition("# TYPE one")[2]
+    assert re.sub("_created.*", "", page) == re.sub("_created.*", "", expected)
 
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
@@ -79,16 +66,17 @@ async def test_anything_else_is_refused_in_plain_text() -> None:
     assert "server" not in missing.headers
 
 
-class Long(Shown):
+class Long(Collector):
     """A page that fits into no socket's buffers, and how often somebody began to be shown it."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.begun = 0
 
     def collect(self) -> Iterable[Metric]:
         self.begun += 1
-        many = list(super().collect())[1]
+        many = GaugeMetricFamily("many", "Many.", labels=("name",))
+        for number in range(800):
+            many.add_metric((f"{number} {'x' * 100}",), number)
         for _ in range(200):
             yield many
 
