@@ -7,7 +7,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     findings          what is found, and where
     fields, replicas  the rules, each a function; the table of all is below
     live              what the source and the cluster show of a trigger
-    formats           findings → JSON and SARIF
+    sarif             findings → what other programs read
 """
 
 import re

@@ -1,6 +1,7 @@
 """`keda-gpu-scaler check`: what is wrong with ScaledObjects, before they are applied."""
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,13 +11,13 @@ from rich.text import Text
 
 from keda_gpu_scaler import check as core
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.check import RULES, Report, formats
+from keda_gpu_scaler.check import RULES, Report, sarif
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import option
 
-Output = Literal["text", "json", "sarif"]
+Output = Literal["text", "sarif"]
 FailOn = Literal["error", "warning", "note", "never"]
 _SUFFIXES = (".yaml", ".yml")
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -37,9 +38,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         ),
     ],
     *,
-    output: Annotated[
-        Output, option("text|json|sarif", "Output format.", "--output", "-o")
-    ] = "text",
+    output: Annotated[Output, option("text|sarif", "Output format.", "--output", "-o")] = "text",
     fail_on: Annotated[
         FailOn, option("error|warning|note|never", "Lowest severity that exits with 1.")
     ] = "error",
@@ -88,13 +87,10 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         except errors.SettingsError as error:
             raise arguments.wrong("--live", error) from error
     report = core.check(texts, terms, ignore or (), seen)
-    match output:
-        case "json":
-            typer.echo(formats.as_json(report))
-        case "sarif":
-            typer.echo(formats.as_sarif(report))
-        case _:
-            _print_text(report)
+    if output == "sarif":
+        typer.echo(sarif.as_sarif(report))
+    else:
+        _print_text(report)
     if fail_on != "never" and any(
         finding.rule.severity.rank >= Severity(fail_on).rank for finding in report.findings
     ):
@@ -148,7 +144,8 @@ def _print_text(report: Report) -> None:
         if finding.subject:
             console.print(Text(f"    in {finding.subject}"))
         console.print(Text(f"    {finding.fix}"))
-    counted = [_counted(count, word) for word, count in formats.counts(report).items()]
+    by_severity = Counter(finding.rule.severity for finding in report.findings)
+    counted = [_counted(by_severity[severity], severity) for severity in Severity]
     console.print(
         Text(f"checked {_counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")
     )

@@ -37,7 +37,11 @@ _SCALED_OBJECT = ScaledObject("default", "probe")
 _SAMPLE = {"workload": "probe", "threshold": "70"}
 _NO_ADDRESS = "the name has no address: check the name and the namespace of the Service"
 _NO_CA = "no CA in --ca-file has issued the server's certificate"
-MEANINGS = {
+_CLOSED = (
+    "the server closed the connection: it may require TLS (--ca-file), or a client certificate "
+    "from a CA that it trusts (--cert-file, --key-file)"
+)
+_MEANINGS = {
     "errors resolving": _NO_ADDRESS,
     "resolution failed": _NO_ADDRESS,
     "Connection refused": "nothing listens there: check the port, and whether the scaler runs",
@@ -48,16 +52,13 @@ MEANINGS = {
     "Hostname Verification Check failed": (
         "the server's certificate is for another name: give this name with --server-name"
     ),
-    "Failed parsing HTTP/2": "this is no gRPC port: the scaler's is 6000 by default",
+    "Failed parsing HTTP/2": f"this is no gRPC port: the scaler's is {PORT} by default",
+    "Socket closed": _CLOSED,
+    "Connection reset": _CLOSED,
+    "Broken pipe": _CLOSED,
 }
 """Explanations, by a part of gRPC's message about a connection that failed."""
-CLOSED_TLS = (
-    "the server closed the connection: if it requires client certificates, give --cert-file and "
-    "--key-file from a CA that it trusts"
-)
-CLOSED_PLAINTEXT = "the server closed the connection: if it uses TLS, give --ca-file"
-TOO_LATE = "no answer within --timeout: a NetworkPolicy or a firewall may drop the packets"
-_CLOSED = ("Socket closed", "Connection reset", "Broken pipe")
+_TOO_LATE = "no answer within --timeout: a NetworkPolicy or a firewall may drop the packets"
 
 
 def probe(  # noqa: PLR0913 - each argument is one flag of the command line
@@ -128,7 +129,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         raise arguments.wrong("--ca-file, --cert-file, --key-file", error) from error
 
     with channel:
-        scaler = _Scaler(target, channel, timeout, tls=ca_file is not None)
+        scaler = _Scaler(target, channel, timeout)
         scaler.ask(triggers, values=not spec_only and (file is not None or bool(metadata)))
     if not scaler.is_good:
         raise typer.Exit(1)
@@ -197,10 +198,8 @@ def _open_channel(
 class _Scaler:
     """Calls one scaler as KEDA does, and says what it answers, all within one time limit."""
 
-    def __init__(
-        self, target: str, channel: grpc.Channel, timeout_seconds: float, *, tls: bool
-    ) -> None:
-        self._target, self._tls = target, tls
+    def __init__(self, target: str, channel: grpc.Channel, timeout_seconds: float) -> None:
+        self._target = target
         self._health = health_pb2_grpc.HealthStub(channel)
         self._scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
         self._deadline = time.monotonic() + timeout_seconds
@@ -263,9 +262,9 @@ class _Scaler:
             return future.result(timeout=max(0.0, self._deadline - time.monotonic()))
         except grpc.FutureTimeoutError:
             future.cancel()
-            self._fail(f"{name}: {TOO_LATE}")
+            self._fail(f"{name}: {_TOO_LATE}")
         except grpc.RpcError as error:
-            self._fail(f"{name}: {_failure_text(error, tls=self._tls)}")
+            self._fail(f"{name}: {_failure_text(error)}")
         return None
 
     def _fail(self, what: str) -> None:
@@ -273,15 +272,13 @@ class _Scaler:
         typer.echo(f"keda-gpu-scaler: {self._target}: {what}", err=True)
 
 
-def _failure_text(error: grpc.RpcError, *, tls: bool) -> str:
+def _failure_text(error: grpc.RpcError) -> str:
     """Return the sentence for a call that failed; gRPC's words are in parentheses."""
     code, details = error.code(), error.details() or "no reason given"
     words = f"{code.name}: {details}"
     if code is not grpc.StatusCode.UNAVAILABLE:
         return words
-    meaning = next((MEANINGS[part] for part in MEANINGS if part in details), None)
-    if meaning is None and any(part in details for part in _CLOSED):
-        meaning = CLOSED_TLS if tls else CLOSED_PLAINTEXT
+    meaning = next((_MEANINGS[part] for part in _MEANINGS if part in details), None)
     return words if meaning is None else f"{meaning} ({words})"
 
 

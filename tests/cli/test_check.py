@@ -71,8 +71,9 @@ def test_of_a_folder_each_yaml_is_read(folder: Path) -> None:
     (folder / "plain" / "templates" / "x.yaml").write_text(WARNING)
     os.mkfifo(folder / "pipe.yaml")
     (folder / "gone.yaml").symlink_to(folder / "nowhere")
-    shown = json.loads(run(".", "--output", "json").output)
-    assert [one["file"] for one in shown["findings"]] == [
+    (shown,) = json.loads(run(".", "--output", "sarif").output)["runs"]
+    (locations,) = zip(*(result["locations"] for result in shown["results"]), strict=True)
+    assert [each["physicalLocation"]["artifactLocation"]["uri"] for each in locations] == [
         "a.yaml",
         "b.yml",
         "plain/templates/x.yaml",

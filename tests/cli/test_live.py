@@ -28,7 +28,7 @@ OWN = key(HERE, 'query: "max by (pod, namespace) (x)"', 'activationThreshold: "1
 
 
 async def checked(given: str, *arguments: str, **environ: str | None) -> Result:
-    command = ["check", "-", "--live", *arguments, "--output", "json"]
+    command = ["check", "-", "--live", *arguments, "--output", "sarif"]
     runner = CliRunner(env={"COLUMNS": "200"})
     return await asyncio.to_thread(
         runner.invoke, cli.app, command, input=given, env={**QUIET, **environ}
@@ -39,8 +39,14 @@ async def found(url: str, given: str = HERE, *arguments: str) -> dict[str, tuple
     """Return the rules that find something, with the line and what they say."""
     result = await checked(given, "--prometheus-url", url, "--timeout", "20", *arguments)
     assert result.exit_code in (0, 1), result.output
-    shown = json.loads(result.stdout)["findings"]
-    return {one["rule"]: (one["line"], one["why"]) for one in shown}
+    (shown,) = json.loads(result.stdout)["runs"]
+    return {
+        one["ruleId"]: (
+            one["locations"][0]["physicalLocation"]["region"]["startLine"],
+            one["message"]["text"],
+        )
+        for one in shown["results"]
+    }
 
 
 def both(pod: str) -> list[Gpu]:

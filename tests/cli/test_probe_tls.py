@@ -26,7 +26,7 @@ def test_the_certificate_of_a_client_is_shown_and_another_name_can_be_expected(p
 def test_what_is_wrong_with_a_certificate_is_named(pki: Pki) -> None:
     right, other = pki.ca.issue_cert("127.0.0.1"), pki.ca.issue_cert(NAME)
     plain, tls, ours = (), trusting(pki), (*trusting(pki), *showing(pki, pki.other))
-    client = "if it requires client certificates, give --cert-file and --key-file from a CA"
+    closed = "the server closed the connection: it may require TLS (--ca-file), or a client cert"
     for shown, flags, words in (
         (
             credentials(other),
@@ -34,10 +34,10 @@ def test_what_is_wrong_with_a_certificate_is_named(pki: Pki) -> None:
             "certificate is for another name: give this name with --server-name",
         ),
         (credentials(certificates.expired(pki.ca, "127.0.0.1")), tls, "certificate has expired ("),
-        (credentials(right), plain, "if it uses TLS, give --ca-file ("),
+        (credentials(right), plain, closed),
         (None, tls, "health: the server does not use TLS: leave out --ca-file ("),
-        (credentials(right, pki.ca), tls, client),
-        (credentials(right, pki.ca), ours, client),
+        (credentials(right, pki.ca), tls, closed),
+        (credentials(right, pki.ca), ours, closed),
     ):
         with scalers.serving(Scaler(), shown) as port:
             assert words in failed(probing(port, *flags))
