@@ -5,10 +5,8 @@ it to the last one, and a GPU stays as long as its node. A requested change is c
 anything is changed: a mistake is a ValueError that names the field and what was expected.
 """
 
-import hashlib
 import itertools
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -23,6 +21,7 @@ _NODE = "gpu-node-0"
 """The node of made-up pods. It has a GPU without a pod, as an exporter always shows one."""
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """What Kubernetes makes names of."""
+_TEMPLATE_HASH = "7b6667bd9"
 _RANDOM_LENGTH = 5
 _BASE_LENGTH = 58
 """A generated name has at most 63 characters, and 5 of them are random."""
@@ -98,8 +97,7 @@ class Gpu:
 
     @property
     def uuid(self) -> str:
-        text = hashlib.sha256(f"{self.host}/{self.index}".encode()).hexdigest()
-        return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
+        return f"GPU-{self.host}-{self.index}"
 
     @property
     def memory_used_mib(self) -> int:
@@ -216,7 +214,7 @@ class MadeUp(Cluster):
         others = [pod for pod in self.pods.values() if pod.workload != key]
         kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
         for _ in range(wanted.replicas - len(kept)):
-            name = _pod_name(key, wanted.gpus_per_pod, next(self._serials))
+            name = _pod_name(key.name, next(self._serials))
             pod = Pod(
                 uid=name,
                 name=name,
@@ -230,15 +228,10 @@ class MadeUp(Cluster):
         self.show({_NODE: 1}, [*others, *kept])
 
 
-def _pod_name(key: Key, gpus: int, serial: int) -> str:
+def _pod_name(workload: str, serial: int) -> str:
     """Name a Deployment's pod; the end of a long name is cut, as in Kubernetes."""
-    # A ReplicaSet has a hash of 32 bits in its name, each decimal digit as a letter.
-    template = str(zlib.crc32(f"{key.namespace}/{key.name}/{gpus}".encode()))
-    base = f"{key.name}-{''.join(_ALPHABET[ord(digit) % 27] for digit in template)}-"
-    # The factor has no divisor in common with 27, so no number below 27 ** 5 comes twice.
-    drawn = serial * 7_654_321
-    suffix = (_ALPHABET[drawn // 27**place % 27] for place in range(_RANDOM_LENGTH))
-    return base[:_BASE_LENGTH] + "".join(suffix)
+    suffix = (_ALPHABET[serial // 27**place % 27] for place in range(_RANDOM_LENGTH))
+    return f"{workload}-{_TEMPLATE_HASH}-"[:_BASE_LENGTH] + "".join(suffix)
 
 
 def read_workload(text: str) -> tuple[Key, Wanted]:

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from lightkube.models.core_v1 import Node, NodeStatus, Pod
 from lightkube.models.meta_v1 import ObjectMeta
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.simulator import cluster, kubernetes
@@ -176,22 +176,11 @@ async def test_pods_are_shown_as_they_come_and_namespace_and_node_labels_narrow_
     assert following.reports == []
 
 
-@pytest.mark.parametrize(
-    ("trouble", "message"),
-    [
-        (JSONResponse({"message": "not yet"}, 503), "not yet"),
-        (PlainTextResponse("bad gateway", 502), "Server error '502 Bad Gateway'"),
-        (PlainTextResponse("hello"), "JSON is malformed"),
-        (JSONResponse({"metadata": {}, "items": [{"spec": 7}]}), "Expected `object | null`"),
-    ],
-)
-async def test_a_list_that_fails_changes_nothing_and_is_said_once(
-    api: ApiServer, trouble: Response, message: str
-) -> None:
+async def test_a_list_that_fails_changes_nothing_and_is_said_once(api: ApiServer) -> None:
     following = Following()
     async with following.running():
         await following.listed.wait()
-        api.trouble[PODS, "list"] = trouble
+        api.trouble[PODS, "list"] = JSONResponse({"message": "not yet"}, 503)
         await until(lambda: bool(following.reports))
         before = len(api.asked)
         await until(lambda: len(api.asked) > before + 2)
@@ -199,9 +188,10 @@ async def test_a_list_that_fails_changes_nothing_and_is_said_once(
         assert len(following.shown.nodes) == 2
         api.trouble.clear()
         await until(lambda: len(following.reports) > 1)
-    failure, recovery = following.reports
-    assert failure.startswith(f"cannot list nodes and pods: {message}")
-    assert recovery == "nodes and pods are listed again"
+    assert following.reports == [
+        "cannot list nodes and pods: not yet",
+        "nodes and pods are listed again",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +199,6 @@ async def test_a_list_that_fails_changes_nothing_and_is_said_once(
     [
         (None, "Configuration file "),
         ("{}", "the kubeconfig has no 'clusters'"),
-        ("{", "while parsing a flow "),
     ],
 )
 async def test_a_wrong_configuration_is_refused_in_words(

@@ -61,7 +61,6 @@ def test_idle_gpus_carry_no_pod_labels_and_use_no_memory() -> None:
     ("text", "message"),
     [
         ("bert=3:250", "is not namespace/name=replicas:load"),
-        ("team-a/bert=99999:1", "replicas: Input should be less than or equal to 1000"),
         ("Team/bert=3:1", "namespace 'Team' is no Kubernetes namespace name"),
         ("team-a/be_rt=3:1", "name 'be_rt' is no Kubernetes object name"),
     ],
@@ -124,8 +123,6 @@ async def test_the_pages_are_scraped_over_http(simulator: Simulator) -> None:
 
 WRONG_BODIES = (
     (b"\xff", "Invalid JSON"),
-    (b"[]", "Input should be an object"),
-    (b'{"replicas": 1.5}', "replicas: Input should be a valid integer"),
     (b'{"load": NaN}', "load: Input should be a finite number"),
     (b'{"replica": 1}', "replica: Extra inputs are not permitted"),
     (b'{"replicas": -1, "load": -1}', "; load: "),
