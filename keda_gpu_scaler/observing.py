@@ -7,7 +7,7 @@ renders can be put there as it is.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from keda_gpu_scaler import check
@@ -90,10 +90,9 @@ class Observing:
         access: Access,
         evaluator: Evaluator,
         observe: facts.Observer,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._folder, self._access, self._evaluator = folder, access, evaluator
-        self._observe, self._sleep = observe, sleep
+        self._observe = observe
         self._contents: tuple[dict[str, str], list[ObserveRefused]] | None = None
         self._triggers: list[FileTrigger] = []
 
@@ -101,7 +100,7 @@ class Observing:
         """Read and evaluate at each step of the source, until this is cancelled."""
         while True:
             await self.round()
-            await self._sleep(min(self._evaluator.step_seconds, LONGEST_PAUSE_SECONDS))
+            await asyncio.sleep(min(self._evaluator.step_seconds, LONGEST_PAUSE_SECONDS))
 
     async def round(self) -> None:
         """Read the files, and evaluate all of their triggers once."""

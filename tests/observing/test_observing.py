@@ -1,6 +1,5 @@
 """Claims about the triggers of a folder, on a real disk, and about asking for them like KEDA."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -27,8 +26,6 @@ class Stage:
     bench: Bench
     path: Path
     observing: Observing = field(init=False)
-    pauses: list[float] = field(default_factory=list)
-    slept: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.observing = Observing(
@@ -36,14 +33,7 @@ class Stage:
             access=access(own_promql=Policy.ALLOW),
             evaluator=self.bench.evaluator,
             observe=self.bench.seen.append,
-            sleep=self.sleep,
         )
-
-    async def sleep(self, seconds: float) -> None:
-        """Note how long it would wait, and wait for ever."""
-        self.pauses.append(seconds)
-        self.slept.set()
-        await asyncio.Event().wait()
 
     def write(self, *names: str, more: str = "") -> None:
         (self.path / "all.yaml").write_text("---\n".join(written(name) + more for name in names))
@@ -115,16 +105,6 @@ async def test_files_are_read_again_when_they_change_and_say_what_is_wrong(stage
         facts.ObserveRead(1, 1, 0),
         facts.ObserveRead(1, 1, 1),
     ]
-
-
-async def test_it_goes_on_at_the_step_of_the_source(stage: Stage) -> None:
-    stage.write("bert")
-    rounds = asyncio.create_task(stage.observing.run())
-    await stage.slept.wait()
-    assert stage.pauses == [15]
-    assert stage.shown() == [("ml/bert", 450, 7)]
-    rounds.cancel()
-    await asyncio.wait({rounds})
 
 
 def test_a_mounted_config_map_is_read_through_its_links(tmp_path: Path) -> None:
