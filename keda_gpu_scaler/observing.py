@@ -14,7 +14,6 @@ from keda_gpu_scaler import check
 from keda_gpu_scaler.check import FileTrigger
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import ObserveRefused
@@ -57,7 +56,7 @@ def read(
     texts: Mapping[str, str], access: Access
 ) -> tuple[list[FileTrigger], list[ObserveRefused]]:
     """Return the triggers in some texts, and what of them is refused, which hides nothing else."""
-    manifests, problems = check.read(texts, Terms(namespace=""))
+    manifests, problems = check.read(texts, namespace="")
     refused = list(map(_refused, problems))
     triggers: list[FileTrigger] = []
     for manifest in manifests:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.check import documents, fields, replicas
 from keda_gpu_scaler.check.findings import Check, Finding, Rule, Severity, Wrong
-from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
+from keda_gpu_scaler.check.objects import Manifest, Trigger, manifests
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
@@ -113,17 +113,18 @@ class Report(NamedTuple):
     """The ScaledObjects and ScaledJobs that it is about."""
 
 
-def read(texts: Mapping[str, str], terms: Terms) -> tuple[list[Manifest], list[Finding]]:
+def read(texts: Mapping[str, str], namespace: str) -> tuple[list[Manifest], list[Finding]]:
     """Return the objects in some texts, and what of the texts cannot be read.
 
-    The texts have the names under which findings show them.
+    The texts have the names under which findings show them; `namespace` is that of objects that
+    name none.
     """
     objects: list[Manifest] = []
     problems: list[Finding] = []
     for file, text in texts.items():
         reading = documents.read(text)
         for document in reading.documents:
-            objects += manifests(file, document, terms)
+            objects += manifests(file, document, namespace)
         for problem in reading.problems:
             rule, fix = RULES[problem.rule], _FIXES[problem.rule]
             problems.append(Finding(rule, file, problem.position, "", problem.what, fix))
@@ -132,7 +133,7 @@ def read(texts: Mapping[str, str], terms: Terms) -> tuple[list[Manifest], list[F
 
 def check(
     texts: Mapping[str, str],
-    terms: Terms,
+    namespace: str,
     ignored: Iterable[str] = (),
     seen: Iterable[Finding] = (),
 ) -> Report:
@@ -140,7 +141,7 @@ def check(
 
     The rules that are named in `ignored` are left out; `seen` is what was found beside the texts.
     """
-    objects, problems = read(texts, terms)
+    objects, problems = read(texts, namespace)
     scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}

@@ -33,22 +33,14 @@ class Parsed(NamedTuple):
     """None of them is about a value of the environment."""
 
 
-class Terms(NamedTuple):
-    """What is known beside the text."""
-
-    namespace: str = "default"
-    """The namespace of objects that name none, as for kubectl."""
-    addresses: frozenset[str] = frozenset()
-    """Where the scaler is; empty: its triggers are known by their name or their keys."""
-
-
 @dataclass(frozen=True)
 class Manifest:
     """One Kubernetes object."""
 
     file: str
     node: Node
-    terms: Terms
+    default_namespace: str
+    """The namespace of an object that names none, as for kubectl."""
 
     @property
     def kind(self) -> str:
@@ -56,7 +48,7 @@ class Manifest:
 
     @property
     def namespace(self) -> str:
-        return self.node.text("metadata", "namespace") or self.terms.namespace
+        return self.node.text("metadata", "namespace") or self.default_namespace
 
     @property
     def scaled_object(self) -> ScaledObject:
@@ -131,8 +123,6 @@ class Trigger:
         if self.type not in EXTERNAL:
             return False
         address = self.metadata.get("scalerAddress", "")
-        if self.of.terms.addresses:
-            return address in self.of.terms.addresses
         return OUR_NAME in address or not _OUR_KEYS.isdisjoint(self.metadata)
 
     @property
@@ -196,8 +186,8 @@ class Trigger:
         return self.parse(everything, scaled_object)
 
 
-def manifests(file: str, document: Node, terms: Terms) -> list[Manifest]:
+def manifests(file: str, document: Node, namespace: str) -> list[Manifest]:
     """Return the object of a document, or those in its list as kubectl or the API prints it."""
     is_list = document.text("kind").endswith("List") and document.has("items")
     nodes = document.blocks("items") if is_list else [document]
-    return [Manifest(file, node, terms) for node in nodes]
+    return [Manifest(file, node, namespace) for node in nodes]

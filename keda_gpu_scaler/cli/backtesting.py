@@ -24,7 +24,7 @@ from keda_gpu_scaler.backtest.advice import (
 from keda_gpu_scaler.backtest.recorded import work_of
 from keda_gpu_scaler.backtest.replay import Limits, Outcome
 from keda_gpu_scaler.backtest.work import Work
-from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger
+from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.cli import arguments, backtest_output, files, local
 from keda_gpu_scaler.cli.backtest import Options
 from keda_gpu_scaler.cli.backtest_output import Job, Result
@@ -101,8 +101,7 @@ async def _replay(job: Job, work: Work, options: Options, progress: Progress) ->
 
 def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     """Return what to replay; ValueError: it cannot be."""
-    wanted = None if options.scaled_object is None else str(options.scaled_object)
-    triggers = files.triggers({options.file: text}, Terms(options.namespace), wanted)
+    triggers = files.triggers({options.file: text}, options.namespace, options.scaled_object)
     parsed, findings = check.parse(triggers, settings.access)
     files.refuse(findings)
     for option, numbers in (

@@ -13,7 +13,6 @@ from keda_gpu_scaler import check as core
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.check import RULES, Report, sarif
 from keda_gpu_scaler.check.findings import Finding, Severity
-from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import option
 
@@ -57,13 +56,6 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         str | None, option("URL", "With --live: URL of the source, instead of the settings'.")
     ] = None,
     timeout: Annotated[float, option("SECONDS", "With --live: longest wait.", min=0.1)] = 10,
-    scaler: Annotated[
-        list[str] | None,
-        option(
-            "HOST:PORT",
-            "A scalerAddress of this scaler. By default any with gpu-scaler in it, or its keys.",
-        ),
-    ] = None,
 ) -> None:
     """Find mistakes in ScaledObjects before you apply them.
 
@@ -77,16 +69,15 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     if prometheus_url is not None and not is_live:
         raise arguments.wrong("--prometheus-url", "it needs --live")
     texts = _read_all(paths)
-    terms = Terms(namespace, frozenset(scaler or ()))
     seen: list[Finding] = []
     if is_live:
         from keda_gpu_scaler.cli import live, local  # noqa: PLC0415 - they load all that `serve` does
 
         try:
-            seen = live.ask(texts, terms, local.source_settings(prometheus_url), timeout)
+            seen = live.ask(texts, namespace, local.source_settings(prometheus_url), timeout)
         except errors.SettingsError as error:
             raise arguments.wrong("--live", error) from error
-    report = core.check(texts, terms, ignore or (), seen)
+    report = core.check(texts, namespace, ignore or (), seen)
     if output == "sarif":
         typer.echo(sarif.as_sarif(report))
     else:

@@ -8,7 +8,7 @@ from keda_gpu_scaler import check
 from keda_gpu_scaler.backtest import episode
 from keda_gpu_scaler.backtest.advice import Alternative, Case
 from keda_gpu_scaler.backtest.advice import replay as replay_alternative
-from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger
+from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.cli import arguments, backtesting, files
 from keda_gpu_scaler.cli.backtest import Options
 
@@ -22,7 +22,7 @@ def run(options: Options, text: str) -> bool:
 
     Each of them is about the one ScaledObject in the file, or the one that its metadata name.
     """
-    manifests, _ = check.read({options.file: text}, Terms(options.namespace))
+    manifests, _ = check.read({options.file: text}, options.namespace)
     episodes = [manifest for manifest in manifests if manifest.kind == episode.KIND]
     if not episodes:
         return False
@@ -32,7 +32,7 @@ def run(options: Options, text: str) -> bool:
             name = f"--{field.name.replace('_', '-')}"
             raise arguments.wrong(_POSITIONAL.get(field.name, name), what)
     try:
-        triggers = files.triggers({options.file: text}, Terms(options.namespace))
+        triggers = files.triggers({options.file: text}, options.namespace)
         files.refuse(f for one in triggers for f in check.refused(one, one.mistakes))
         results = [_failures(manifest, triggers) for manifest in episodes]
     except ValueError as error:

@@ -19,7 +19,6 @@ from rich.table import Table
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import gates
-from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.explain import Options
 from keda_gpu_scaler.record.drain import drain
@@ -89,12 +88,11 @@ async def explain_file(options: Options, file: str) -> None:
     from keda_gpu_scaler.cli import local  # noqa: PLC0415 - it loads all that `serve` does
 
     is_past = options.at is not None
-    wanted = None if options.scaled_object is None else str(options.scaled_object)
     try:
         at = None if options.at is None else local.instant(options.at, time.time())
         settings = local.source_settings(options.prometheus_url, is_past=is_past)
-        texts, terms = {file: files.read(file)}, Terms(options.namespace)
-        triggers = local.given(texts, terms, settings.access, wanted)
+        texts = {file: files.read(file)}
+        triggers = local.given(texts, options.namespace, settings.access, options.scaled_object)
         specs = [trigger.spec for trigger in triggers]
         async with local.open_evaluator(
             specs, settings, slow_seconds=options.timeout, at=at

@@ -7,7 +7,8 @@ from pathlib import Path
 from keda_gpu_scaler import check
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Terms, Trigger
+from keda_gpu_scaler.check.objects import Trigger
+from keda_gpu_scaler.spec.spec import ScaledObject
 
 STANDARD_INPUT = "-"
 _REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "wrong-type"})
@@ -32,17 +33,17 @@ def read(name: str) -> str:
         raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def triggers(texts: Mapping[str, str], terms: Terms, wanted: str | None = None) -> list[Trigger]:
+def triggers(
+    texts: Mapping[str, str], namespace: str, wanted: ScaledObject | None = None
+) -> list[Trigger]:
     """Return the triggers for this scaler in some texts.
 
-    The texts have the names under which mistakes show them. With `wanted`, it is only about the
-    ScaledObject of this namespace/name. ValueError if there is none, or if Kubernetes would refuse
-    an object.
+    The texts have the names under which mistakes show them. `namespace` is that of objects that
+    name none. With `wanted`, it is only about this ScaledObject. ValueError if there is none, or if
+    Kubernetes would refuse an object.
     """
-    report = check.check(texts, terms)
-    matching = [
-        manifest for manifest in report.objects if wanted in (None, str(manifest.scaled_object))
-    ]
+    report = check.check(texts, namespace)
+    matching = [manifest for manifest in report.objects if wanted in (None, manifest.scaled_object)]
     subjects = {"", *(manifest.subject for manifest in matching)}
     refuse(
         finding

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from keda_gpu_scaler import check
 from keda_gpu_scaler.check import live
 from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Terms, Trigger
+from keda_gpu_scaler.check.objects import Trigger
 from keda_gpu_scaler.cli import local
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.demand_cache import NOTHING
@@ -29,12 +29,12 @@ from keda_gpu_scaler.spec.workload import PodPattern
 
 
 def ask(
-    texts: Mapping[str, str], terms: Terms, settings: Settings, timeout_seconds: float
+    texts: Mapping[str, str], namespace: str, settings: Settings, timeout_seconds: float
 ) -> list[Finding]:
     """Return what is wrong with the triggers in some texts by what the source and cluster show."""
     findings: list[Finding] = []
     looks: list[_Look] = []
-    manifests, _ = check.read(texts, terms)
+    manifests, _ = check.read(texts, namespace)
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
     for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
         spec, mistakes = trigger.parse(settings.access)

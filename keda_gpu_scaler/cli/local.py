@@ -13,13 +13,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 
 from keda_gpu_scaler import app, check, errors, settings
 from keda_gpu_scaler.check import FileTrigger
-from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.settings.loading import PREFIX
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
@@ -63,13 +62,13 @@ def instant(text: str, now: float) -> float:
 
 
 def given(
-    texts: Mapping[str, str], terms: Terms, access: Access, wanted: str | None = None
+    texts: Mapping[str, str], namespace: str, access: Access, wanted: ScaledObject | None = None
 ) -> list[FileTrigger]:
     """Return the triggers for this scaler in some texts, with `wanted` those of one ScaledObject.
 
     ValueError if something is wrong with one of them, or there is none.
     """
-    parsed, findings = check.parse(files.triggers(texts, terms, wanted), access)
+    parsed, findings = check.parse(files.triggers(texts, namespace, wanted), access)
     files.refuse(findings)
     return parsed
 

@@ -17,7 +17,6 @@ from typing import Annotated, Any
 import typer
 
 from keda_gpu_scaler import check
-from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import Pair, file_option, option
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -154,7 +153,7 @@ def _reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.S
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     try:
         texts = {file: files.read(file)}
-        triggers = files.triggers(texts, Terms("default"), None if wanted is None else str(wanted))
+        triggers = files.triggers(texts, "default", wanted)
         files.refuse(chain.from_iterable(map(check.from_env, triggers)))
     except ValueError as error:
         raise arguments.wrong("--file", error) from error

@@ -7,7 +7,7 @@ import pytest
 
 from keda_gpu_scaler.check import OF_SOURCES, documents, live
 from keda_gpu_scaler.check.live import Seen
-from keda_gpu_scaler.check.objects import Terms, manifests
+from keda_gpu_scaler.check.objects import manifests
 from tests.check.cases import SLEEPS, key
 
 WELL = Seen(has_gpus=True, metrics=["DCGM_FI_DEV_GPU_UTIL"], interval_seconds=15.0)
@@ -19,7 +19,7 @@ WINDOWS = ("window: 30s", "activationWindow: 45s")
 def judged(seen: Seen, *keys: str) -> list[tuple[str, int, str]]:
     """Return the rule, the line and the sentence of what is found in a workload that sleeps."""
     (document,) = documents.read(key(SLEEPS, *keys)).documents
-    (one,) = manifests("one.yaml", document, Terms())
+    (one,) = manifests("one.yaml", document, "default")
     (trigger,) = one.ours
     assert trigger.spec is not None
     found = live.check(trigger, trigger.spec, seen)

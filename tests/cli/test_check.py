@@ -122,9 +122,3 @@ def test_objects_without_a_namespace_are_in_the_named_one() -> None:
     bare = ERROR.replace("  namespace: inference\n", "")
     assert "in ScaledObject default/bert" in run("-", given=bare).output
     assert "in ScaledObject ml/bert" in run("-", "--namespace", "ml", given=bare).output
-
-
-def test_only_triggers_of_the_named_scaler_are_checked() -> None:
-    other = "gpu.example.com:6000"
-    assert run("-", "--scaler", other, given=ERROR).exit_code == 0
-    assert run("-", "--scaler", "keda-gpu-scaler.keda.svc:6000", given=ERROR).exit_code == 1

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import local
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings, Settings
@@ -231,9 +230,9 @@ async def test_a_source_that_is_silent_is_an_error(
     assert result.stderr.count(said) == 1
 
 
-def wrong(text: str, wanted: str | None = None) -> str:
+def wrong(text: str, wanted: ScaledObject | None = None) -> str:
     with pytest.raises(ValueError, match=r"a\.yaml") as raised:
-        local.given({"a.yaml": text}, Terms("ml"), EVERYTHING, wanted)
+        local.given({"a.yaml": text}, "ml", EVERYTHING, wanted)
     return str(raised.value)
 
 
@@ -266,12 +265,15 @@ def test_one_of_several_is_picked_and_mistakes_of_others_do_not_matter() -> None
             yaml("third", "60").replace("name: third", "name: third\n  namespace: web"),
         ]
     )
-    (one,) = local.given({"a.yaml": texts}, Terms("ml"), EVERYTHING, "ml/bert")
+    (one,) = local.given({"a.yaml": texts}, "ml", EVERYTHING, ScaledObject("ml", "bert"))
     assert (one.scaled_object, one.spec.threshold) == (ScaledObject("ml", "bert"), 70)
     assert wrong(texts).startswith("a.yaml:31:9: error wrong-value")
-    assert wrong(texts, "ml/x") == "a.yaml: there is no ml/x, only ml/bert, ml/other, web/third"
+    assert (
+        wrong(texts, ScaledObject("ml", "x"))
+        == "a.yaml: there is no ml/x, only ml/bert, ml/other, web/third"
+    )
     right = texts.replace("much", "80")
-    found = local.given({"a.yaml": right}, Terms("ml"), EVERYTHING)
+    found = local.given({"a.yaml": right}, "ml", EVERYTHING)
     assert [str(one.scaled_object) for one in found] == ["ml/bert", "ml/other", "web/third"]
 
 
