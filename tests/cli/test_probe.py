@@ -21,14 +21,6 @@ from tests.support.probing import ANSWERED, HEALTHY, failed, probing, run_alone
 from tests.support.processes import free_port
 from tests.support.scalers import Scaler
 
-COMMANDS_PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
-
-
-async def test_the_scaler_itself_answers() -> None:
-    async with our_own(Script(QUIET)) as served:
-        result = await asyncio.to_thread(probing, served.port)
-    assert (result.exit_code, result.output) == (0, ANSWERED)
-
 
 async def test_what_the_scaler_says_of_a_wrong_trigger_is_passed_on() -> None:
     flags = ("--metadata", "workload=bert", "--metadata", "treshold=70")
@@ -72,7 +64,6 @@ async def test_the_values_that_keda_would_get_are_shown_as_far_as_they_are_known
     assert result.stdout == ANSWERED + shown
     assert (result.exit_code == 0) is (not words)
     assert result.stderr.rstrip().endswith(words)
-    assert words or shown in COMMANDS_PAGE.read_text()
 
 
 def test_the_trigger_that_is_named_is_asked_about_and_without_a_deadline_as_by_a_poll() -> None:

@@ -205,30 +205,26 @@ async def test_no_text_becomes_markup() -> None:
 
 @dataclass
 class Slow(Room):
-    """Decides nothing before it may, and counts how many wait for it."""
+    """Decides nothing before it may, and counts who wait for it."""
 
     may: asyncio.Event = field(default_factory=asyncio.Event)
-    is_full: asyncio.Event = field(default_factory=asyncio.Event)
-    waiting: int = 0
+    waiting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        self.waiting += 1
-        if self.waiting == status.AT_ONCE:
-            self.is_full.set()
+        self.waiting.release()
         await self.may.wait()
-        self.waiting -= 1
         return await super().records(scaled_object)
 
 
 async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
     slow = Slow(answers())
     shown = web.Shown(cast("Evaluator", slow), noted(), clock=lambda: NOW)
-    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    async with browsing(app) as client:
-        pages = [asyncio.create_task(client.get("/triggers/ml/bert")) for _ in range(20)]
-        await slow.is_full.wait()
+    async with browsing(web.create_app(CollectorRegistry(), lambda: True, shown=shown)) as client:
+        pages = [asyncio.create_task(client.get(OF_BERT)) for _ in range(20)]
+        for _ in range(status.AT_ONCE):
+            await slow.waiting.acquire()
         assert (await client.get("/healthz")).text == "ok\n"
-        assert slow.waiting == status.AT_ONCE
+        assert slow.waiting.locked()
         slow.may.set()
         assert {(await each).status_code for each in pages} == {200}
 
