@@ -92,32 +92,29 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
 
 
 def _read_all(names: list[str]) -> dict[str, str]:
-    texts: dict[str, str] = {}
     try:
-        for name in names:
-            texts |= _read(name)
+        return {path: files.read(path) for name in names for path in _paths(name)}
     except ValueError as error:
         raise arguments.wrong("FILE|DIR|-", error) from error
-    return texts
 
 
-def _read(name: str) -> dict[str, str]:
-    """Return the text of a file, or the texts of a folder, with their names.
+def _paths(name: str) -> list[str]:
+    """Return a file, or the YAML files of a folder.
 
     Hidden folders and the templates of charts, which are no YAML, are left out, and so is what is
     no file: to open a pipe would wait for its other end.
     """
     if name == files.STANDARD_INPUT or not Path(name).is_dir():
-        return {name: files.read(name)}
+        return [name]
     paths: list[Path] = []
     for parent, folders, names in os.walk(name):
         skipped = {"templates"} if "Chart.yaml" in names else set()
         folders[:] = [folder for folder in folders if folder[0] != "." and folder not in skipped]
         paths += (Path(parent, file) for file in names if file.endswith(_SUFFIXES))
-    texts = {str(path): files.read(str(path)) for path in sorted(paths) if path.is_file()}
-    if not texts:
+    existing = [str(path) for path in sorted(paths) if path.is_file()]
+    if not existing:
         raise ValueError(f"{name} has no *.yaml or *.yml")
-    return texts
+    return existing
 
 
 def _print_text(report: Report) -> None:

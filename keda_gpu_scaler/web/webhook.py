@@ -80,12 +80,12 @@ class Webhook:
         stored_keys = {record.key for record in records}
         without_room = sum(update.key not in stored_keys for update in updates)
         lines = [f"taken: {len(updates) - without_room}"]
-        if notification.passed_over:
-            ignored = notification.passed_over
-            lines.append(f"ignored, because they neither fire nor are resolved: {ignored}")
-        if notification.truncated:
-            truncated = notification.truncated
-            lines.append(f"left out by the sender (max_alerts), and so not known: {truncated}")
+        for text, number in (
+            ("ignored, because they neither fire nor are resolved", notification.passed_over),
+            ("left out by the sender (max_alerts), and so not known", notification.truncated),
+        ):
+            if number:
+                lines.append(f"{text}: {number}")
         if refused:
             lines.append(f"not taken: {len(refused) + notification.more_refused}")
             lines += [f"- {mistake}" for mistake in refused]
