@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
 from keda_gpu_scaler.check.objects import Trigger
+from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, TriggerSpec
 
@@ -24,8 +25,6 @@ class Seen:
     """An exporter shows a pod of the workload, or has recently."""
     neighbours: Collection[str] = ()
     """The other pods of the namespace that exporters show."""
-    metrics: Collection[str] = ()
-    """The names under which exporters would show the signal."""
     has_series: bool | None = None
     """There are series of such a name; None: not known."""
     has_ended_series: bool = False
@@ -91,7 +90,7 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
 
 def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wrong]:
     rule, place = "no-pods", trigger.place("query", "podPattern", "workload")
-    namespace, names = spec.pods.namespace, ", ".join(sorted(seen.metrics)[:_PODS_SHOWN])
+    namespace = spec.pods.namespace
     if seen.neighbours and seen.has_series is not False:
         neighbours = sorted(seen.neighbours)
         more = len(neighbours) - _PODS_SHOWN
@@ -121,10 +120,15 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
         fix = "Check the source's list of targets."
     elif seen.has_other_series:
         rule, place = "no-series", trigger.place("signal", "profile")
-        why = f"exporters show GPUs, but not the signal {spec.signal}: there is no {names}"
+        why = f"exporters show GPUs, but not the signal {spec.signal}: there is no {_names(spec)}"
         fix = "Let the exporter show it, or use another signal or profile."
     else:
         rule = "no-series"
-        why = f"the source has no series of a GPU exporter: there is no {names}"
+        why = f"the source has no series of a GPU exporter: there is no {_names(spec)}"
         fix = "Let the source scrape a GPU exporter on each GPU node."
     return rule, Wrong(place, why, fix)
+
+
+def _names(spec: TriggerSpec) -> str:
+    """Return the names under which exporters would show the signal."""
+    return ", ".join(sorted(profiles.metric_names(spec.profile, spec.signal))[:_PODS_SHOWN])

@@ -96,7 +96,6 @@ class _Look(NamedTuple):
         series, known = _selector(metrics), _selector(profiles.KNOWN_METRICS)
         return replace(
             seen,
-            metrics=metrics,
             neighbours=[pod.name for pod in neighbours.pods if pod.gpus and pod.state != "ended"],
             has_series=await self._has(evaluator, series),
             has_ended_series=await self._has(evaluator, f"last_over_time({series}[1h])") is True,

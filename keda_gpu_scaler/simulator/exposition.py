@@ -57,17 +57,17 @@ _FIELDS = (
 )
 
 
-def router_page(cluster: Cluster) -> bytes:
-    return text([_router_family(cluster)])
-
-
-def whole_page(cluster: Cluster, now: float) -> bytes:
-    return text([*families(cluster.gpus(now)), _router_family(cluster)])
-
-
-def families(gpus: Iterable[Gpu]) -> list[Metric]:
+def gpu_page(gpus: Iterable[Gpu]) -> bytes:
     labelled = [(_labels(gpu), gpu) for gpu in gpus]
-    return [family(field, labelled) for field in _FIELDS]
+    return text(family(field, labelled) for field in _FIELDS)
+
+
+def router_page(cluster: Cluster) -> bytes:
+    help_text = "Load offered to a workload, in percent of one GPU; there at zero replicas too."
+    metric = GaugeMetricFamily(ROUTER_METRIC, help_text, labels=["namespace", "workload"])
+    for key in sorted(cluster.workloads):
+        metric.add_metric([*key], cluster.wanted_of(key).load)
+    return text([metric])
 
 
 def _labels(gpu: Gpu) -> dict[str, str]:
@@ -92,14 +92,6 @@ def family(field: Field, labelled: Iterable[tuple[dict[str, str], Gpu]]) -> Metr
     metric = GaugeMetricFamily(field.name, field.help)
     for labels, gpu in labelled:
         metric.add_sample(field.name, labels, field.value(gpu))
-    return metric
-
-
-def _router_family(cluster: Cluster) -> Metric:
-    help_text = "Load offered to a workload, in percent of one GPU; there at zero replicas too."
-    metric = GaugeMetricFamily(ROUTER_METRIC, help_text, labels=["namespace", "workload"])
-    for key in sorted(cluster.workloads):
-        metric.add_metric([*key], cluster.wanted_of(key).load)
     return metric
 
 

@@ -28,7 +28,7 @@ def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
     """Return the ASGI application of one cluster, at the clock's time."""
 
     async def metrics(_request: Request) -> Response:
-        return _page(exposition.whole_page(cluster, clock()))
+        return _page(exposition.gpu_page(cluster.gpus(clock())))
 
     async def router_metrics(_request: Request) -> Response:
         return _page(exposition.router_page(cluster))

@@ -10,7 +10,7 @@ from keda_gpu_scaler.check.live import Seen
 from keda_gpu_scaler.check.objects import manifests
 from tests.check.cases import SLEEPS, key
 
-WELL = Seen(has_gpus=True, metrics=["DCGM_FI_DEV_GPU_UTIL"], interval_seconds=15.0)
+WELL = Seen(has_gpus=True, interval_seconds=15.0)
 UNSEEN = replace(WELL, has_gpus=False, has_series=True)
 HERE = "bart-6f846897c4-66lpk"
 WINDOWS = ("window: 30s", "activationWindow: 45s")
@@ -39,7 +39,7 @@ ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
     (UNSEEN, {"neighbours": [*"abcdefg"]}, "no-pods", 15, "inference: a, b, c, d, e and 2 more"),
     (UNSEEN, {"neighbours": ["\x1b[31m"]}, "no-pods", 15, r"\x1b[31m"),
     (UNSEEN, {"has_pod_labels": False}, "no-pod-labels", 15, "name no pod"),
-    (UNSEEN, {"has_series": False}, "no-series", 15, "there is no DCGM_FI_DEV_GPU_UTIL"),
+    (UNSEEN, {"has_series": False}, "no-series", 15, "there is no DCGM_CUSTOM_PROCESS_SM_UTIL, "),
     (
         UNSEEN,
         {"has_series": False, "has_ended_series": True},

@@ -74,7 +74,7 @@ def _application(shown: Cluster, namespace: str) -> Starlette:
             return Response(status_code=404)
         gpus = [gpu for gpu in shown.gpus(time.monotonic()) if gpu.host == node]
         if exporter is None:
-            page = exposition.text(exposition.families(gpus))
+            page = exposition.gpu_page(gpus)
         else:
             page = cloud_exporters.page(gpus, exporter)
         return Response(page, media_type=exposition.CONTENT_TYPE)

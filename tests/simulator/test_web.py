@@ -26,7 +26,7 @@ def samples(page: bytes, name: str) -> list[Sample]:
 def page_of(replicas: int, load: float) -> bytes:
     simulated = cluster.MadeUp()
     simulated.put(KEY, cluster.Wanted(replicas=replicas, load=load), 0)
-    return exposition.whole_page(simulated, 0)
+    return exposition.gpu_page(simulated.gpus(0))
 
 
 # The page
@@ -46,7 +46,7 @@ def test_the_page_has_the_names_labels_and_units_of_the_exporter() -> None:
 def test_idle_gpus_carry_no_pod_labels_and_use_no_memory() -> None:
     shown = cluster.Cluster()
     shown.show({"blue": 2, "green": 2}, [])
-    page = exposition.whole_page(shown, 0)
+    page = exposition.gpu_page(shown.gpus(0))
     found = samples(page, UTILIZATION)
     assert [sample.value for sample in found] == [0] * 4
     assert all(sample.labels.keys() == EXPORTER_LABELS for sample in found)

@@ -65,7 +65,7 @@ class ScrapedRounds:
         await asyncio.sleep(_PHASE_SECONDS)
         while True:
             now = self.now()
-            page = exposition.whole_page(self.simulated, now)
+            page = exposition.gpu_page(self.simulated.gpus(now))
             self.kept.add(now, {_TARGET: Scrape(now, parse(page, now))})
             self.first.set()
             await asyncio.sleep(self.step_seconds)
