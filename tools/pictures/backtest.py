@@ -58,7 +58,7 @@ def servegen() -> Trace:
 def replayed(trace: Trace) -> str:
     """Return the replicas of this scaler, of the usual query and of foresight, under the work."""
     work = Work(0.0, trace.loads, replicas=[1], gpus=1)
-    case = Case(spec=spec(), limits=Limits(minimum=1))
+    case = Case(spec=spec(), limits=Limits().above_zero())
     outcomes = [
         ("clairvoyant", "l", clairvoyant(work, case.start_seconds)),
         ("threshold 70", "o", replay(case, work, Alternative("", THRESHOLD))),
