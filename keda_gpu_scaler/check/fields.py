@@ -44,7 +44,9 @@ def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str
         if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
             is_given = not mistake.key or mistake.key in trigger.metadata
             rule = "wrong-value" if is_given else "missing-key"
-        yield rule, _wrong(trigger, mistake, "The scaler refuses")
+        end = "" if mistake.advice.endswith("?") else "."
+        fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
+        yield rule, Wrong(trigger.place(mistake.key), f"The scaler refuses {mistake.what}", fix)
 
 
 def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
@@ -54,12 +56,6 @@ def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
             key = warning.partition(" ")[0]
             fix = f"Change {key}, or the value that it is compared with."
             yield Wrong(trigger.place(key), warning, fix)
-
-
-def _wrong(trigger: Trigger, mistake: Mistake, refuses: str) -> Wrong:
-    end = "" if mistake.advice.endswith("?") else "."
-    fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
-    return Wrong(trigger.place(mistake.key), f"{refuses} {mistake.what}", fix)
 
 
 def wrong_type(manifest: Manifest) -> Iterator[Wrong]:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keda_gpu_scaler.simulator.demo import scenario
-from keda_gpu_scaler.simulator.demo.driver import Frame, Reply, Side
+from keda_gpu_scaler.simulator.demo.driver import Frame, Side
 
 WIDTH = 80
 _LINE = 120
@@ -42,15 +42,6 @@ def _number(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return _UNKNOWN if value is None else f"{value:.0f} %"
-
-
-def _value(answer: Reply) -> str:
-    is_held = bool(answer.metrics) and answer.value is None
-    return "hold" if is_held else _number(answer.value)
-
-
-def _active(answer: Reply) -> str:
-    return {True: "active", False: "inactive", None: _UNKNOWN}[answer.active]
 
 
 def line(frame: Frame) -> str:
@@ -112,8 +103,11 @@ def area(values: Sequence[float], top: float, lines: int) -> list[str]:
 
 def _sentences(frame: Frame) -> Table:
     answer = frame.answer
+    is_held = bool(answer.metrics) and answer.value is None
+    value = "hold" if is_held else _number(answer.value)
+    activity = {True: "active", False: "inactive", None: _UNKNOWN}[answer.active]
     state = answer.state or _UNKNOWN
-    shown = f"{_value(answer)}, target {scenario.THRESHOLD}, {_active(answer)}, {state}"
+    shown = f"{value}, target {scenario.THRESHOLD}, {activity}, {state}"
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True, width=_NAMES)
     table.add_column(no_wrap=True, width=_SENTENCE)
