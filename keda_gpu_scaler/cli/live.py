@@ -38,9 +38,7 @@ def ask(
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
     for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
         spec, mistakes = trigger.parse(settings.access)
-        # What is wrong by itself is found without looking.
-        only_here = [mistake for mistake in mistakes if mistake not in trigger.mistakes]
-        findings += check.refused(trigger, only_here)
+        findings += check.refused(trigger, mistakes)
         if spec is not None:
             looks.append(_Look(trigger, spec))
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))

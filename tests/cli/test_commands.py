@@ -52,9 +52,6 @@ COMPLETING = {
 }
 
 
-MAIN = "import sys; sys.argv[0] = 'keda-gpu-scaler'; from keda_gpu_scaler import cli; cli.main()"
-
-
 def alone(script: str, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own."""
     detected = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
