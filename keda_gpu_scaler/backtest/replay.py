@@ -40,18 +40,14 @@ class Limits:
 
     minimum: int = 0
     maximum: int = 100
-    idles: bool = False
-    """idleReplicaCount is 0."""
+    goes_to_zero: bool = True
+    """minReplicaCount or idleReplicaCount is 0."""
     cooldown_seconds: float = 300
     behavior: Behavior | None = None
     tolerances: Tolerances = CLUSTERS
 
-    @property
-    def goes_to_zero(self) -> bool:
-        return self.minimum == 0 or self.idles
-
     def above_zero(self) -> "Limits":
-        return replace(self, minimum=max(1, self.minimum), idles=False)
+        return replace(self, minimum=max(1, self.minimum), goes_to_zero=False)
 
     def hpa(self) -> Hpa:
         return Hpa(
@@ -144,7 +140,12 @@ class Replay(ClosedLoop[Replica]):
             decided, metric_type = self._decide(at, demand), self.metric_type
         metrics = [Metric(value=decided.value, target=spec.threshold, metric_type=metric_type)]
         wanted = spec.demand
-        if self.recipe is None and wanted is not None and wanted.threshold and not wanted.is_alone:
+        if (
+            self.recipe is None
+            and wanted is not None
+            and wanted.threshold
+            and not spec.is_by_demand
+        ):
             value = None if demand is None else demand.value
             metrics.append(Metric(value=value, target=wanted.threshold))
         has_work = load > 0 or (demand is not None and _is_above(spec, demand))

@@ -6,6 +6,7 @@ one mistake is reported once.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import influxql, presets, profiles, promql
@@ -67,14 +68,13 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     activation = _activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
     demand = _demand(reader, access, source, aggregation, measured)
-    if demand is not None and demand.is_alone:
+    is_by_demand = "threshold" not in reader.given
+    if is_by_demand and demand is not None:
         threshold, metric_name = demand.threshold or 0.0, METRIC_NAME
         _refuse_keys_of_load(reader)
-        warnings = _warnings_of_demand(demand)
     else:
         threshold = _threshold(reader, is_bounded=is_bounded)
         metric_name = reader.read("metricName", values.metric_name, f"gpu-{signal}")
-        warnings = _warnings(threshold, activation, demand, is_bounded=is_bounded)
     spec = TriggerSpec(
         pods=measured.pods,
         workload=measured.name,
@@ -96,11 +96,11 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         metric_name=metric_name,
         neighbour=_neighbour(reader, measured.pods),
         demand=demand,
-        warnings=tuple(warnings),
+        is_by_demand=is_by_demand,
         given=reader.entries,
     )
     reader.raise_mistakes()
-    return spec
+    return replace(spec, warnings=tuple(_warnings(spec, is_bounded=is_bounded)))
 
 
 class _Measured(NamedTuple):
@@ -229,32 +229,28 @@ def _activation_threshold(reader: Reader, signal: Signal) -> float:
     return reader.read("activationThreshold", values.level, IDLE_PERCENT)
 
 
-def _warnings(
-    target: float, activation: float, demand: DemandSpec | None, *, is_bounded: bool
-) -> Iterator[str]:
+def _warnings(spec: TriggerSpec, *, is_bounded: bool) -> Iterator[str]:
     """Yield what is valid but likely a mistake, one sentence each, which begins with a key."""
-    if is_bounded and target > _COMFORTABLE_PERCENT:
+    target, activation, demand = spec.threshold, spec.activation_threshold, spec.demand
+    if not spec.is_by_demand and is_bounded and target > _COMFORTABLE_PERCENT:
         yield (
             f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
             f"{100 / target:.2f} replicas, so scaling out goes in small steps"
         )
-    if activation >= target:
+    if not spec.is_by_demand and activation >= target:
         yield (
             f"activationThreshold {activation:g} is not below threshold {target:g}: a workload "
             "that is on target can count as idle and be scaled to zero"
         )
-    if demand is not None:
-        yield from _warnings_of_demand(demand)
-
-
-def _warnings_of_demand(demand: DemandSpec) -> Iterator[str]:
+    if demand is None:
+        return
     if demand.threshold and demand.activation_threshold >= demand.threshold:
         yield (
             f"demandActivationThreshold {demand.activation_threshold:g} is not below "
             f"demandThreshold {demand.threshold:g}: a demand for a whole replica can count as none"
         )
     preset = presets.PRESETS.get(demand.preset)
-    if demand.is_alone and preset is not None and preset.doubt_alone:
+    if spec.is_by_demand and preset is not None and preset.doubt_alone:
         yield f"demandPreset {preset.name} {preset.doubt_alone}"
 
 
@@ -316,22 +312,22 @@ def _demand(
     wakes = preset is None or preset.wakes
     empty = OnEmpty.ERROR if wakes else OnEmpty.INACTIVE
     activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
-    is_alone = "threshold" not in reader.given
+    is_by_demand = "threshold" not in reader.given
     usual_threshold = None if preset is None else preset.threshold
     threshold = reader.read("demandThreshold", values.target, usual_threshold)
-    if is_alone and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
+    if is_by_demand and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
         reader.refuse(
             "demandThreshold",
             "expected the demand that one replica can serve: without threshold only it scales",
         )
     why_not = "" if preset is None else preset.never_alone
-    if is_alone and why_not and reader.is_sound("demandPreset"):
+    if is_by_demand and why_not and reader.is_sound("demandPreset"):
         reader.refuse(
             "demandPreset",
             "expected threshold with it, or a preset that counts requests in work: "
             f"{why_not}, so busy ones would go",
         )
-    if threshold is not None and aggregation is Aggregation.AVERAGE and not is_alone:
+    if threshold is not None and aggregation is Aggregation.AVERAGE and not is_by_demand:
         reader.refuse(
             "demandThreshold",
             "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
@@ -345,7 +341,6 @@ def _demand(
         preset="" if preset is None else preset.name,
         wakes=wakes,
         activates=preset is None or preset.activates,
-        is_alone=is_alone,
     )
 
 
