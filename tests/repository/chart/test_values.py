@@ -33,6 +33,10 @@ def _set(*values: str) -> list[str]:
         ("settings.sources.edge.type=thanos", "one of 'prometheus', 'scrape', 'influxdb'"),
         ("settings.sources.edge.type=prometheus", "missing property 'url'"),
         ("keda.podSelector.app=1", "at '/keda/podSelector/app': got number, want string"),
+        ("settings.prometheus_step=15", "'/settings/prometheus_step': got number, want string"),
+        ("settings.webhook_lifetime=1y", "'/settings/webhook_lifetime': '1y' does not match"),
+        ("settings.sources.Edge.type=scrape", "invalid propertyName 'Edge'"),
+        ("settings.prometheus_namespace_parameter=query", "/prometheus_namespace_parameter'"),
     ],
 )
 def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) -> None:
@@ -162,7 +166,7 @@ EITHER = "http://, https://, dns+http:// or dns+https://"
             ["prometheus.url="],
             "prometheus.url is empty: expected a URL that begins with http:// or",
         ),
-        (["prometheusUrl=https:/a"], f'prometheusUrl is "https:/a", {NO_SCHEME} https://a\n'),
+        (["prometheus.url=https:/a"], f'prometheus.url is "https:/a", {NO_SCHEME} https://a\n'),
         (
             ["settings.prometheus_url=a/b"],
             f'settings.prometheus_url is "a/b", {NO_SCHEME} http://a',
