@@ -258,6 +258,8 @@ _OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
 _OF_ACTIVATION = ("demandActivationThreshold", "demandOnEmpty")
 _OF_PRESET = ("demandRouter", "demandRouterNamespace", "demandModel")
+_OWN_QUERY = Preset(name="", added=(), threshold=None, wakes=True)
+"""In place of a preset: a query of the user's own, or a preset that does not exist."""
 
 
 def _refuse_keys_of_load(reader: Reader) -> None:
@@ -299,7 +301,7 @@ def _demand(
     reader: Reader, access: Access, source: str, aggregation: Aggregation, measured: _Measured
 ) -> DemandSpec | None:
     """Return what the trigger says of the demand; its other keys need a demandQuery or a preset."""
-    preset = None
+    preset = _OWN_QUERY
     if "demandPreset" in reader.given:
         preset = _preset(reader, access, source)
         text = _preset_text(reader, access, preset, measured.pods)
@@ -309,23 +311,20 @@ def _demand(
             reader.refuse_given(_OF_DEMAND, "expected demandQuery or demandPreset with it")
             return None
         text = _query_text(reader, access, source, measured)
-    wakes = preset is None or preset.wakes
-    empty = OnEmpty.ERROR if wakes else OnEmpty.INACTIVE
+    empty = OnEmpty.ERROR if preset.wakes else OnEmpty.INACTIVE
     activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
     is_by_demand = "threshold" not in reader.given
-    usual_threshold = None if preset is None else preset.threshold
-    threshold = reader.read("demandThreshold", values.target, usual_threshold)
+    threshold = reader.read("demandThreshold", values.target, preset.threshold)
     if is_by_demand and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
         reader.refuse(
             "demandThreshold",
             "expected the demand that one replica can serve: without threshold only it scales",
         )
-    why_not = "" if preset is None else preset.never_alone
-    if is_by_demand and why_not and reader.is_sound("demandPreset"):
+    if is_by_demand and preset.never_alone and reader.is_sound("demandPreset"):
         reader.refuse(
             "demandPreset",
             "expected threshold with it, or a preset that counts requests in work: "
-            f"{why_not}, so busy ones would go",
+            f"{preset.never_alone}, so busy ones would go",
         )
     if threshold is not None and aggregation is Aggregation.AVERAGE and not is_by_demand:
         reader.refuse(
@@ -338,9 +337,9 @@ def _demand(
         activation_threshold=activation_threshold,
         threshold=threshold,
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
-        preset="" if preset is None else preset.name,
-        wakes=wakes,
-        activates=preset is None or preset.activates,
+        preset=preset.name,
+        wakes=preset.wakes,
+        activates=preset.activates,
     )
 
 
@@ -368,16 +367,16 @@ def _query_text(reader: Reader, access: Access, source: str, measured: _Measured
     return text
 
 
-def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
+def _preset(reader: Reader, access: Access, source: str) -> Preset:
     """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
     if "demandQuery" in reader.given:
         reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
     else:
         _refuse_other_languages(reader, access, "demandPreset", source)
     name = reader.read("demandPreset", values.one_of(presets.NAMES), "")
-    preset = presets.PRESETS.get(name)
-    if preset is None:
-        return None
+    if not name:
+        return _OWN_QUERY
+    preset = presets.PRESETS[name]
     if preset.is_of_router and "demandRouter" not in reader.given:
         reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
     if preset.needs_model and "demandModel" not in reader.given:
@@ -396,12 +395,12 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
     return preset
 
 
-def _preset_text(reader: Reader, access: Access, preset: Preset | None, pods: PodSelector) -> str:
-    """Return the expression of a preset; None: it is wrong, and only its other keys are read."""
+def _preset_text(reader: Reader, access: Access, preset: Preset, pods: PodSelector) -> str:
+    """Return the expression of a preset; if it is wrong, only its other keys are read."""
     namespace = _namespace(reader, access, "demandRouterNamespace", pods.namespace)
     router = reader.read("demandRouter", lambda text: workload.parse(text, namespace), None)
     model = reader.read("demandModel", values.model, "")
-    if preset is None:
+    if preset is _OWN_QUERY:
         return ""
     selector = router if preset.is_of_router else pods
     text = "" if selector is None else presets.promql(preset, selector, pods, model)
