@@ -364,10 +364,6 @@ def test_the_first_gate_that_holds_is_named_with_its_numbers(
     assert (shown.gates[0].name, shown.gates[0].reason) == (gate, sentence)
 
 
-def test_every_gate_is_seen_to_hold() -> None:
-    assert {expected for _, expected, _ in HOLDING.values()} == set(gates.NAMES)
-
-
 def test_several_gates_come_in_the_order_in_which_keda_and_the_hpa_apply_them() -> None:
     says = {**not_ready("ScaledObjectCheckFailed"), **FALLS_BACK, **COOLING}
     its = hpa({**stabilized("ScaleDownStabilized"), **RESTING_UNKNOWN}, average="10")
