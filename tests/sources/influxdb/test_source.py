@@ -273,22 +273,6 @@ async def test_the_clock_is_the_servers_and_is_asked_seldom(influxdb: InfluxdbSe
     assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["clock"] * 2
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        pytest.param({"database": "nobody's"}, "database not found: nobody's", id="database"),
-        pytest.param({"retention_policy": "x"}, "retention policy not found: x", id="policy"),
-        pytest.param({"max_response_bytes": 10}, "an answer of more than 10 bytes", id="size"),
-    ],
-)
-async def test_what_is_not_there_is_an_error(
-    influxdb: InfluxdbServer, ns: str, given: dict[str, object], words: str
-) -> None:
-    async with connected(influxdb, **given) as source:
-        with pytest.raises(errors.SourceError, match=words):
-            await source.fetch(snapshot_query(ns), NOW)
-
-
 async def test_a_user_who_may_read_the_database_is_all_it_takes(tmp_path: Path) -> None:
     async with InfluxdbServer(tmp_path, asks_who=True) as asking:
         await asking.write([gpu("bert-0", 90, "ml")])
