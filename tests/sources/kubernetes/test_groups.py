@@ -10,7 +10,6 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED, group
-from keda_gpu_scaler.sources.kubernetes.selections import every_pod, parse_selector
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Selected
 from tests.sources.kubernetes.test_following import (
@@ -30,8 +29,6 @@ class Target(NamedTuple):
     """A scale target that is called `llm`."""
 
     resource: str
-    version: str
-    kind: str
     selector: str
     """As its scale subresource shows it."""
     pods: dict[str, list[tuple[str, Labels]]]
@@ -44,12 +41,12 @@ class Target(NamedTuple):
     def add(self, api: ApiServer, scaled_object: str) -> None:
         """Let a ScaledObject scale it."""
         plural, _, group = self.resource.partition(".")
-        reference = {"apiVersion": f"{group}/{self.version}", "kind": self.kind, "name": "llm"}
-        found = {"group": group, "version": self.version, "kind": self.kind, "resource": plural}
+        reference = {"apiVersion": f"{group}/v1", "kind": "Kind", "name": "llm"}
+        found = {"group": group, "version": "v1", "kind": "Kind", "resource": plural}
         scaled = api_server.scaled_object(scaled_object, **reference)
         scaled["status"] = {"scaleTargetGVKR": found}
         api.objects[api_server.SCALED_OBJECTS].append(scaled)
-        path = f"/apis/{group}/{self.version}/namespaces/ml/{plural}/llm/scale"
+        path = f"/apis/{group}/v1/namespaces/ml/{plural}/llm/scale"
         api.selectors[path] = self.selector
 
 
@@ -90,8 +87,6 @@ def _with(pods: list[tuple[str, Labels]], labels: Labels) -> list[tuple[str, Lab
 def _adapter(pods: dict[str, list[tuple[str, Labels]]]) -> Target:
     return Target(
         "dynamographdeploymentscalingadapters.nvidia.com",
-        "v1beta1",
-        "DynamoGraphDeploymentScalingAdapter",
         f"{DGD}=llm,{COMPONENT}=decode",
         {replica: _with(members, DYNAMO) for replica, members in pods.items()},
     )
@@ -121,22 +116,16 @@ TARGETS = {
     ),
     "InferenceSet": Target(
         "inferencesets.kaito.sh",
-        "v1beta1",
-        "InferenceSet",
         "inferenceset.kaito.sh/created-by=llm",
         {name: _workspace(name) for name in ("llm-bcdfg", "llm-x2kqz")},
     ),
     "StormService": Target(
         "stormservices.orchestration.aibrix.ai",
-        "v1alpha1",
-        "StormService",
         "storm-service-name=llm",
         {name: _role_set(name) for name in ("llm-roleset-bcdfg", "llm-roleset-x2kqz")},
     ),
     "DisaggregatedSetRoleScaler": Target(
         "disaggregatedsetrolescalers.disaggregatedset.x-k8s.io",
-        "v1",
-        "DisaggregatedSetRoleScaler",
         "disaggregatedset.x-k8s.io/name=llm,disaggregatedset.x-k8s.io/role=prefill"
         f",{LWS}/worker-index=0",
         {
@@ -146,16 +135,12 @@ TARGETS = {
     ),
     "PodCliqueScalingGroup": Target(
         "podcliquescalinggroups.grove.io",
-        "v1alpha1",
-        "PodCliqueScalingGroup",
         f"app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=llm,{PCSG}"
         "=llm-0-decode",
         {f"llm-0-decode-{n}": _cliques(n) for n in (0, 1)},
     ),
     "PodCliqueSet": Target(
         "podcliquesets.grove.io",
-        "v1alpha1",
-        "PodCliqueSet",
         "app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=llm",
         {"llm-0": [*_cliques(0), *_cliques(1)]},
     ),
@@ -203,15 +188,6 @@ async def test_all_pods_of_a_target_are_known_and_each_group_is_a_replica(
         evidence = await fetch_evidence(following)
     assert _replicas(evidence, target.selected) == expected
     assert evidence.selected == {("ml", target.selected.selected_by)}
-
-
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-def test_a_requirement_that_leaves_out_pods_of_a_group_is_not_used(target: Target) -> None:
-    grouped = GROUPED[target.resource]
-    selector = every_pod(parse_selector(target.selector), grouped)
-    assert tuple(selector) == grouped.whose
-    narrower = parse_selector(f"{target.selector},entry=true,worker=0")
-    assert every_pod(narrower, grouped) == selector
 
 
 @pytest.mark.parametrize(

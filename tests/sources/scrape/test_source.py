@@ -200,31 +200,6 @@ async def test_without_a_good_target_the_source_is_unreachable(one: HttpServer) 
     assert str(told).startswith(f"{unknown}: ")
 
 
-# One bad exporter beside a good one
-
-
-@pytest.mark.slow
-async def test_what_does_not_answer_holds_others_up_for_its_timeout_alone(
-    one: HttpServer, other: HttpServer
-) -> None:
-    async def look_up(url: httpx.URL) -> frozenset[str]:
-        if url.host == "slow.test":
-            await asyncio.Event().wait()
-        return await resolver.look_up(url)
-
-    other.reply = web.drips
-    slow = "dns+http://slow.test:9400/metrics"
-    async with scraping(one.url, other.url, slow, timeout_seconds=1, look_up=look_up) as source:
-        await until_observed(source, lambda seen: bool(seen.series), "the good one is seen", 10)
-        one.reply = web.says(text("bert-0", value=70))
-        observation = await until_observed(
-            source, lambda seen: seen.series[0].values[-1] == 70, "the new value is there", 10
-        )
-
-    assert observation.misses_targets
-    assert not observation.absence_known
-
-
 async def test_an_exporter_is_read_as_long_as_its_name_stands_for_it(
     one: HttpServer, other: HttpServer
 ) -> None:
