@@ -64,13 +64,6 @@ def test_the_certificate_of_the_files_is_loaded_at_once_and_reported(followed: F
     }
 
 
-def test_of_several_cas_of_clients_the_first_to_expire_is_shown(followed: Followed) -> None:
-    soon = self_signed(ec.generate_private_key(ec.SECP256R1()))  # tomorrow
-    followed.ca.write_bytes(AUTHORITY.cert_pem.bytes() + soon)
-    ends = followed.files.current().expiries["client_ca"]
-    assert ends == x509.load_pem_x509_certificate(soon).not_valid_after_utc.timestamp()
-
-
 def test_nothing_shows_the_key(followed: Followed) -> None:
     current = followed.files.current()
     assert current.key.decode() not in repr(current)
@@ -153,15 +146,15 @@ def test_no_part_of_new_files_is_ever_shown(
         _ = shown.context  # OpenSSL refuses a key that is not the certificate's
 
 
-def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> None:
+def test_of_several_certificates_the_first_to_expire_counts(tmp_path: Path) -> None:
     soon = datetime.now(UTC).replace(microsecond=0) + DAY
-    own = AUTHORITY.issue_cert(HOST)
-    between = AUTHORITY.issue_cert("between", not_after=soon)
-    file = tmp_path / "tls.crt"
-    file.write_bytes(chain(own) + chain(between))
+    own, between = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert("between", not_after=soon)
+    cert, ca = tmp_path / "tls.crt", tmp_path / "ca.crt"
+    cert.write_bytes(chain(own) + chain(between))
+    ca.write_bytes(AUTHORITY.cert_pem.bytes() + chain(between))
     pair = write(tmp_path, own, "own")
-    files = CertificateFiles("http", file, pair.key, None, facts.ignore)
-    assert files.current().expiries["server"] == soon.timestamp()
+    files = CertificateFiles("http", cert, pair.key, ca, facts.ignore)
+    assert files.current().expiries == dict.fromkeys(("server", "client_ca"), soon.timestamp())
 
 
 @pytest.mark.parametrize("server", ["grpc", "http"])
