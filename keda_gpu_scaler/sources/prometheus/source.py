@@ -33,8 +33,6 @@ GPUS_PER_QUERY = 500
 QUERIES_OF_A_STEP = 3
 """The first one can show that there is another exporter, and the second one its scrape job. Jobs
 that are new at each query do not make queries without end."""
-UNANSWERED_SECONDS = 300.0
-"""A server that does not say how late it is, is asked again after this time."""
 DETECTED_SECONDS = 120.0
 """New exporters come with node pools; it can take this long until a new one is found."""
 OWN_BYTES = 2**20
@@ -120,10 +118,9 @@ class PrometheusSource:
             self._server_clock.set(await self._client.time())
         now = self._present()
         if self._is_late and now >= self._lag_due_at:
-            self._lag_due_at = now + UNANSWERED_SECONDS
+            self._lag_due_at = now + self.step_seconds
             with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
                 age = await self._client.number("lag", promql_texts.NEWEST_AGE, now)
-                self._lag_due_at = now + self.step_seconds
                 if age is not None:
                     self._note_age(now, age)
 
