@@ -76,7 +76,7 @@ class InfluxdbSource:
     ) -> None:
         self.step_seconds = round(settings.step_seconds, 3)
         self._settings, self._schema = settings, settings.layout
-        self._client = QueryClient(name, query_client.create_client(settings), observe, clock)
+        self._client = QueryClient(name, settings, observe, clock)
         self._server_clock = ServerClock(clock)
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
@@ -84,7 +84,7 @@ class InfluxdbSource:
         return Source(self, evidence_providers, self)
 
     async def close(self) -> None:
-        await self._client.http.close()
+        await self._client.close()
 
     async def synchronize(self) -> None:
         """Learn the server's clock, unless it was asked recently.
@@ -142,7 +142,7 @@ class InfluxdbSource:
             return GpuReports()
         metrics, span = profiles.UTILIZATION_METRICS, _span(at - lookback_seconds(step), at)
         write = partial(influxql.points_text, schema, metrics, span, names_gpus=True)
-        with self._client.http.turn():
+        with self._client.turn():
             fields = await self._fetch_fields("gpus", wanted, write)
         return reports(fields, schema, wanted, at, step)
 
@@ -178,7 +178,7 @@ class InfluxdbSource:
     ) -> Observation:
         metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         write = partial(influxql.points_text, self._schema, metrics, span)
-        with self._client.http.turn():
+        with self._client.turn():
             fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
             rows = await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
             observation = await asyncio.to_thread(read, rows)
@@ -200,7 +200,7 @@ class InfluxdbSource:
             form["rp"] = self._settings.retention_policy
         url = f"{self._settings.url}/query?{urlencode(form)}"
         with self._client.reported(kind):
-            answer = await self._client.http.fetch(url, limit_bytes=limit_bytes)
+            answer = await self._client.fetch(url, limit_bytes=limit_bytes)
             return await asyncio.to_thread(parse, answer)
 
 

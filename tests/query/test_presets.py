@@ -12,6 +12,7 @@ from keda_gpu_scaler.query import presets
 from keda_gpu_scaler.query.presets import PRESETS, Preset
 from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import PodPattern
@@ -81,7 +82,7 @@ def asked(name: str, namespace: str) -> str:
 
 async def numbers(server: PrometheusServer, texts: Iterable[str]) -> list[float | None]:
     """Ask one after the other, as the scaler does; None: there is no answer."""
-    source = PrometheusSource("default", PrometheusSettings.model_validate({"url": server.url}))
+    source = PrometheusSource(PrometheusClient("default", PrometheusSettings(url=server.url)))
     try:
         return [await source.number(text) for text in texts]
     finally:

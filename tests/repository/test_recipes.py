@@ -15,6 +15,7 @@ import pytest
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from tests.repository.test_examples import EXAMPLES, ours, parsed, read
 from tests.support.gpus import Gpu
@@ -40,7 +41,7 @@ def sent(example: str, namespace: str) -> str:
 
 async def numbers(prometheus: PrometheusServer, *texts: str) -> list[float | None]:
     """Ask as the scaler does, all at the same time: the series do not go on."""
-    source = PrometheusSource("default", PrometheusSettings.model_validate({"url": prometheus.url}))
+    source = PrometheusSource(PrometheusClient("default", PrometheusSettings(url=prometheus.url)))
     try:
         return await asyncio.gather(*(source.number(text) for text in texts))
     finally:

@@ -8,23 +8,25 @@ import pytest
 from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.sources.query_client import QueryClient
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Answer, Client
+from keda_gpu_scaler.transport.client import Answer
 from tests.support.clocks import Clock
 
 
 async def test_a_query_is_one_fact_unless_a_fault_of_ours_ends_it() -> None:
     seen: list[facts.Fact] = []
-    client = QueryClient("default", Client(timeout_seconds=1), seen.append, Clock())
+    settings = PrometheusSettings(url="http://prometheus")
+    client = QueryClient("default", settings, seen.append, Clock())
     with client.reported("snapshot"):
         pass
     with pytest.raises(KeyError), client.reported("snapshot"):
         raise KeyError("a fault")
     with pytest.raises(asyncio.CancelledError), client.reported("snapshot"):
         raise asyncio.CancelledError
-    await client.http.close()
+    await client.close()
     assert seen == [
         facts.Queried("default", "snapshot", 0.0, None),
         facts.Queried("default", "snapshot", 0.0, facts.GIVEN_UP),

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources import query_client
+from keda_gpu_scaler.sources.query_client import QueryClient
 from keda_gpu_scaler.transport.client import Answer, Client, printable
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
@@ -34,7 +34,7 @@ def settings(url: str = "http://127.0.0.1:1", **given: object) -> PrometheusSett
 
 @asynccontextmanager
 async def connected(url: str, **given: object) -> AsyncIterator[Client]:
-    made = query_client.create_client(settings(url, **given))
+    made = QueryClient("default", settings(url, **given))
     try:
         yield made
     finally:

@@ -1,6 +1,7 @@
 """A Prometheus that answers each kind of query as a test says, without a socket."""
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +9,6 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Client
 
 SETTINGS = PrometheusSettings(url="http://prometheus")
 
@@ -16,12 +16,17 @@ SETTINGS = PrometheusSettings(url="http://prometheus")
 class ScriptedClient(PrometheusClient):
     """What it was asked is in `queries`: the kind, the text and the time."""
 
-    def __init__(self, answers: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        answers: Mapping[str, object] | None = None,
+        observe: facts.Observer = facts.ignore,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Answer by the kind of a query; no rows to a kind that is not there.
 
         An answer is rows or another value, an error to raise, or what makes one of the time.
         """
-        super().__init__("default", SETTINGS, Client(timeout_seconds=1), facts.ignore, lambda: 0.0)
+        super().__init__("default", SETTINGS, observe, clock)
         self._longest_bytes = math.inf
         self.answers: dict[str, object] = dict(answers or {})
         self.queries: list[tuple[str, str, float | None]] = []

@@ -1,5 +1,8 @@
 """Claims about finding kube-state-metrics in a server."""
 
+import time
+from collections.abc import Callable
+
 import pytest
 
 from keda_gpu_scaler import errors
@@ -18,14 +21,16 @@ def job(name: str, metric: str = PODS) -> list[Row]:
     return rows({"job": name, "__name__": metric})
 
 
-def server(**answers: object) -> ScriptedClient:
+def server(clock: Callable[[], float] = time.monotonic, **answers: object) -> ScriptedClient:
     """Return a server with a kube-state-metrics, unless `answers` say something else."""
-    return ScriptedClient({"jobs": job("ksm"), "evidence": [*COVERED, *SETTLED], **answers})
+    given = {"jobs": job("ksm"), "evidence": [*COVERED, *SETTLED], **answers}
+    return ScriptedClient(given, clock=clock)
 
 
 async def test_it_is_looked_for_each_time_until_it_is_there_and_rarely_afterwards() -> None:
-    client, clock = server(jobs=[]), Clock()
-    metrics = KubeStateMetrics(client, clock)
+    clock = Clock()
+    client = server(clock, jobs=[])
+    metrics = KubeStateMetrics(client)
     for _ in range(2):
         assert await metrics.evidence({"ml"}, 0.0, 0.0) is None
         clock.now += 15
@@ -41,7 +46,7 @@ async def test_it_is_looked_for_each_time_until_it_is_there_and_rarely_afterward
 async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
     """Of a namespace that is new, was not covered, or that no trigger asked about for long."""
     client = server()
-    metrics = KubeStateMetrics(client, Clock())
+    metrics = KubeStateMetrics(client)
     asked = [({"ml"}, 0.0), ({"ml", "new"}, 15.0), ({"ml", "new"}, 300.0), ({"ml"}, 601.0)]
     for namespaces, at in asked:
         await metrics.evidence(namespaces, at, at)
@@ -55,7 +60,7 @@ async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
 
 async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -> None:
     client = server(evidence=errors.SourceTimeoutError("no answer"))
-    metrics = KubeStateMetrics(client, Clock())
+    metrics = KubeStateMetrics(client)
     with pytest.raises(errors.SourceTimeoutError):
         await metrics.evidence({"ml"}, 0.0, 0.0)
     client.answers["evidence"] = COVERED
@@ -76,14 +81,15 @@ async def test_only_a_list_of_all_pods_proves_absence(
 ) -> None:
     client = server(jobs=job("ksm", metric))
     client.namespace = namespace
-    evidence = await KubeStateMetrics(client, Clock()).evidence({"ml"}, 0.0, 0.0)
+    evidence = await KubeStateMetrics(client).evidence({"ml"}, 0.0, 0.0)
     assert evidence is not None
     assert bool(evidence.stable_since) is stable_since
 
 
 async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
-    client, clock = server(), Clock()
-    metrics = KubeStateMetrics(client, clock)
+    clock = Clock()
+    client = server(clock)
+    metrics = KubeStateMetrics(client)
     await metrics.evidence({"ml"}, 0.0, 0.0)
     client.answers["jobs"] = job("other")
     clock.now += 300

@@ -13,7 +13,7 @@ from keda_gpu_scaler.sources.prometheus import client
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from tests.sources.prometheus.scripted import SETTINGS, ScriptedClient, rows
+from tests.sources.prometheus.scripted import ScriptedClient, rows
 from tests.support import gpus
 from tests.support.clocks import Clock
 from tests.support.gpus import Gpu, Up
@@ -32,11 +32,9 @@ class Late:
         self.stated: list[facts.Fact] = []
         self._clock, self.began = Clock(0.0), time.time() // STEP * STEP
         answers = {"clock": self._tell, "age": self._ages, "lag": self._age}
-        self._client = ScriptedClient(answers)
+        self._client = ScriptedClient(answers, self.stated.append, self._clock)
         self._client.namespace = namespace
-        self.source = PrometheusSource(
-            "default", SETTINGS, self.stated.append, self._clock, self._client
-        )
+        self.source = PrometheusSource(self._client)
 
     @property
     def now(self) -> float:

@@ -23,7 +23,7 @@ from keda_gpu_scaler.sources.prometheus.source import (
 )
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from tests.sources.prometheus.scripted import SETTINGS, ScriptedClient, rows
+from tests.sources.prometheus.scripted import ScriptedClient, rows
 from tests.support import http_replies as web
 from tests.support.clocks import Clock
 from tests.support.http_replies import HttpServer
@@ -39,8 +39,8 @@ def scripted(
     observe: facts.Observer = facts.ignore,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[PrometheusSource, ScriptedClient]:
-    asked = ScriptedClient(answers)
-    return PrometheusSource("default", SETTINGS, observe, clock, asked), asked
+    asked = ScriptedClient(answers, observe, clock)
+    return PrometheusSource(asked), asked
 
 
 @pytest_asyncio.fixture
