@@ -67,6 +67,9 @@ class Field(NamedTuple):
 class InfluxdbSource:
     """Answers from the points that an InfluxDB has stored."""
 
+    lag_seconds = 0.0
+    """How late points are written is a setting."""
+
     def __init__(
         self,
         name: str,
@@ -97,11 +100,6 @@ class InfluxdbSource:
         text = influxql.policies(self._settings.database)
         seconds = await self._ask("clock", text, parse_clock, NUMBER_BYTES)
         self._server_clock.set(seconds)
-
-    @property
-    def lag_seconds(self) -> float:
-        """None: how late points are written is a setting."""
-        return 0.0
 
     def now(self) -> float:
         return self._server_clock.now()

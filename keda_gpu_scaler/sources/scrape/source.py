@@ -56,6 +56,8 @@ async def fetch_page(url: str, settings: ScrapeSettings, tls: ssl.SSLContext) ->
 class ScrapeSource:
     """Answers from its own rounds of scrapes."""
 
+    lag_seconds = 0.0
+
     def __init__(
         self,
         name: str,
@@ -102,10 +104,6 @@ class ScrapeSource:
             raise errors.SourceTimeoutError("no round of scrapes has ended yet") from error
         if self._rounds is not None and self._rounds.done():
             self._rounds.result()
-
-    @property
-    def lag_seconds(self) -> float:
-        return 0.0
 
     def now(self) -> float:
         """This machine's time, without clock changes since the start."""

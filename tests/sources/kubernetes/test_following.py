@@ -316,23 +316,6 @@ async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> N
     assert "more than 3 pods" in (followed.trouble or "")
 
 
-@pytest.mark.slow
-async def test_a_server_that_is_away_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = Bench(ApiServer())
-    async with api_server.serving(bench.api):
-        monkeypatch.setenv("KUBECONFIG", bench.api.kubeconfig(tmp_path, token=api_server.TOKEN))
-    async with bench.following() as following:
-        await until(lambda: bool(bench.changes("pods")))
-        with pytest.raises(
-            errors.SourceError, match="cannot list pods: All connection attempts failed"
-        ):
-            await fetch_evidence(following)
-        async with api_server.serving(bench.api):
-            await until_evidence(following, lambda evidence: evidence.is_whole)
-
-
 async def test_a_first_list_that_takes_long_is_not_waited_for(bench: Bench) -> None:
     bench.api.held = {api_server.PODS}
     async with bench.following() as following:
