@@ -134,7 +134,7 @@ class ScrapeSource:
         try:
             while True:
                 began = self._clock()
-                await self._hold_round()
+                await self.hold_round()
                 self._first_round.set()
                 await asyncio.sleep(max(0.0, began + self.step_seconds - self._clock()))
         except ExceptionGroup as faults:
@@ -142,7 +142,7 @@ class ScrapeSource:
         finally:
             self._first_round.set()  # `synchronize` must not wait for a round that will never come
 
-    async def _hold_round(self) -> None:
+    async def hold_round(self) -> None:
         """Ask every exporter once, and wait until each has answered or its time is over."""
         answers: dict[Target, Scrape | str] = {}
         async with asyncio.TaskGroup() as tasks:
