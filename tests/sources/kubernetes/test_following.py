@@ -2,68 +2,38 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.sources import kubernetes
 from keda_gpu_scaler.sources.kubernetes import api as client
 from keda_gpu_scaler.sources.kubernetes import objects, reflector
 from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, SILENCE_SECONDS, Api
-from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS, Following
+from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS
 from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, Owner, Workload
 from keda_gpu_scaler.telemetry import facts
+from tests.sources.kubernetes.bench import (
+    AT,
+    BERT,
+    FORBIDDEN,
+    PATIENCE_SECONDS,
+    Bench,
+    fetch_evidence,
+    until,
+    until_evidence,
+)
 from tests.support import api_server
-from tests.support.api_server import ApiServer
-from tests.support.scripted import Clock
 
-PATIENCE_SECONDS = 60
-"""Only a test that hangs reaches this bound; some tests make hundreds of requests."""
-BERT = ScaledObject("ml", "bert-scaler")
 REPLICA_SET = Owner("ReplicaSet", "bert-5d4f8")
 DEPLOYMENT = Owner("Deployment", "bert")
-AT = 50_000.0
-FORBIDDEN = api_server.failure(403, "x is forbidden: User y")
 SHAPE = "an answer of another shape: "
-
-
-@dataclass(slots=True)
-class Bench:
-    """A cluster that is followed, and what was stated of that."""
-
-    api: ApiServer
-    clock: Clock = field(default_factory=Clock)
-    seen: list[facts.Fact] = field(default_factory=list)
-
-    @contextlib.asynccontextmanager
-    async def following(self) -> AsyncIterator[Following]:
-        """Follow the cluster that the environment names."""
-        following = Following(Api(), self.seen.append, self.clock)
-        following.start()
-        try:
-            yield following
-        finally:
-            await following.close()
-
-    @contextlib.asynccontextmanager
-    async def watching(self) -> AsyncIterator[Following]:
-        """Follow it until everything that can be watched is."""
-        async with self.following() as following:
-            refused = {path for path, _ in self.api.trouble}
-            for path in set(api_server.PATHS) - refused:
-                await until(lambda path=path: self.api.watched(path))  # type: ignore[misc]
-            yield following
-
-    def changes(self, resource: str) -> list[facts.WatchChanged]:
-        changes = [fact for fact in self.seen if isinstance(fact, facts.WatchChanged)]
-        return [fact for fact in changes if fact.resource == resource]
 
 
 @contextlib.asynccontextmanager
@@ -76,28 +46,6 @@ async def asking(silence_seconds: float = SILENCE_SECONDS) -> AsyncIterator[Api]
         await api.close()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.01)
-
-
-async def fetch_evidence(
-    following: Following, namespaces: Collection[str] = frozenset({"ml"})
-) -> Evidence:
-    return await following.evidence(namespaces, AT, AT + 5)
-
-
-async def until_evidence(following: Following, holds: Callable[[Evidence], bool]) -> Evidence:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            with contextlib.suppress(errors.SourceError):
-                evidence = await fetch_evidence(following)
-                if holds(evidence):
-                    return evidence
-            await asyncio.sleep(0.01)
-
-
 def _bert(suffix: str, *, ready: bool = True) -> api_server.Json:
     name = f"bert-5d4f8-{suffix * 5}"
     return api_server.pod(name, ("ReplicaSet", "bert-5d4f8"), ready=ready)
@@ -108,16 +56,13 @@ def _name(suffix: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
-    api = ApiServer()
-    api.objects[api_server.PODS] = [_bert("a")]
+def bench(bench: Bench) -> Bench:
+    bench.api.objects[api_server.PODS] = [_bert("a")]
     owned = api_server.metadata("bert-5d4f8", ("Deployment", "bert"))
-    api.objects[api_server.REPLICA_SETS] = [{"metadata": owned}]
+    bench.api.objects[api_server.REPLICA_SETS] = [{"metadata": owned}]
     scaled = api_server.scaled_object("bert-scaler", kind="StatefulSet", name="bert")
-    api.objects[api_server.SCALED_OBJECTS] = [scaled]
-    async with api_server.serving(api):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
-        yield Bench(api)
+    bench.api.objects[api_server.SCALED_OBJECTS] = [scaled]
+    return bench
 
 
 async def test_pods_are_listed_with_their_owners_and_the_owners_of_those(bench: Bench) -> None:

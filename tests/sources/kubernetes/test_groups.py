@@ -1,8 +1,6 @@
 """Claims about scale targets of which a replica is a group of pods, with pods of each kind."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -12,7 +10,7 @@ from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED, group
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Selected
-from tests.sources.kubernetes.test_following import (
+from tests.sources.kubernetes.bench import (
     BERT,
     PATIENCE_SECONDS,
     Bench,
@@ -157,15 +155,11 @@ def _replicas(evidence: Evidence, pods: Selected) -> dict[str, set[str]]:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+def bench(bench: Bench) -> Bench:
     """A cluster with a pod that is nobody's."""
-    api = ApiServer()
-    api.objects[api_server.PODS] = [
-        api_server.pod("other", labels={"pod-template-hash": "x", DGD: "other"})
-    ]
-    async with api_server.serving(api):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
-        yield Bench(api)
+    other = api_server.pod("other", labels={"pod-template-hash": "x", DGD: "other"})
+    bench.api.objects[api_server.PODS] = [other]
+    return bench
 
 
 def test_every_kind_with_groups_has_an_example() -> None:

@@ -1,9 +1,7 @@
 """Claims about label selectors of scale targets: read from an API server on a real port."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from starlette.responses import JSONResponse
@@ -14,7 +12,7 @@ from keda_gpu_scaler.sources.kubernetes import selections
 from keda_gpu_scaler.sources.kubernetes.following import Following
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
 from keda_gpu_scaler.spec.workload import Selected
-from tests.sources.kubernetes.test_following import (
+from tests.sources.kubernetes.bench import (
     BERT,
     FORBIDDEN,
     PATIENCE_SECONDS,
@@ -24,7 +22,6 @@ from tests.sources.kubernetes.test_following import (
     until_evidence,
 )
 from tests.support import api_server
-from tests.support.api_server import ApiServer
 
 MODEL = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
 SCALE = "/apis/example.com/v1/namespaces/ml/models/bert/scale"
@@ -43,15 +40,13 @@ def _pod(name: str, **labels: str) -> api_server.Json:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+def bench(bench: Bench) -> Bench:
     """Two of three pods belong to a Model, by its selector."""
-    api = ApiServer()
-    api.objects[api_server.PODS] = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
-    api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]
-    api.selectors[SCALE] = "app=bert"
-    async with api_server.serving(api):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
-        yield Bench(api)
+    pods = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
+    bench.api.objects[api_server.PODS] = pods
+    bench.api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]
+    bench.api.selectors[SCALE] = "app=bert"
+    return bench
 
 
 def _ours(evidence: Evidence) -> set[str]:
