@@ -2,11 +2,9 @@
 
 import os
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 import trustme
 
 from keda_gpu_scaler import errors
@@ -33,24 +31,16 @@ def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[HttpServer]:
-    async with HttpServer(web.api("vector", [])) as running:
-        yield running
-
-
-@pytest_asyncio.fixture
-async def proxy(server: HttpServer) -> AsyncIterator[ForwardProxy]:
-    async with ForwardProxy({(HOST, 9090): server.port}) as running:
-        yield running
-
-
 async def test_queries_go_through_the_proxy_of_http_which_alone_gets_its_user(
-    environ: pytest.MonkeyPatch, proxy: ForwardProxy, server: HttpServer
+    environ: pytest.MonkeyPatch,
 ) -> None:
-    environ.setenv("HTTP_PROXY", proxy.url.replace("//", "//Aladdin:open%20sesame@"))
-    async with connected(f"http://{HOST}:9090", bearer_token=TOKEN) as asking:
-        assert await asking.number("up") is None
+    async with (
+        HttpServer(web.api("vector", [])) as server,
+        ForwardProxy({(HOST, 9090): server.port}) as proxy,
+    ):
+        environ.setenv("HTTP_PROXY", proxy.url.replace("//", "//Aladdin:open%20sesame@"))
+        async with connected(f"http://{HOST}:9090", bearer_token=TOKEN) as asking:
+            assert await asking.number("up") is None
 
     assert proxy.requests == [f"POST http://{HOST}:9090/api/v1/query HTTP/1.1"]
     assert proxy.credentials == ["Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="]

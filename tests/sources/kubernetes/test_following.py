@@ -15,7 +15,7 @@ from keda_gpu_scaler.sources.kubernetes import api as client
 from keda_gpu_scaler.sources.kubernetes import objects, reflector
 from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, SILENCE_SECONDS, Api
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS
-from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
+from keda_gpu_scaler.sources.kubernetes.reflector import Listing, Reflector
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, Owner, Workload
 from keda_gpu_scaler.telemetry import facts
@@ -30,6 +30,7 @@ from tests.sources.kubernetes.bench import (
     until_evidence,
 )
 from tests.support import api_server
+from tests.support.scripted import Clock
 
 REPLICA_SET = Owner("ReplicaSet", "bert-5d4f8")
 DEPLOYMENT = Owner("Deployment", "bert")
@@ -306,6 +307,15 @@ async def test_a_silent_watch_is_not_trusted_for_long(bench: Bench) -> None:
         bench.clock.seconds += 1
         with pytest.raises(errors.SourceError, match="no word about pods for 31 s"):
             await fetch_evidence(following)
+
+
+def test_what_was_deleted_is_known_as_it_was_at_the_end_and_bounded_in_number() -> None:
+    known, limit = Listing[int](Clock()), reflector.GONE_LIMIT
+    known.replace({("ml", f"pod-{number}"): number for number in range(limit + 5)})
+    known.replace({("ml", "pod-0"): 0})
+    assert [number for _, number in known.gone()] == list(range(5, limit + 5))
+    known.drop(("ml", "pod-0"), 30)
+    assert (known.of("ml"), known.last(("ml", "pod-0"))) == ({}, 30)
 
 
 def test_a_watch_has_news_twice_before_it_is_not_trusted() -> None:

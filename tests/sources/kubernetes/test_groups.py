@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pytest
 
-from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED, group
+from keda_gpu_scaler.sources.kubernetes.selections import every_pod, parse_selector
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Selected
 from tests.sources.kubernetes.bench import (
@@ -184,25 +184,11 @@ async def test_all_pods_of_a_target_are_known_and_each_group_is_a_replica(
     assert evidence.selected == {("ml", target.selected.selected_by)}
 
 
-@pytest.mark.parametrize(
-    "selector",
-    [f"{DGD}=llm,nvidia.com/dynamo-component-group=pair", f"{DGD}=llm"],
-    ids=["another label", "no label"],
-)
-async def test_a_selector_that_does_not_say_whose_pods_it_selects_is_a_reason(
-    bench: Bench, selector: str
-) -> None:
-    TARGETS["Dynamo by Deployments"]._replace(selector=selector).add(bench.api, BERT.name)
-    async with bench.watching() as following:
-        with pytest.raises(errors.SourceRefusedError) as refused:
-            await following.target(BERT, PATIENCE_SECONDS)
-        assert not (await fetch_evidence(following)).selected
-    assert str(refused.value) == (
-        "it is not known which pods ml/bert-scaler scales: the selector of "
-        "dynamographdeploymentscalingadapters.nvidia.com/llm in ml: it gives no value for "
-        "nvidia.com/dynamo-component, the label that says whose a pod is; workload or podPattern "
-        "would say it"
-    )
+@pytest.mark.parametrize("more", ["", f",{COMPONENT}-group=pair"])
+def test_a_selector_that_does_not_say_whose_pods_it_selects_is_refused(more: str) -> None:
+    selector = parse_selector(f"{DGD}=llm{more}")
+    with pytest.raises(ValueError, match=f"it gives no value for {COMPONENT}, the label that says"):
+        every_pod(selector, GROUPED["dynamographdeploymentscalingadapters.nvidia.com"])
 
 
 async def test_while_a_pod_does_not_show_its_group_the_pods_are_not_known(bench: Bench) -> None:

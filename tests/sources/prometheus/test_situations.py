@@ -4,11 +4,11 @@
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
 from tests.support import gpus
@@ -21,58 +21,54 @@ from tests.support.triggers import BERT, spec
 
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bc"]
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-_ACTIVE = {State.UNKNOWN: None, State.ENDED: False, State.MEASURED: True}
-"""None: that is not known either."""
-
-
-class Situation(NamedTuple):
-    """What exporters have shown for a while, and what follows from it at a threshold of 70."""
-
-    parts: Sequence[Gpu | Up]
-    state: State
-    value: float | None = None
-
-    def follows(self, decision: Decision) -> bool:
-        expected = (self.state, self.value, _ACTIVE[self.state])
-        return (decision.state, decision.value, decision.active) == expected
-
-
-SITUATIONS = {
-    "the only pod has ended under a good scrape": Situation(
-        [Up(), Gpu("router-0", 50), Gpu(PODS[0], 90, end=-600)], State.ENDED
-    ),
-    "the only pod has ended half an hour ago": Situation(
-        [
-            Up(begin=-3600),
-            Gpu("router-0", 50, begin=-3600),
-            Gpu(PODS[0], 90, begin=-3600, end=-1800),
-        ],
-        State.ENDED,
-    ),
-    "no pod is there, and the exporters are known for 150 seconds": Situation(
-        [Up(begin=-150), Gpu("router-0", 50, begin=-150)], State.ENDED
-    ),
-    "no pod is there, and the exporters are known for 90 seconds": Situation(
-        [Up(begin=-90), Gpu("router-0", 50, begin=-90)], State.UNKNOWN
-    ),
-    "a metric ends while another goes on, and the other way round": Situation(
-        [
-            Up(),
-            Gpu(PODS[0], 0.5, metric=ENGINE, end=-150),
-            Gpu(PODS[0], 1),
-            Gpu(PODS[1], 0.5, metric=ENGINE),
-            Gpu(PODS[1], 1, end=-150),
-        ],
-        State.MEASURED,
-        51,
-    ),
-}
+BESIDE = Gpu("router-0", 50, begin=-3600)
 
 
 @ON_EVERY_SERVER
-@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
-async def test_what_is_decided(prometheus: PrometheusServer, situation: Situation) -> None:
-    await prometheus.write(gpus.history(prometheus.now(), situation.parts))
+@pytest.mark.parametrize(
+    ("parts", "state", "value", "active"),
+    [
+        pytest.param(
+            [Up(), BESIDE, Gpu(PODS[0], 90, end=-600)],
+            *(State.ENDED, None, False),
+            id="the only pod has ended under a good scrape",
+        ),
+        pytest.param(
+            [Up(begin=-3600), BESIDE, Gpu(PODS[0], 90, begin=-3600, end=-1800)],
+            *(State.ENDED, None, False),
+            id="the only pod has ended half an hour ago",
+        ),
+        pytest.param(
+            [Up(begin=-150), replace(BESIDE, begin=-150)],
+            *(State.ENDED, None, False),
+            id="no pod is there, and the exporters are known for 150 seconds",
+        ),
+        pytest.param(
+            [Up(begin=-90), replace(BESIDE, begin=-90)],
+            *(State.UNKNOWN, None, None),
+            id="no pod is there, and the exporters are known for 90 seconds",
+        ),
+        pytest.param(
+            [
+                Up(),
+                Gpu(PODS[0], 0.5, metric=ENGINE, end=-150),
+                Gpu(PODS[0], 1),
+                Gpu(PODS[1], 0.5, metric=ENGINE),
+                Gpu(PODS[1], 1, end=-150),
+            ],
+            *(State.MEASURED, 51, True),
+            id="a metric ends while another goes on, and the other way round",
+        ),
+    ],
+)
+async def test_what_is_decided(
+    prometheus: PrometheusServer,
+    parts: Sequence[Gpu | Up],
+    state: State,
+    value: float | None,
+    active: bool | None,  # noqa: FBT001 - a table
+) -> None:
+    await prometheus.write(gpus.history(prometheus.now(), parts))
     clock = Clock()
     async with connected(prometheus.url, clock=clock, step="15s") as source:
         evaluator = Evaluator({"default": source.ports()}, facts.ignore, clock=clock)
@@ -82,4 +78,4 @@ async def test_what_is_decided(prometheus: PrometheusServer, situation: Situatio
         clock.seconds += 1
         decision = await evaluator.evaluate(BERT, spec(), None)
         await evaluator.close()
-    assert situation.follows(decision), decision
+    assert (decision.state, decision.value, decision.active) == (state, value, active)
