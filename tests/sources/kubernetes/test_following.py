@@ -353,6 +353,33 @@ async def test_a_target_stays_known_while_scaled_objects_cannot_be_read(bench: B
 
 
 @pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (FORBIDDEN, "HTTP 403, x is forbidden: User y"),
+        (JSONResponse([]), f"{SHAPE}Expected `object`, got `array`"),
+    ],
+)
+async def test_a_selector_that_cannot_be_read_is_a_reason(
+    bench: Bench, answer: Response, message: str
+) -> None:
+    found = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
+    scaled = api_server.scaled_object(
+        BERT.name, apiVersion="example.com/v1", kind="Model", name="b"
+    )
+    scaled["status"] = {"scaleTargetGVKR": found}
+    bench.api.objects[api_server.SCALED_OBJECTS] = [scaled]
+    bench.api.selectors["/apis/example.com/v1/namespaces/ml/models/b/scale"] = answer
+    async with bench.watching() as following:
+        with pytest.raises(errors.SourceRefusedError) as refused:
+            await following.target(BERT, PATIENCE_SECONDS)
+    assert str(refused.value).startswith(
+        "it is not known which pods ml/bert-scaler scales: cannot get models.example.com/scale "
+        f"(models.example.com/b in ml): {message}"
+    )
+    assert str(refused.value).endswith("; workload or podPattern would say it")
+
+
+@pytest.mark.parametrize(
     ("text", "message"), [(None, "Configuration file "), ("{}", "the kubeconfig has no 'clusters'")]
 )
 def test_no_cluster_is_a_wrong_setting(
