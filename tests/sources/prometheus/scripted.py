@@ -14,7 +14,7 @@ SETTINGS = PrometheusSettings(url="http://prometheus")
 
 
 class ScriptedClient(PrometheusClient):
-    """What it was asked is in `queries`: the kind, the text and the time."""
+    """Its queries are in `queries`: the kind, the text and the time."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ScriptedClient(PrometheusClient):
         return answer
 
     def texts(self, kind: str) -> list[str]:
-        return [text for asked, text, _ in self.queries if asked == kind]
+        return [text for queried, text, _ in self.queries if queried == kind]
 
 
 def rows(*labels: Mapping[str, str], value: float = 1.0) -> list[Row]:

@@ -47,8 +47,8 @@ async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
     """Of a namespace that is new, was not covered, or that no trigger asked about for long."""
     client = server()
     metrics = KubeStateMetrics(client)
-    asked = [({"ml"}, 0.0), ({"ml", "new"}, 15.0), ({"ml", "new"}, 300.0), ({"ml"}, 601.0)]
-    for namespaces, at in asked:
+    steps = [({"ml"}, 0.0), ({"ml", "new"}, 15.0), ({"ml", "new"}, 300.0), ({"ml"}, 601.0)]
+    for namespaces, at in steps:
         await metrics.evidence(namespaces, at, at)
     assert client.texts("evidence") == [
         kube_state_text({"ml"}, {"ksm"}, {"ml"}),

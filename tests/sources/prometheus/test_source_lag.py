@@ -41,7 +41,7 @@ class Late:
         return self.began + self._clock()
 
     @property
-    def asked(self) -> list[float | None]:
+    def lag_queries(self) -> list[float | None]:
         """The times at which it was asked how old the newest sample is."""
         return [at for kind, _, at in self._client.queries if kind == "lag"]
 
@@ -72,11 +72,11 @@ class Late:
 async def test_where_all_are_late_the_clock_is_as_late_until_they_are_on_time_again() -> None:
     late = Late(55.0)
     await late.step(3)
-    assert late.asked == []
+    assert late.lag_queries == []
     late.age_seconds = 150.0
     await late.step(10)
     assert late.source.now() == late.now - 150
-    assert late.asked == [late.began + STEP * number for number in range(5, 14)]
+    assert late.lag_queries == [late.began + STEP * number for number in range(5, 14)]
     late.age_seconds = 700.0  # of which the server shows nothing
     await late.step(2)
     assert late.lags == [150]
@@ -84,9 +84,9 @@ async def test_where_all_are_late_the_clock_is_as_late_until_they_are_on_time_ag
     await late.step(2)
     assert late.source.now() == late.now
     assert late.lags == [150, 0]
-    asked = len(late.asked)
+    count = len(late.lag_queries)
     await late.step(3)
-    assert len(late.asked) == asked
+    assert len(late.lag_queries) == count
 
 
 @pytest.mark.parametrize(

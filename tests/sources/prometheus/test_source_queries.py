@@ -39,8 +39,8 @@ def scripted(
     observe: facts.Observer = facts.ignore,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[PrometheusSource, ScriptedClient]:
-    asked = ScriptedClient(answers, observe, clock)
-    return PrometheusSource(asked), asked
+    prometheus = ScriptedClient(answers, observe, clock)
+    return PrometheusSource(prometheus), prometheus
 
 
 @pytest_asyncio.fixture
@@ -93,9 +93,9 @@ async def test_jobs_without_end_do_not_make_questions_without_end() -> None:
     def another_job(_: float | None) -> list[Row]:
         return rows({"job": f"job-{next(numbers)}"})
 
-    source, asked = scripted({"history": another_job})
+    source, prometheus = scripted({"history": another_job})
     await source.history(NEED, AT)
-    assert len(asked.texts("history")) == QUERIES_OF_A_STEP
+    assert len(prometheus.texts("history")) == QUERIES_OF_A_STEP
 
 
 async def test_strange_rows_about_gpus_are_passed_over() -> None:
@@ -105,11 +105,11 @@ async def test_strange_rows_about_gpus_are_passed_over() -> None:
         {"UUID": "GPU-b", STATE_LABEL: "reported"},
         {"uuid": "GPU-c", "UUID": "", STATE_LABEL: "busy"},
     )
-    source, asked = scripted({"gpus": shown})
+    source, prometheus = scripted({"gpus": shown})
     reports = await source.locate(["GPU-a", "GPU-b", "GPU-c"], AT)
     assert reports == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c"}))
     assert await source.locate([], AT) == GpuReports()
-    assert len(asked.queries) == 1
+    assert len(prometheus.queries) == 1
 
 
 # Requests
@@ -119,9 +119,9 @@ async def test_strange_rows_about_gpus_are_passed_over() -> None:
 @pytest.mark.parametrize("span", [15, 300])
 async def test_history_and_a_snapshot_overlap(later: float, span: float) -> None:
     source, _ = scripted()
-    asked, at = replace(NEED, span_seconds=span), AT + later
-    history = await source.history(asked, at)
-    observation = await source.fetch(asked, at)
+    wide, at = replace(NEED, span_seconds=span), AT + later
+    history = await source.history(wide, at)
+    observation = await source.fetch(wide, at)
 
     assert observation.instants[0] <= history.at < at
     assert history.at in observation.instants
@@ -144,30 +144,30 @@ async def test_a_question_names_its_time_and_its_limit(server: HttpServer) -> No
 
 async def test_other_exporters_are_looked_for_every_few_minutes_and_stay() -> None:
     clock, stated = Clock(), list[facts.Fact]()
-    source, asked = scripted(observe=stated.append, clock=clock)
+    source, prometheus = scripted(observe=stated.append, clock=clock)
 
     def shown(*names: str) -> None:
-        asked.answers["exporters"] = rows(*({EXPORTER_LABEL: name} for name in names))
+        prometheus.answers["exporters"] = rows(*({EXPORTER_LABEL: name} for name in names))
 
     shown("hami", "another", "dcgm", "")
     await source.fetch(replace(NEED, profile="dcgm"), AT)
-    assert not asked.texts("exporters")
+    assert not prometheus.texts("exporters")
     await asyncio.gather(*(source.fetch(NEED, AT) for _ in range(5)))
     clock.now += DETECTED_SECONDS - 1
     await source.fetch(NEED, AT)
-    assert len(asked.texts("exporters")) == 1
+    assert len(prometheus.texts("exporters")) == 1
     shown("amd")
     clock.now += 1
     await source.fetch(NEED, AT)
-    asked.answers["exporters"] = errors.SourceRefusedError("out of order")
+    prometheus.answers["exporters"] = errors.SourceRefusedError("out of order")
     clock.now += DETECTED_SECONDS
     for _ in range(2):
         await source.fetch(NEED, AT)
-    assert len(asked.texts("exporters")) == 3
-    found = [fact.found for fact in stated if isinstance(fact, facts.ExportersFound)]
-    assert found == [("hami",), ("amd",)]
-    assert "gpu_gfx_activity" in asked.texts("snapshot")[-1]
-    assert "hami_container_device_utilization_ratio" in asked.texts("snapshot")[-1]
+    assert len(prometheus.texts("exporters")) == 3
+    exporters = [fact.found for fact in stated if isinstance(fact, facts.ExportersFound)]
+    assert exporters == [("hami",), ("amd",)]
+    assert "gpu_gfx_activity" in prometheus.texts("snapshot")[-1]
+    assert "hami_container_device_utilization_ratio" in prometheus.texts("snapshot")[-1]
 
 
 # The clock
@@ -176,20 +176,22 @@ async def test_other_exporters_are_looked_for_every_few_minutes_and_stay() -> No
 @pytest.mark.parametrize("offset", [-600.0, 1.999])
 async def test_now_and_instants_follow_the_servers_clock(offset: float) -> None:
     here, clock = time.time() // 3600 * 3600, Clock()
-    source, asked = scripted({"clock": client.Clock(0.0, takes_long_queries=True)}, clock=clock)
+    source, prometheus = scripted(
+        {"clock": client.Clock(0.0, takes_long_queries=True)}, clock=clock
+    )
     with pytest.raises(errors.SourceMalformedError, match="clocks that are less than a year"):
         await source.synchronize()
     assert abs(source.now() - time.time()) < 86_400  # this machine's time until then
     assert source.instant() % 15 == 0
 
-    asked.answers["clock"] = client.Clock(here + offset, takes_long_queries=True)
+    prometheus.answers["clock"] = client.Clock(here + offset, takes_long_queries=True)
     await source.synchronize()
     assert source.now() == here + offset
     assert source.instant() == (here + offset - 2) // 15 * 15
     clock.now += SYNCHRONIZED_SECONDS - 1
     await source.synchronize()
     assert source.now() == here + offset + SYNCHRONIZED_SECONDS - 1
-    assert asked.queries == [("clock", "time()", None)] * 2
+    assert prometheus.queries == [("clock", "time()", None)] * 2
 
     clock.now += 1
     await source.synchronize()

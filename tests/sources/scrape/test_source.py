@@ -61,8 +61,8 @@ async def observed(source: ScrapeSource, span: float = 60) -> Observation:
     """Hold a round, and return what is known after it."""
     async with asyncio.timeout(BOUND_SECONDS):
         await source.hold_round()
-    asked = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), span, 0.5)
-    return await source.fetch(asked, source.instant())
+    snapshot_query = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), span, 0.5)
+    return await source.fetch(snapshot_query, source.instant())
 
 
 @pytest_asyncio.fixture
@@ -189,10 +189,10 @@ async def test_without_a_good_target_the_source_is_unreachable(one: HttpServer) 
     assert observation.series
     assert observation.misses_targets
     assert str(raised.value).startswith(f"none of 2 exporters answers; the first: {unknown}: ")
-    (told,) = {
+    (trouble,) = {
         fact.error for fact in stated if isinstance(fact, Queried) and fact.target == unknown
     }
-    assert str(told).startswith(f"{unknown}: ")
+    assert str(trouble).startswith(f"{unknown}: ")
 
 
 SECRET = "s3cr3t-of-the-test"  # noqa: S105 - guards nothing
