@@ -176,14 +176,6 @@ async def test_the_web_identity_of_a_pod_is_exchanged_when_its_keys_end_soon_and
 
 
 @pytest.mark.slow
-async def test_an_exchange_that_fails_is_the_reason(server: HttpServer, tokens: HttpServer) -> None:
-    tokens.reply = web.says("<html><body>Forbidden", 403, "text/html")
-    with pytest.raises(errors.SourceUnreachableError, match=r"no AWS credentials.*invalid XML"):
-        await asked(server)
-    assert not server.requests
-
-
-@pytest.mark.slow
 async def test_credentials_that_never_come_do_not_keep_the_process(
     aws: pytest.MonkeyPatch, server: HttpServer
 ) -> None:

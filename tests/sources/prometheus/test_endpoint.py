@@ -56,16 +56,6 @@ async def server(
         yield running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def proxy(
-    server: PrometheusServer, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[LabelProxy]:
-    flags = (*NAMED_BY_PARAMETER, "-error-on-replace")
-    directory = tmp_path_factory.mktemp("proxy")
-    async with LabelProxy(directory, upstream=server.url, flags=flags) as running:
-        yield running
-
-
 def snapshot_query(*namespaces: str) -> SnapshotQuery:
     return SnapshotQuery(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
 
@@ -196,7 +186,7 @@ def _another_list(ns: str, now: float) -> list[Series]:
 )
 async def test_of_one_tenant_absence_proves_nothing(  # noqa: PLR0913, PLR0917 - a table
     server: PrometheusServer,
-    proxy: LabelProxy,
+    tmp_path: Path,
     ns: str,
     shown: list[tuple[str, float | None]],
     others: Callable[[str, float], list[Series]],
@@ -206,7 +196,9 @@ async def test_of_one_tenant_absence_proves_nothing(  # noqa: PLR0913, PLR0917 -
     now = lately()
     pods = [bert(ns, letter, 0, end) for letter, end in shown]
     await server.write([*gpus.history(now, pods), *others(ns, now)])
-    decision, seen = await decided(ns, proxy.url)
+    flags = (*NAMED_BY_PARAMETER, "-error-on-replace")
+    async with LabelProxy(tmp_path, upstream=server.url, flags=flags) as proxy:
+        decision, seen = await decided(ns, proxy.url)
 
     assert (decision.state, decision.value, decision.active) == (state, None, active)
     assert {fact.source for fact in seen if isinstance(fact, facts.Queried)} == {"default"}
