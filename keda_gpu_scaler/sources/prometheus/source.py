@@ -76,9 +76,8 @@ class PrometheusSource:
         def of_namespace(namespace: str) -> Source:
             client = self._client.within(namespace)
             claims = self._claims_without_gpus
-            return PrometheusSource(client, claims_without_gpus=claims, at=self._at).ports(
-                *stronger
-            )
+            source = PrometheusSource(client, claims_without_gpus=claims, at=self._at)
+            return source.ports(*stronger)
 
         return Source(
             self,
