@@ -1,5 +1,7 @@
 """Arguments that several commands have, and the ends of a command that cannot do what they ask."""
 
+import asyncio
+import signal
 from typing import Any, NamedTuple
 
 import typer
@@ -45,3 +47,10 @@ def failure(message: object, status: int = 1) -> typer.Exit:
     """Say on the standard error output what failed, and return what ends the command."""
     typer.echo(f"keda-gpu-scaler: {message}", err=True)
     return typer.Exit(status)
+
+
+def cancel_at_sigterm() -> None:
+    """Let SIGTERM cancel the task that calls this; an exit could happen within any other task."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -44,12 +44,15 @@ def demo() -> None:
                 story = asyncio.run(_play(show))
         except scenario.DemoError as error:
             raise arguments.failure(f"demo failed: {error}") from error
+        except asyncio.CancelledError as end:
+            raise typer.Exit from end
         finally:
             log.finish(seconds=1)
     typer.echo("\n".join([*textwrap.wrap(story, screen.WIDTH), _NEXT]))
 
 
 async def _play(show: Callable[[driver.Frame], None]) -> str:
+    arguments.cancel_at_sigterm()
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     simulated = cluster.MadeUp()
     exporter = web.server(web.application(simulated, loop.time))

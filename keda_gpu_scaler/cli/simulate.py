@@ -70,7 +70,8 @@ def simulate(
         raise arguments.wrong("--address", f"{address!r} is not {error}") from error
     following = (namespace, dict(node_selector or ())) if kubernetes else None
     try:
-        asyncio.run(_run(shown, where, following))
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(_run(shown, where, following))
     except errors.SettingsError as error:
         raise arguments.failure(error) from error
 
@@ -78,6 +79,7 @@ def simulate(
 async def _run(
     shown: Cluster, where: Address, following: tuple[str | None, dict[str, str]] | None
 ) -> None:
+    arguments.cancel_at_sigterm()
     listed = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         if following is not None:
