@@ -237,7 +237,6 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, None)
     assert decided.reason.startswith(f"{AWAY}: hold, and nothing is remembered")
     assert aimed.cluster.patience == [1.0]
-    assert aimed.source.fetched == []
     refused = await aimed.ask(_untargeted(onUnknown="error"))
     assert refused.refused
     assert len(aimed.of(facts.Evaluated)) == 2

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import pytest_asyncio
 
-from keda_gpu_scaler.evaluator import demand_cache
-from keda_gpu_scaler.evaluator.demand_cache import DemandCache
+from keda_gpu_scaler.evaluator import demands
+from keda_gpu_scaler.evaluator.demands import Demands
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -32,12 +32,12 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
     seen: list[facts.Fact] = field(default_factory=list)
     source: ScriptedSource = field(init=False)
-    demands: DemandCache = field(init=False)
+    demands: Demands = field(init=False)
 
     def __post_init__(self) -> None:
         """Build them."""
         self.source = ScriptedSource(World(()), self.clock)
-        self.demands = DemandCache(
+        self.demands = Demands(
             {"default": self.source.ports()}, self.seen.append, pace=self.pace, clock=self.clock
         )
 
@@ -45,9 +45,7 @@ class Bench:
         self, trigger: TriggerSpec | None = None, patience: float = 2.5, whose: ScaledObject = BERT
     ) -> Demand:
         """Ask as an evaluation does."""
-        trigger = trigger or demanding(WAITING)
-        assert trigger.demand is not None
-        return await self.demands.ask(whose, trigger, trigger.demand, self.clock() + patience)
+        return await self.demands.ask(whose, trigger or demanding(WAITING), self.clock() + patience)
 
     async def later(self, seconds: float) -> Demand:
         """Ask once more after this time."""
@@ -88,10 +86,8 @@ def _texts(count: int) -> Sequence[str]:
 
 async def test_a_source_that_understands_no_expressions_never_says_that_nothing_waits() -> None:
     source = ScriptedSource(World(()), Clock())
-    demands = DemandCache({"default": Source(source)})
-    trigger = demanding(WAITING)
-    assert trigger.demand is not None
-    demand = await demands.ask(BERT, trigger, trigger.demand, 2.5)
+    demands = Demands({"default": Source(source)})
+    demand = await demands.ask(BERT, demanding(WAITING), 2.5)
     assert demand == Demand(None, "source default: it understands no demandQuery")
 
 
@@ -173,9 +169,9 @@ async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() 
 
 async def test_a_source_takes_so_many_expressions_and_half_of_them_of_one_namespace() -> None:
     bench = Bench()
-    texts = _texts(demand_cache.QUERIES_PER_SOURCE)
+    texts = _texts(demands.QUERIES_PER_SOURCE)
     bench.source.numbers[texts[0]] = 1.0
-    half = demand_cache.QUERIES_PER_NAMESPACE
+    half = demands.QUERIES_PER_NAMESPACE
     for tenant, asked in ((BERT, texts[:half]), (OTHER, texts[half:])):
         for text in asked:
             await bench.ask(demanding(text), patience=0, whose=tenant)
@@ -207,7 +203,7 @@ async def test_a_number_counts_until_it_can_be_asked_for_twice_however_rarely_th
 
 async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) -> None:
     ports = bench.source.ports(is_per_namespace=True)
-    bench.demands = DemandCache({"default": ports}, bench.seen.append, clock=bench.clock)
+    bench.demands = Demands({"default": ports}, bench.seen.append, clock=bench.clock)
     await bench.ask()
     bench.source.numbers[WAITING] = REFUSED
     await bench.ask(whose=OTHER)
@@ -234,7 +230,7 @@ async def test_after_a_gap_a_number_is_the_least_until_all_servers_are_scraped_a
         bench.clock.seconds += after_seconds
         return (await bench.ask()).is_least
 
-    gap, settled = demand_cache.GAP_SECONDS, demand_cache.SETTLED_SECONDS
+    gap, settled = demands.GAP_SECONDS, demands.SETTLED_SECONDS
     assert [await is_least(after) for after in (0, gap, settled - gap)] == [True, True, False]
     assert [await is_least(after) for after in (gap, gap + 1, gap, gap)] == [
         *(False, True),
