@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest_asyncio
 
@@ -14,6 +14,7 @@ from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from tests.support.bench import landed
 from tests.support.clocks import at_once
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
 from tests.support.triggers import BERT, demanding, spec
@@ -51,16 +52,6 @@ class Bench:
         """Ask once more after this time."""
         self.clock.seconds += seconds
         return await self.ask()
-
-    @property
-    def flights(self) -> set["asyncio.Task[Any]"]:
-        """Return what is asked."""
-        return {task for task in asyncio.all_tasks() if task.get_name().startswith("demand-")}
-
-    async def landed(self) -> None:
-        """Wait until nothing is asked any more."""
-        if flights := self.flights:
-            await asyncio.wait(flights)
 
     def due(self, *texts: str) -> list[float]:
         """Return in how many seconds there can be something new about these expressions."""
@@ -123,7 +114,7 @@ async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: 
     for said in (REFUSED, REFUSED, None, 3.0, 4.0):
         bench.source.numbers[WAITING] = said
         await bench.later(5)
-        await bench.landed()
+        await landed()
     wanted = demanding(WAITING).demand
     assert wanted is not None
     assert bench.of(facts.QueryChanged) == [
@@ -138,7 +129,7 @@ async def test_a_late_answer_is_waited_for_by_nobody_and_used_when_it_comes(benc
     bench.clock.seconds += 3
     assert (await at_once(bench.ask())).value is None
     bench.source.number_gate.set()
-    await bench.landed()
+    await landed()
     bench.source.number_gate = asyncio.Event()
     assert await at_once(bench.later(5)) == Demand(7.0)
 
@@ -150,7 +141,7 @@ async def test_a_question_is_asked_once_at_a_time(bench: Bench) -> None:
     await bench.ask(patience=0)
     assert bench.due(WAITING) == [5.0]
     bench.source.number_gate.set()
-    await bench.landed()
+    await landed()
     assert bench.source.numbers_asked == [WAITING]
 
 
@@ -159,7 +150,7 @@ async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() 
     first, *others = _texts(20)
     for text in (first, *others):
         await bench.ask(demanding(text), patience=0)
-    await bench.landed()
+    await landed()
     assert bench.due(first) == [0.2]
     for _ in range(11):
         bench.clock.seconds += 60

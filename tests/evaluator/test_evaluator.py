@@ -223,13 +223,6 @@ async def aimed() -> AsyncIterator[Bench]:
     await bench.evaluator.close()
 
 
-async def test_a_trigger_without_a_workload_is_about_the_scale_target(aimed: Bench) -> None:
-    decided = await aimed.ask(_untargeted())
-    assert (decided.state, decided.value) == (State.MEASURED, 450)
-    (evaluated,) = aimed.of(facts.Evaluated)
-    assert evaluated.spec == spec()
-
-
 async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed: Bench) -> None:
     assert aimed.cluster is not None
     aimed.cluster.targets.clear()

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
-from keda_gpu_scaler.evaluator import tracked_trigger
 from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
@@ -66,22 +65,6 @@ async def test_it_is_forgotten_after_ten_minutes(tracked: TrackedTriggers, clock
     clock.seconds += 1
     assert tracked.all() == []
     assert await tracked.find(BERT, SPEC, 1.0) != (first, None)
-
-
-@pytest.mark.slow
-async def test_of_too_many_the_oldest_go(tracked: TrackedTriggers, clock: Clock) -> None:
-    first, _ = await tracked.find(BERT, SPEC, 1.0)
-    room = tracked_trigger.TRACKED_BYTES // first.kept_bytes
-    clock.seconds = 1
-    for number in range(room - 1):
-        await tracked.find(ScaledObject("ml", f"other-{number}"), SPEC, 1.0)
-    clock.seconds = 2
-    tracked.keep(first)
-    await tracked.find(ScaledObject("ml", "other-last"), SPEC, 1.0)
-    names = {kept.scaled_object.name for kept in tracked.all()}
-    assert len(names) == room
-    assert {"bert", "other-last"} <= names
-    assert "other-0" not in names
 
 
 BUSY = decide(spec(), snapshot(bert("b", 90)), Context(NOW))
