@@ -51,8 +51,8 @@ class Servicer:
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
         trigger = self._triggers.read(request.scaledObjectRef)
-        name = requests.metric_name(request.metricName, trigger.metric_names)
-        if name == trigger.spec.metric_name:
+        requests.check_metric_name(request.metricName, trigger.metric_names)
+        if request.metricName == trigger.spec.metric_name:
             decision = await self._evaluator.evaluate(
                 trigger.scaled_object, trigger.spec, context.time_remaining()
             )
