@@ -51,44 +51,44 @@ class HpaCalls:
     never asks, and its silence says nothing. All times are seconds on one clock.
     """
 
-    _noted_since: float | None = None
-    """When the first call of all was noted."""
-    _asked_at: float | None = None
-    _asking_since: float = 0.0
-    _called_at: float = 0.0
-    _polled_since: float | None = None
-    """Since when there are only polls, without a gap; None: the HPA asked last."""
+    _new_until: float | None = None
+    """None: there was no call yet."""
+    _by_hpa: Asking | None = None
+    """The HPA's calls, without a gap."""
+    _polls: Asking | None = None
+    """The polls since its last call, without a gap."""
 
     def note(self, now: float, *, is_hpa: bool) -> None:
         """Remember a call of the HPA's, or a poll."""
-        if self._noted_since is None:
-            self._noted_since = now
+        if self._new_until is None:
+            self._new_until = now + REPEATED_SECONDS
+        before = self._by_hpa if is_hpa else self._polls
+        since = now if before is None or now - before.at > SILENT_SECONDS else before.since
+        calls = Asking(since, now)
         if is_hpa:
-            if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
-                self._asking_since = now
-            self._asked_at, self._polled_since = now, None
-        elif self._polled_since is None or now - self._called_at > SILENT_SECONDS:
-            self._polled_since = now
-        self._called_at = now
+            self._by_hpa, self._polls = calls, None
+        else:
+            self._polls = calls
 
     def asking(self, now: float, ahead_seconds: float = 0.0) -> Asking | None:
         """Return the calls of an HPA that asks again and again; None: it does not.
 
         Their times are of a clock that is `ahead_seconds` ahead of the one of `now`.
         """
-        if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
+        calls = self._by_hpa
+        if calls is None or now - calls.at > SILENT_SECONDS:
             return None
-        is_repeated = self._asked_at - self._asking_since >= REPEATED_SECONDS
-        is_new = self._noted_since is not None and now - self._noted_since < REPEATED_SECONDS
+        is_repeated = calls.at - calls.since >= REPEATED_SECONDS
+        is_new = self._new_until is not None and now < self._new_until
         if not is_repeated and not is_new:
             return None
-        return Asking(self._asking_since + ahead_seconds, self._asked_at + ahead_seconds)
+        return Asking(calls.since + ahead_seconds, calls.at + ahead_seconds)
 
     def has_stopped(self, now: float) -> bool:
         """Tell whether the HPA asked before and has been silent since, while polls went on."""
-        if self._asked_at is None or self._polled_since is None:
+        if self._by_hpa is None or self._polls is None:
             return False
-        return now - self._polled_since >= SILENT_SECONDS
+        return now - self._polls.since >= SILENT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
