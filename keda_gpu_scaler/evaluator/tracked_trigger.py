@@ -22,6 +22,7 @@ from keda_gpu_scaler.decision.decision import (
     unknown,
 )
 from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
@@ -147,6 +148,7 @@ class TrackedTrigger:
     """Used when its load becomes unknown."""
     answer: Answer | None = None
     hpa_calls: HpaCalls = field(default_factory=HpaCalls)
+    scale_outs: ScaleOuts = field(default_factory=ScaleOuts)
 
     @property
     def fails_while_unknown(self) -> bool:
