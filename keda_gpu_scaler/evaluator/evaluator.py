@@ -152,13 +152,13 @@ class Evaluator:
             wait_for_recovery=not is_hpa and tracked.fails_while_unknown,
         )
         gpu = decide_gpus(tracked, reading, target_trouble, is_observing=self._is_observing)
-        signals = await self._other_signals(tracked, gpu, deadline, is_hpa=is_hpa)
-        return reading, self._remember(tracked, reading, gpu, signals)
+        answer = await self._with_other_signals(tracked, gpu, deadline, is_hpa=is_hpa)
+        return reading, self._remember(tracked, reading, answer)
 
-    async def _other_signals(
+    async def _with_other_signals(
         self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float, *, is_hpa: bool
-    ) -> tuple[Decision, str | None, Demand | None]:
-        """Return the decision with all signals in it, the alert that fires, and the demand.
+    ) -> Answer:
+        """Return the answer with all signals in it.
 
         A poll that would fail without the demand waits for it, as it does for samples.
         """
@@ -170,29 +170,11 @@ class Evaluator:
             is_urgent = not is_hpa and activation.needs_demand(decided, spec.demand)
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
             decided = by_demand.answered(spec, decided, demand)
-        return decided, alert, demand
-
-    def _remember(
-        self,
-        tracked: TrackedTrigger,
-        reading: Reading,
-        gpu: GpuDecision,
-        signals: tuple[Decision, str | None, Demand | None],
-    ) -> Answer:
-        """Return the answer; keep it, and report it if it is new."""
-        decided, alert, demand = signals
-        scaled_object, spec = tracked.scaled_object, tracked.spec
         known, now = demand or self._demands.known(scaled_object, spec), self._clock()
         if known is not None:
             moment = scale_out.moment_of(now, gpu.decision, known)
             decided = replace(decided, futile=tracked.scale_outs.judge(moment))
-        if decided.active and not gpu.decision.active:
-            # Another signal said just now that the workload is active.
-            tracked.memory = memory.in_use(reading.present)
         previous = tracked.answer
-        if previous is not None and previous.gpu is gpu and previous.decision == decided:
-            tracked.answer = previous._replace(at=now, alert=alert, demand=demand)
-            return tracked.answer
         if (
             previous is not None
             and spec.demand is None
@@ -201,19 +183,28 @@ class Evaluator:
             recommended = previous.recommended
         else:
             recommended = recommendation.recommended(spec, decided, known)
-        tracked.answer = Answer(decided, now, gpu, alert, demand, recommended)
-        self._observe(
-            facts.Evaluated(
-                scaled_object,
-                spec,
-                decided,
-                reading.age_seconds,
-                tracked.key.source,
-                recommended,
-                None if previous is None else previous.decision,
+        return Answer(decided, now, gpu, alert, demand, recommended)
+
+    def _remember(self, tracked: TrackedTrigger, reading: Reading, answer: Answer) -> Answer:
+        """Keep the answer, and report it if it is new."""
+        decided, gpu, previous = answer.decision, answer.gpu, tracked.answer
+        if decided.active and not gpu.decision.active:
+            # Another signal said just now that the workload is active.
+            tracked.memory = memory.in_use(reading.present)
+        tracked.answer = answer
+        if previous is None or previous.gpu is not gpu or previous.decision != decided:
+            self._observe(
+                facts.Evaluated(
+                    tracked.scaled_object,
+                    tracked.spec,
+                    decided,
+                    reading.age_seconds,
+                    tracked.key.source,
+                    answer.recommended,
+                    None if previous is None else previous.decision,
+                )
             )
-        )
-        return tracked.answer
+        return answer
 
     def _firing(self, scaled_object: ScaledObject) -> str | None:
         return None if self._alerts is None else self._alerts.firing(scaled_object)
