@@ -201,8 +201,6 @@ class Demands:
         return _Key(self._sources[spec.source].key(spec.source, namespace), text)
 
     def _find(self, namespace: str, spec: TriggerSpec) -> DemandQuery | None:
-        if spec.demand is None:
-            return None
         return self._demand_queries[spec.source].get(self._key(namespace, spec))
 
     def _find_or_add(self, namespace: str, spec: TriggerSpec) -> DemandQuery:

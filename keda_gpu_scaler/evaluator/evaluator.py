@@ -170,7 +170,9 @@ class Evaluator:
             is_urgent = not is_hpa and activation.needs_demand(decided, spec.demand)
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
             decided = by_demand.answered(spec, decided, demand)
-        known, now = demand or self._demands.known(scaled_object, spec), self._clock()
+        known, now = demand, self._clock()
+        if spec.demand is not None and known is None:
+            known = self._demands.known(scaled_object, spec)
         if known is not None:
             moment = scale_out.moment_of(now, gpu.decision, known)
             decided = replace(decided, futile=tracked.scale_outs.judge(moment))
