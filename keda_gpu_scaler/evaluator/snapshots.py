@@ -93,8 +93,9 @@ class SharedSnapshot:
         self.owner = owner
         """The source, and the namespace of the ScaledObject that asked first."""
         self.snapshot: Snapshot | None = None
-        self._key, self._refusal = key, refusal
-        """Why nothing is fetched."""
+        self._refusal = refusal
+        """Why nothing is fetched; None: it may be."""
+        self._key = key
         self._samples, self._state = source.samples, source.state
         self._snapshot_fetcher = SnapshotFetcher(source.samples, source.evidence_fetcher)
         self._flight, self._clock = flight, flight.clock
