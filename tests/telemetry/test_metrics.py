@@ -121,8 +121,8 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
         },
     ),
     (
-        "a decision says how old its snapshot is",
-        [evaluated()],
+        "a decision says how old its snapshot is, if it has one",
+        [evaluated(), evaluated(UNKNOWN, age=None)],
         {f"snapshot_age_seconds{SNAPSHOT}": 2},
     ),
     (
