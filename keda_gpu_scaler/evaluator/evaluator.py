@@ -176,37 +176,40 @@ class Evaluator:
         if known is not None:
             moment = scale_out.moment_of(now, gpu.decision, known)
             decided = replace(decided, futile=tracked.scale_outs.judge(moment))
-        previous = tracked.answer
-        if (
-            previous is not None
-            and spec.demand is None
-            and _numbers(previous.decision) == _numbers(decided)  # mostly they are the same
+        return Answer(decided, now, gpu, alert, demand)
+
+    def _remember(self, tracked: TrackedTrigger, reading: Reading, answer: Answer) -> Answer:
+        """Keep the answer, with the replicas that it asks for, and report it if it is new."""
+        decided, spec, previous = answer.decision, tracked.spec, tracked.answer
+        if decided.active and not answer.gpu.decision.active:
+            # Another signal said just now that the workload is active.
+            tracked.memory = memory.in_use(reading.present)
+        is_old = (
+            previous is not None and previous.gpu is answer.gpu and previous.decision == decided
+        )
+        if previous is not None and (
+            is_old
+            # Mostly they are the same.
+            or (spec.demand is None and _numbers(previous.decision) == _numbers(decided))
         ):
             recommended = previous.recommended
         else:
+            known = answer.demand or self._demands.known(tracked.scaled_object, spec)
             recommended = recommendation.recommended(spec, decided, known)
-        return Answer(decided, now, gpu, alert, demand, recommended)
-
-    def _remember(self, tracked: TrackedTrigger, reading: Reading, answer: Answer) -> Answer:
-        """Keep the answer, and report it if it is new."""
-        decided, gpu, previous = answer.decision, answer.gpu, tracked.answer
-        if decided.active and not gpu.decision.active:
-            # Another signal said just now that the workload is active.
-            tracked.memory = memory.in_use(reading.present)
-        tracked.answer = answer
-        if previous is None or previous.gpu is not gpu or previous.decision != decided:
+        tracked.answer = answer._replace(recommended=recommended)
+        if not is_old:
             self._observe(
                 facts.Evaluated(
                     tracked.scaled_object,
-                    tracked.spec,
+                    spec,
                     decided,
                     reading.age_seconds,
                     tracked.key.source,
-                    answer.recommended,
+                    recommended,
                     None if previous is None else previous.decision,
                 )
             )
-        return answer
+        return tracked.answer
 
     def _firing(self, scaled_object: ScaledObject) -> str | None:
         return None if self._alerts is None else self._alerts.firing(scaled_object)

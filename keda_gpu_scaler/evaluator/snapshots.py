@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from cachetools import TTLCache
-
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Samples, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
@@ -24,7 +22,7 @@ from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, Snapshot
 from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TRIGGERS, TriggerSpec
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
 USABLE_STEPS = 2
@@ -103,10 +101,8 @@ class SharedSnapshot:
         """Why the newest fetch failed; None: it did not."""
         self._failing_since = float("-inf")
         """The first instant that could not be fetched then, on the source's clock."""
-        self._asked: TTLCache[SnapshotQuery, None] = TTLCache(
-            TRIGGERS, FORGET_SECONDS, flight.clock
-        )
-        """What triggers asked for recently."""
+        self._asked_at: dict[SnapshotQuery, float] = {}
+        """When a trigger last asked for each query."""
         self._span_seconds = 0.0
         self._tried = float("-inf")
         """The newest instant of which a fetch was tried."""
@@ -137,7 +133,7 @@ class SharedSnapshot:
     async def _refresh(
         self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool
     ) -> None:
-        self._asked[snapshot_query] = None
+        self._asked_at[snapshot_query] = self._clock()
         while True:
             instant = self._samples.instant()
             is_current = self._is_current(snapshot_query, instant)
@@ -172,7 +168,9 @@ class SharedSnapshot:
     @property
     def is_idle(self) -> bool:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
-        return not self._flight.is_under_way and not self._asked
+        forgotten_before = self._clock() - FORGET_SECONDS
+        is_wanted = any(when >= forgotten_before for when in self._asked_at.values())
+        return not self._flight.is_under_way and not is_wanted
 
     def _covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
@@ -221,7 +219,13 @@ class SharedSnapshot:
                 self._snapshot_fetcher.forget_after(self._tried)
             elif self.snapshot is not None and self._tried < self.snapshot.at:
                 return  # until the clock has caught up with the snapshot
-            snapshot_query = merged(tuple(self._asked))
+            forgotten_before = self._clock() - FORGET_SECONDS
+            self._asked_at = {
+                snapshot_query: when
+                for snapshot_query, when in self._asked_at.items()
+                if when >= forgotten_before
+            }
+            snapshot_query = merged(self._asked_at)
             self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds
         except errors.SourceError as error:

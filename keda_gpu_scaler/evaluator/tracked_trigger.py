@@ -115,7 +115,7 @@ class Answer(NamedTuple):
     alert: str | None
     demand: Demand | None
     """None: it was not asked."""
-    recommended: int | None
+    recommended: int | None = None
     """The replicas that it asks for; None: not known, or held."""
 
     @property
