@@ -167,7 +167,7 @@ class Evaluator:
         if gpu.neighbour is not None or alert is not None:
             decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
-            is_urgent = not is_hpa and activation.needs_demand(decided, spec.demand)
+            is_urgent = not is_hpa and activation.needs_demand(spec, decided)
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
             decided = by_demand.answered(spec, decided, demand)
         known, now = demand, self._clock()
