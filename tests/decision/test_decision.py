@@ -92,6 +92,12 @@ def test_a_part_of_the_load_is_answered_only_where_it_raises(
     assert _decide(*pods, trigger=trigger).value == value
 
 
+def test_what_is_known_now_stands_for_itself() -> None:
+    decided = _decide(*_busy(1), remembered=State.ENDED)
+    assert (decided.remembered, decided.has_no_pods) == (None, False)
+    assert _decide(unseen("b", said(never=True))).average is None
+
+
 def test_a_snapshot_beyond_max_age_ends_nothing() -> None:
     assert _decide(now=NOW + 180).state is State.ENDED
     assert _decide(now=NOW + 181).state is State.UNKNOWN

@@ -173,6 +173,10 @@ REPORTS: dict[str, tuple[list[Pod], list[PodState]]] = {
         [ALIKE, unseen("c", said(ready=NOW - 959, asks_gpu=False))],
         [MEASURED, MISSING],
     ),
+    "never Ready, and asks for no GPU": (
+        [ALIKE, unseen("c", said(never=True, created=NOW - 60, asks_gpu=False))],
+        [MEASURED],
+    ),
     # One that asks for a GPU is never left out.
     "asks for one, and shows none": ([OURS, unseen("c", said())], [MEASURED, MISSING]),
     "Ready now": ([OURS, unseen("c", said(is_ready=True))], [MEASURED, UNSEEN]),

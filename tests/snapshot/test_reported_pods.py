@@ -152,6 +152,12 @@ def test_a_pod_that_ended_before_the_outage_has_ended() -> None:
     assert _pod(_watched(world, 855.0, 960.0)).ended
 
 
+def test_an_answer_that_shows_less_of_a_pod_than_is_known_takes_nothing_back() -> None:
+    known = _watched(World((ALIVE,)), 885.0)
+    behind = World((WorldPod("a", there=until(840.0)),))
+    assert _pod(_advanced(known, behind, 900.0)).last_seen == 885.0
+
+
 def _lingering(at: float, age: float | None = None) -> Observation:
     """Return what a Prometheus shows that was down when the pod went."""
     ages = {} if age is None else {("ml", "a"): age}
