@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import grpc
@@ -78,6 +79,12 @@ def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProces
 def reference(name: str = "bert", namespace: str = "ml", **metadata: str) -> Any:  # noqa: ANN401 - a message
     trigger = {"workload": "bert", "threshold": "70", **metadata}
     return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=trigger)
+
+
+def peak_bytes(process: subprocess.Popen[Any]) -> int:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
 
 
 @dataclass
