@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
+from pydantic_settings import EnvSettingsSource
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings.process import Settings
@@ -26,6 +27,11 @@ from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.transport import proxies
 
 PREFIX = "KEDA_GPU_SCALER_"
+REMOVED: Mapping[str, str] = {
+    "observe": "run the command `keda-gpu-scaler observe FOLDER` beside the scaler instead",
+    "give_up": "omit it: a pod that vanished with its exporter is missing for an hour",
+}
+"""What to use instead of a setting that earlier versions had, by its key in the file."""
 # Kubernetes puts the addresses of Services into the environment. The variables of a Service named
 # keda-gpu-scaler or keda-gpu-scaler-something have the same prefix as the settings.
 _SERVICE_LINK = re.compile(
@@ -36,15 +42,14 @@ _SECRETS = ("token", "password", "headers")
 _SHOWN_CHARACTERS = 100
 
 
-def fields(model: type[BaseModel] = Settings) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield every setting of a model by its name in the file, and of the source `default`."""
+def fields(model: type[BaseModel] = Settings, start: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield every setting of a model by its name in the file, with `start` in front of the name."""
     for field in model.model_fields.values():
         name = str(field.validation_alias)
-        if name == "sources":
-            for kind, source in KINDS.items():
-                yield from ((f"{kind}_{key}", described) for key, described in fields(source))
-        elif name != "type":
-            yield name, field
+        if name in KINDS:
+            yield from fields(KINDS[name], f"{name}_")
+        elif name not in ("type", "sources"):
+            yield start + name, field
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
@@ -53,7 +58,14 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     An empty value counts as not set: charts write one for each value that was not filled in. The
     message of a SettingsError names every wrong setting.
     """
-    variables = _variables(os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    variables = {
+        name: value.strip()
+        for name, value in sorted(environ.items())
+        if name.startswith(PREFIX)
+        and value.strip()
+        and not _SERVICE_LINK.fullmatch(f"{name}={value.strip()}")
+    }
     mistakes: list[str] = []
     path, values = variables.get(f"{PREFIX}CONFIG", ""), {}
     try:
@@ -66,19 +78,17 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         key = variable.removeprefix(PREFIX).lower()
         values[key], places[key] = value, variable
     known_keys = {key for key, _ in fields()}
-    given: dict[str, Any] = {}
-    by_kind: dict[str, dict[str, Any]] = {}
-    for key, place in places.items():
-        kind, _, name = key.partition("_")
-        if key not in known_keys:
-            mistakes.append(_unknown_setting(place, key, known_keys))
-        elif kind in KINDS:
-            by_kind.setdefault(kind, {"type": kind})[name] = values[key]
-        else:
-            given[key] = values[key]
+    mistakes += [
+        _unknown_setting(place, key, known_keys)
+        for key, place in places.items()
+        if key not in known_keys
+    ]
+    # Puts the values of a kind of source, such as prometheus_url, into a mapping of their own.
+    grouped = EnvSettingsSource(Settings)
+    grouped.env_vars = {key: value for key, value in values.items() if key in known_keys}
     settings = None
     try:
-        settings = Settings(**given, sources=_with_default(sources, by_kind))
+        settings = Settings(**grouped(), sources=sources)
     except ValidationError as error:
         # A default that depends on another setting fails together with it.
         mistakes += [
@@ -86,8 +96,6 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
             for detail in error.errors(include_url=False)
             if detail["type"] != "default_factory_not_called"
         ]
-    except (TypeError, ValueError) as error:
-        mistakes.append(f"sources{f' in {path}' if path else ''}; {error}")
     mistakes += proxies.mistakes()
     if settings is not None and not mistakes:
         return settings
@@ -95,15 +103,6 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     lines = [f"{count} in the process settings:", *(f"- {mistake}" for mistake in mistakes)]
     # Not chained: the cause shows values, secrets among them.
     raise errors.SettingsError("\n".join(lines)) from None
-
-
-def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    stripped = {name: value.strip() for name, value in sorted(environ.items())}
-    return {
-        name: value
-        for name, value in stripped.items()
-        if name.startswith(PREFIX) and value and not _SERVICE_LINK.fullmatch(f"{name}={value}")
-    }
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -132,32 +131,19 @@ def _without_empty(content: object) -> object:
     return {key: _without_empty(value) for key, value in content.items() if value != ""}
 
 
-def _with_default(sources: object, by_kind: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the sources; settings such as prometheus_url define the one named `default`."""
-    if not isinstance(sources, dict):
-        raise TypeError("expected a mapping of names to sources")
-    definitions = [f"{kind}_…" for kind in by_kind] + ["sources.default"] * ("default" in sources)
-    if len(definitions) > 1:
-        message = f"expected one definition of `default`, and not {' and '.join(definitions)}"
-        raise ValueError(message)
-    default = next(iter(by_kind.values()), None)
-    return sources if default is None else {"default": default, **sources}
-
-
 def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
     first, *inner = map(str, detail["loc"])
-    # After a source's name, pydantic puts its kind; all below the key is part of its value.
-    name, kind, key = (*inner, "", "", "")[:3]
-    if first != "sources":
-        key, place = first, places.get(first, PREFIX + first.upper())
-    elif name == "default" and any(place.startswith(f"{kind}_") for place in places):
-        key = f"{kind}_{key}"
-        place = places.get(key, PREFIX + key.upper())
-    else:
+    if first == "sources":
+        # After a source's name, pydantic puts its kind; all below the key is part of its value.
+        name, kind, key = (*inner, "", "", "")[:3]
         place = ".".join(part for part in (first, name, key) if part)
         place += f" in {file}" if file else ""
         if detail["type"] == "extra_forbidden":
-            return _unknown_setting(place, key, {key for key, _ in fields(KINDS[kind])})
+            known_keys = {key for key, _ in fields(KINDS[kind])}
+            return _unknown_setting(place, key, known_keys, f"{kind}_")
+    else:
+        key = f"{first}_{inner[0]}" if first in KINDS else first
+        place = places.get(key, PREFIX + key.upper())
     match detail["type"]:
         case "missing":
             expected = "it has to be set"
@@ -168,7 +154,9 @@ def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
     return f"{place}{_shown(key, detail['input'])}; {expected}"
 
 
-def _unknown_setting(place: str, key: str, known_keys: Collection[str]) -> str:
+def _unknown_setting(place: str, key: str, known_keys: Collection[str], group: str = "") -> str:
+    if group + key in REMOVED:
+        return f"{place}: removed; {REMOVED[group + key]}"
     nearest = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.8)
     if not nearest:
         return f"{place}: unknown setting"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, DirectoryPath
+from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import sources as kinds
@@ -18,20 +19,15 @@ from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
 _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 
-def _check_sources(named_sources: Mapping[str, kinds.Source]) -> Mapping[str, kinds.Source]:
-    if not named_sources:
-        raise ValueError(
-            "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS or "
-            "KEDA_GPU_SCALER_INFLUXDB_URL, or name sources in the file that KEDA_GPU_SCALER_CONFIG "
-            "names"
-        )
-    return named_sources
+class Settings(BaseSettings):
+    """The operator's settings, checked.
 
+    An instance made directly holds the given values; `load` reads the environment and the file.
+    """
 
-class Settings(BaseModel):
-    """The operator's settings, checked; `load` reads them from the environment and the file."""
-
-    model_config = CONFIG
+    model_config = SettingsConfigDict(
+        **CONFIG, enable_decoding=False, env_nested_delimiter="_", env_nested_max_split=1
+    )
 
     grpc_address: values.ListenAddress = values.Address("", 6000)
     """Address of the gRPC port, for KEDA; port 0 takes a free one."""
@@ -103,9 +99,11 @@ class Settings(BaseModel):
     certificate."""
     webhook_ca_file: values.CertificateFile | None = None
     """PEM file with the CAs of https peers, instead of the system's; read again when it changes."""
-    sources: Annotated[
-        Mapping[values.SourceName, kinds.Source], AfterValidator(_check_sources)
-    ] = {}
+    # The short names that define the source `default`; read it from `sources`.
+    prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
+    scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)
+    influxdb: kinds.InfluxdbSettings | None = Field(default=None, exclude=True, repr=False)
+    sources: Mapping[values.SourceName, kinds.Source] = {}
     """Where samples come from, by name; triggers use `default` unless they say more."""
 
     @property
@@ -142,3 +140,34 @@ class Settings(BaseModel):
     @property
     def demand_pace(self) -> Pace:
         return Pace(self.demand_interval_seconds, self.demand_queries_per_second)
+
+    @field_validator("sources")
+    @classmethod
+    def _add_default(
+        cls, named_sources: Mapping[str, kinds.Source], info: ValidationInfo
+    ) -> Mapping[str, kinds.Source]:
+        by_kind = {kind: info.data.get(kind) for kind in kinds.KINDS}
+        defaults = {f"{kind}_…": source for kind, source in by_kind.items() if source is not None}
+        if "default" in named_sources:
+            defaults["sources.default"] = named_sources["default"]
+        if len(defaults) > 1:
+            raise ValueError(f"one definition of `default`, and not {' and '.join(defaults)}")
+        if not defaults and not named_sources and kinds.KINDS.keys() <= info.data.keys():
+            raise ValueError(
+                "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS "
+                "or KEDA_GPU_SCALER_INFLUXDB_URL, or name sources in the file that "
+                "KEDA_GPU_SCALER_CONFIG names"
+            )
+        default = next(iter(defaults.values()), None)
+        return named_sources if default is None else {**named_sources, "default": default}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the names are the library's
+        init_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **others: PydanticBaseSettingsSource,  # noqa: ARG003 - `load` reads what is wanted
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Keep environment and files away from instances that are made directly."""
+        return (init_settings,)

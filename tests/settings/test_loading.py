@@ -236,6 +236,14 @@ def test_what_kubernetes_says_of_services_is_no_setting_and_any_other_port_is_un
     assert sorted(refusal(PROMETHEUS_URL=URL, **NO_LINKS)) == sorted(unknown)
 
 
+def test_a_removed_setting_is_refused_with_what_to_use_instead(yaml: Path) -> None:
+    yaml.write_text("observe: /manifests")
+    (mistake,) = refusal(str(yaml), PROMETHEUS_URL=URL)
+    assert mistake.startswith(f"- observe in {yaml}: removed; ")
+    (mistake,) = refusal(PROMETHEUS_URL=URL, OBSERVE="/manifests")
+    assert mistake.startswith("- KEDA_GPU_SCALER_OBSERVE: removed; ")
+
+
 def test_the_file_names_several_sources(yaml: Path) -> None:
     yaml.write_text(
         """
@@ -336,12 +344,6 @@ def test_a_file_of_another_shape(yaml: Path, content: str | bytes, expected: str
     if expected:
         assert mistake.startswith(f'- KEDA_GPU_SCALER_CONFIG: "{yaml}"; expected {expected}')
     assert WORD not in mistake
-
-
-def test_sources_that_are_a_list_are_refused(yaml: Path) -> None:
-    yaml.write_text("sources: [a]")
-    expected = f"- sources in {yaml}; expected a mapping of names to sources"
-    assert refusal(str(yaml), PROMETHEUS_URL=URL) == [expected]
 
 
 def test_a_file_that_cannot_be_read_is_refused_with_all_other_mistakes(yaml: Path) -> None:

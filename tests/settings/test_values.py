@@ -132,6 +132,12 @@ def test_what_is_refused(
             assert expected in mistakes(form, value)
 
 
+@pytest.mark.parametrize("form", [values.Secret, values.Token, values.Headers])
+def test_what_stands_for_a_secret_where_settings_are_printed_is_no_secret(form: object) -> None:
+    printed = {"a": "**********"} if form is values.Headers else "**********"
+    assert "the secret itself, " in mistakes(form, printed)
+
+
 @pytest.mark.parametrize(
     ("text", "host", "port", "explicit"),
     [
