@@ -1,12 +1,13 @@
-"""What KEDA's own prometheus trigger asks for a workload, and what a Prometheus counts."""
+"""What KEDA's own prometheus trigger asks for a workload, and what a Prometheus has used."""
 
 import json
+import time
+from typing import NamedTuple
 
 import httpx
 
-from benchmarks import counters, world
-from benchmarks.counters import Counters
-from benchmarks.processes import ServerError
+from benchmarks import world
+from benchmarks.processes import ServerError, cpu_clock
 from benchmarks.world import Trigger
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from tests.support.prometheus import PrometheusServer
@@ -41,8 +42,14 @@ def promql(trigger: Trigger) -> str:
     return f"sum(avg_over_time(DCGM_FI_DEV_GPU_UTIL{{{chosen}}}[2m]))"
 
 
+class Counters(NamedTuple):
+    """Counts since the server started."""
+
+    queries: int
+    """Instant queries asked, with any outcome."""
+    cpu_seconds: float
+
+
 async def read(prometheus: PrometheusServer) -> Counters:
-    """Return what a Prometheus counts of itself."""
-    async with httpx.AsyncClient(trust_env=False) as client:
-        page = await client.get(f"{prometheus.url}/metrics")
-        return counters.parse(page.raise_for_status().text)
+    """Return what a Prometheus has used so far."""
+    return Counters(await prometheus.requests(), time.clock_gettime(cpu_clock(prometheus.pid)))

@@ -51,7 +51,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Workloads of each kind to wake.")] = 16,
     seconds: Annotated[float, typer.Option(min=1, help="The time to wake them in.")] = 120.0,
     seed: Annotated[int, typer.Option(help="Of the moments when demand appears.")] = 1,
-    commit: Annotated[bool, typer.Option(help="Write the figures and what quotes them.")] = False,
+    commit: Annotated[bool, typer.Option(help="Write the figures and their page.")] = False,
 ) -> None:
     """Measure how long the first replica takes, by KEDA's own trigger and by ours."""
     programs.build(CLUSTER)
@@ -60,7 +60,7 @@ def main(
     with tempfile.TemporaryDirectory(prefix="bench-") as name, _cluster(Path(name)) as cluster:
         found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    measured = {"wake": results.found(about, Measured(found.rows(), [found.detail()]))}
+    measured = {"wake": results.found(about, Measured(details=[found.detail()]))}
     show(measured, console)
     console.print(f"everything measured: {results.write(measured, {})}", soft_wrap=True)
     if commit:

@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks import demand
-from benchmarks.comparison import Detail, Row
+from benchmarks.comparison import Detail
 from benchmarks.processes import ServerError
 
 ACTIVATION_ONLY = "1000000"
@@ -57,20 +57,6 @@ class Woken:
     """How long it took from the demand to a replica that is wanted, in each round."""
 
     seconds: Mapping[Kind, Sequence[float]]
-
-    def rows(self) -> list[Row]:
-        """Return both ways to use this scaler, next to KEDA's own trigger."""
-        return [
-            Row(
-                key=f"wake.{kind}",
-                name=f"from the demand to the first replica, `{kind}`",
-                unit="s",
-                measured=self.seconds[kind],
-                reference_name="KEDA's own prometheus trigger",
-                reference=self.seconds[Kind.PROMETHEUS],
-            )
-            for kind in (Kind.EXTERNAL, Kind.EXTERNAL_PUSH)
-        ]
 
     def detail(self) -> Detail:
         """Return the seconds of each kind."""

@@ -71,8 +71,7 @@ class Scaler(Server):
         return answer.text
 
     async def size(self) -> Size:
-        assert self._program is not None
-        here = Path(f"/proc/{self._program.pid}")
+        here = Path(f"/proc/{self.pid}")
         lines = (here / "status").read_text().splitlines()
         status = dict(line.split(":", 1) for line in lines if ":" in line)
         page = await self.page("/metrics")
