@@ -200,16 +200,17 @@ def cluster_page(at: float) -> Iterator[str]:
     """Yield the lines of kube-state-metrics, and those of a router with the waiting requests."""
     for workload in map(Workload, range(WORKLOADS)):
         here, name, owner = workload.namespace, workload.name, f"{workload.name}-7b6667bd9"
-        listed = [
-            kube_state.link("ReplicaSet", owner, ("Deployment", name), here),
-            kube_state.replicas(len(workload.pods), name, here),
-        ]
-        for pod in workload.pods:
-            of_pod = KubePod(name=pod, owner=("ReplicaSet", owner), namespace=here)
-            listed += of_pod.listed(at)
-        for one in listed:
-            labels = ",".join(f'{label}="{text}"' for label, text in one.labels.items())
-            yield f"{one.metric}{{{labels}}} {one.value:.0f}"
+        yield from kube_state.page(
+            at,
+            [
+                kube_state.link("ReplicaSet", owner, ("Deployment", name), here),
+                kube_state.replicas(len(workload.pods), name, here),
+                *(
+                    KubePod(name=pod, owner=("ReplicaSet", owner), namespace=here)
+                    for pod in workload.pods
+                ),
+            ],
+        )
         waits = f'namespace="{here}",workload="{name}"'
         yield f"soak_waiting{{{waits}}} {workload.waiting(at):g}"
 
