@@ -119,7 +119,7 @@ async def serve(directory: Path, size: Size) -> Served:
     async with PrometheusServer(_new(directory)) as prometheus:
         await world.fill(prometheus, workloads, AHEAD_SECONDS)
         async with (
-            processes.scaler(prometheus.url, SETTINGS) as scaler,
+            processes.scaler(directory, prometheus.url, SETTINGS) as scaler,
             grpc.aio.insecure_channel(scaler.address) as channel,
         ):
             client = asking.Client(channel)

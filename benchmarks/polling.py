@@ -103,7 +103,7 @@ async def _to_zero(directory: Path, rounds: int) -> tuple[Rounds, dict[str, Memo
         seconds = rounds * schedule.STEP_SECONDS
         contenders = {
             SCALER: await enter(_scaler(directory / SCALER, OBJECTS, seconds)),
-            ECHO: await enter(_echo()),
+            ECHO: await enter(_echo(directory)),
             OWN: await enter(_own_trigger(directory / OWN, seconds)),
         }
         for count in FEWER:
@@ -123,7 +123,7 @@ async def _to_one(directory: Path, rounds: int) -> Rounds:
         contenders = {
             SCALER: await enter(_scaler(directory / SCALER, OBJECTS, seconds)),
             PUSHED: pushed,
-            ECHO: await enter(_echo()),
+            ECHO: await enter(_echo(directory)),
         }
         if pushed.server is None:
             raise ValueError("there is no scaler to open streams to")
@@ -145,7 +145,7 @@ async def _scaler(directory: Path, triggers: int, seconds: float) -> AsyncIterat
     async with _prometheus(directory) as prometheus:
         await world.fill(prometheus, triggers, seconds + AHEAD_SECONDS)
         async with (
-            processes.scaler(prometheus.url) as server,
+            processes.scaler(directory, prometheus.url) as server,
             grpc.aio.insecure_channel(server.address) as channel,
         ):
             client = asking.Client(channel)
@@ -160,10 +160,14 @@ async def _scaler(directory: Path, triggers: int, seconds: float) -> AsyncIterat
 
 
 @contextlib.asynccontextmanager
-async def _echo() -> AsyncIterator[Contender]:
+async def _echo(directory: Path) -> AsyncIterator[Contender]:
     """Run the server that answers the same calls without looking."""
     about = world.triggers(OBJECTS)
-    async with processes.echo() as server, grpc.aio.insecure_channel(server.address) as channel:
+    async with (
+        processes.echo(directory) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        await channel.channel_ready()
         client = asking.Client(channel, is_checked=False)
 
         async def ask(each: Ask) -> None:

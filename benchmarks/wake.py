@@ -82,7 +82,7 @@ async def measure(kubeconfig: Path, directory: Path, moments: Sequence[float]) -
     awake: dict[str, float] = {}
     async with (
         PrometheusServer(directory) as prometheus,
-        processes.scaler(prometheus.url) as scaler,
+        processes.scaler(directory, prometheus.url) as scaler,
         _namespace(kubeconfig) as client,
         _watching(client, awake),
     ):
