@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 
 from keda_gpu_scaler.simulator import exposition, kubernetes, web
 from keda_gpu_scaler.simulator.cluster import Cluster, Gpu, Key
-from tests.e2e import llm_servers
+from tests.e2e import picker
 from tests.e2e.manifests import NODE_LABEL
 from tests.e2e.product import READY_WITHIN_SECONDS
 
@@ -91,17 +91,16 @@ def _application(shown: Cluster, namespace: str) -> Starlette:
             page = "".join(_shown(gpu, _CLOUDS[exporter]) for gpu in gpus).encode()
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
-    async def llm_metrics(request: Request) -> Response:
-        pages = {"picker": llm_servers.picker, "servers": llm_servers.servers}
+    async def picker_metrics(request: Request) -> Response:
         key = Key(namespace, request.path_params["workload"])
-        page = pages[request.path_params["page"]](shown, key, time.monotonic())
+        page = picker.page(shown, key, time.monotonic())
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     product = web.application(shown, time.monotonic)
     return Starlette(
         routes=[
             Route("/nodes/{node}/metrics", node_metrics),
-            Route("/llm/{page}/{workload}/metrics", llm_metrics),
+            Route("/picker/{workload}/metrics", picker_metrics),
             Mount("/", product),
         ]
     )

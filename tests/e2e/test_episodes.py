@@ -289,7 +289,4 @@ async def _autoscale(lab: Lab, name: str, episode: Episode, address: str) -> Non
 
 
 async def _comes(lab: Lab, at: float) -> None:
-    async def has_come() -> bool:
-        return time.time() >= at
-
-    await lab.wait(has_come, "time goes by")
+    await lab.wait(lambda: time.time() >= at, "time goes by")
