@@ -11,7 +11,6 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     processes   servers as processes of their own, started and stopped by their handles
     within      the whole scaler in a benchmark's own process, to look inside
     echo        a server that answers KEDA's messages and does nothing else
-    demand      made-up demand, which appears at a known moment
     asking      a client that asks as KEDA does and checks each number
     schedule    when KEDA's loops and the HPA's ask about which trigger
     queries     what KEDA's own trigger asks a Prometheus, and what a Prometheus has used

@@ -36,7 +36,8 @@ def blocks(found: Results) -> dict[str, str]:
         ),
     }
     made["decisions"] = tables.markdown(decided.HEAD, decided.cells(decided.committed()))
-    made |= {each.key: tables.of_detail(each) for one in found.values() for each in one.details}
+    details = (each for one in found.values() for each in one.details)
+    made |= {each.key: tables.markdown(each.head, each.cells) for each in details}
     return {f"figures-{name}": text for name, text in made.items()}
 
 

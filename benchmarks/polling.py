@@ -14,6 +14,7 @@ of the scaler, and begins in the middle between two instants, so that each has i
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -184,12 +185,12 @@ async def _own_trigger(directory: Path, seconds: float) -> AsyncIterator[Contend
     async with _prometheus(directory) as prometheus:
         await world.fill(prometheus, OBJECTS, seconds + AHEAD_SECONDS)
         async with httpx.AsyncClient(base_url=prometheus.url, trust_env=False) as client:
-            own = queries.OwnTrigger(client)
-            await _all(own.poll, about)
+            poll = functools.partial(queries.poll, client)
+            await _all(poll, about)
 
             async def ask(each: Ask) -> None:
                 if each.is_for_value:
-                    await own.poll(about[each.trigger])
+                    await poll(about[each.trigger])
 
             yield Contender(OBJECTS, ask, prometheus=prometheus)
 

@@ -16,23 +16,17 @@ _CLOSE_ENOUGH = 1e-6
 """A server's mean may differ in the 15th digit."""
 
 
-class OwnTrigger:
-    """Asks Prometheus for one workload's number, as a prometheus trigger does."""
+async def poll(client: httpx.AsyncClient, trigger: Trigger) -> None:
+    """Ask Prometheus for one workload's number, as a prometheus trigger does.
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
-
-    async def poll(self, trigger: Trigger) -> None:
-        """Ask once.
-
-        Raises:
-            ServerError: the answer is not the right one.
-        """
-        response = await self._client.get("/api/v1/query", params={"query": promql(trigger)})
-        found = response.raise_for_status().json()["data"]["result"]
-        value = float(found[0]["value"][1]) if found else None
-        if value is None or abs(value - trigger.value) > _CLOSE_ENOUGH:
-            raise ServerError(f"{trigger.workload}: Prometheus says {value}, not {trigger.value}")
+    Raises:
+        ServerError: the answer is not the right one.
+    """
+    response = await client.get("/api/v1/query", params={"query": promql(trigger)})
+    found = response.raise_for_status().json()["data"]["result"]
+    value = float(found[0]["value"][1]) if found else None
+    if value is None or abs(value - trigger.value) > _CLOSE_ENOUGH:
+        raise ServerError(f"{trigger.workload}: Prometheus says {value}, not {trigger.value}")
 
 
 def promql(trigger: Trigger) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from benchmarks.comparison import Detail, Goal, Row
+from benchmarks.comparison import Goal, Row
 
 HEAD = ["what", "figure", "next to", "its figure", "ratio", "90 % interval", "goal", "met"]
 _DASH = "\N{EN DASH}"
@@ -50,8 +50,3 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Return a table of a page."""
     rule = ["---"] * len(head)
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *lines))
-
-
-def of_detail(detail: Detail) -> str:
-    """Return the table of a detail."""
-    return markdown(detail.head, detail.cells)

@@ -21,7 +21,7 @@ from lightkube import codecs
 from lightkube.resources.apps_v1 import Deployment
 from rich.console import Console
 
-from benchmarks import demand, page, processes, results, schedule, waking, world
+from benchmarks import page, processes, results, schedule, waking, world
 from benchmarks.__main__ import WIDTH, show
 from benchmarks.comparison import Measured
 from benchmarks.results import About
@@ -30,7 +30,7 @@ from tests.e2e import manifests
 from tests.e2e.cluster import Cluster
 from tests.e2e.generation import CLUSTER
 from tests.e2e.resources import ScaledObject
-from tests.e2e.watching import again
+from tests.e2e.watching import following
 from tests.support.processes import until
 from tests.support.prometheus import PrometheusServer
 from tools import programs
@@ -130,12 +130,8 @@ async def _watching(client: lightkube.AsyncClient, awake: dict[str, float]) -> A
             if found.spec.replicas:
                 awake.setdefault(found.metadata.name, time.time())
 
-    watching = asyncio.create_task(again(watch), name="watch")
-    try:
+    async with following([watch]):
         yield
-    finally:
-        watching.cancel()
-        await asyncio.wait({watching})
 
 
 async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None:
@@ -143,7 +139,7 @@ async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None
     now, end = time.time(), appeared[-1] + WAKE_SECONDS
     await world.fill(prometheus, 1, end - now)
     await prometheus.write(
-        demand.rising(one.name, now, appeared[one.number], end)
+        waking.rising(one.name, now, appeared[one.number], end)
         for one in waking.sleepers(len(appeared))
     )
 

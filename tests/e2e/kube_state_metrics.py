@@ -4,7 +4,6 @@ It follows pods and their owners by watches, as the real one does, and answers a
 from what it knows: only the series that identify pods and tell which are ready.
 """
 
-import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.simulator import web
 from tests.e2e.manifests import GPU
-from tests.e2e.watching import again
+from tests.e2e.watching import following
 from tests.support import kube_state
 from tests.support.kube_state import KubePod, Listed
 
@@ -50,19 +49,15 @@ async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
         return PlainTextResponse("\n".join([*kube_state.page(0, [_ITSELF, *parts]), ""]))
 
     server = web.server(Starlette(routes=[Route("/metrics", metrics)]))
-    watches = [
-        asyncio.create_task(
-            again(functools.partial(_list_and_watch, client, namespace, resource, found))
-        )
+    watches = (
+        functools.partial(_list_and_watch, client, namespace, resource, found)
         for resource, found in known.items()
-    ]
-    try:
-        yield await server.start()
-    finally:
-        for watch in watches:
-            watch.cancel()
-        await server.stop()
-        await asyncio.gather(*watches, return_exceptions=True)
+    )
+    async with following(watches):
+        try:
+            yield await server.start()
+        finally:
+            await server.stop()
 
 
 async def _list_and_watch(

@@ -118,11 +118,6 @@ class Lab:
         address = {"scalerAddress": self.scaler.address}
         return {"type": "external", "metadata": address | given}
 
-    def llm(self, workload: str, **metadata: str) -> manifests.Manifest:
-        """Return a trigger of ours without threshold, with nothing but these keys."""
-        given = {"scalerAddress": self.scaler.address, "workload": workload, **metadata}
-        return {"type": "external", "metadata": given}
-
     def router(self, workload: str) -> manifests.Manifest:
         """Return KEDA's own prometheus trigger on what is offered to a workload: it wakes only."""
         # A threshold this large never decides the number of replicas: the GPUs do.

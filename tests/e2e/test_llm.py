@@ -22,8 +22,8 @@ async def test_requests_at_an_endpoint_picker_wake_scale_and_let_go(lab: Lab) ->
     )
     await lab.prometheus.wait_for("llm_d_epp_request_running")
     await lab.deploy("llama")
-    trigger = lab.llm("llama", **PICKER, **TIMES) | {"type": "external-push"}
-    await waking.asleep(lab, "llama", trigger)
+    metadata = {"scalerAddress": lab.scaler.address, "workload": "llama", **PICKER, **TIMES}
+    await waking.asleep(lab, "llama", {"type": "external-push", "metadata": metadata})
 
     await lab.offer("llama" + REQUESTS, 1)
     await waking.wakes(lab, "llama")

@@ -30,21 +30,26 @@ async def watching(
     client: lightkube.AsyncClient, namespace: str, timeline: Timeline
 ) -> AsyncIterator[None]:
     """Write down what happens in a namespace, until the block ends."""
-    watches = [
-        asyncio.create_task(
-            again(functools.partial(_watch, client, namespace, resource, sights, timeline))
-        )
+    async with following(
+        functools.partial(_watch, client, namespace, resource, sights, timeline)
         for resource, sights in _SIGHTS.items()
-    ]
+    ):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def following(watches: Iterable[Callable[[], Awaitable[None]]]) -> AsyncIterator[None]:
+    """Keep up watches until the block ends."""
+    tasks = [asyncio.create_task(_again(watch), name="watch") for watch in watches]
     try:
         yield
     finally:
-        for watch in watches:
-            watch.cancel()
-        await asyncio.gather(*watches, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def again(watch: Callable[[], Awaitable[None]]) -> None:
+async def _again(watch: Callable[[], Awaitable[None]]) -> None:
     """Watch for ever: a watch ends after minutes by the server's own will, or with the server."""
     while True:
         try:
