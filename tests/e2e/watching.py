@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 import lightkube
+from lightkube import ApiError
 from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
@@ -40,7 +41,7 @@ async def watching(
 @contextlib.asynccontextmanager
 async def following(watches: Iterable[Callable[[], Awaitable[None]]]) -> AsyncIterator[None]:
     """Keep up watches until the block ends."""
-    tasks = [asyncio.create_task(_again(watch), name="watch") for watch in watches]
+    tasks = [asyncio.create_task(again(watch), name="watch") for watch in watches]
     try:
         yield
     finally:
@@ -49,12 +50,12 @@ async def following(watches: Iterable[Callable[[], Awaitable[None]]]) -> AsyncIt
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _again(watch: Callable[[], Awaitable[None]]) -> None:
+async def again(watch: Callable[[], Awaitable[None]]) -> None:
     """Watch for ever: a watch ends after minutes by the server's own will, or with the server."""
     while True:
         try:
             await watch()
-        except httpx2.HTTPError:
+        except (ApiError, httpx2.HTTPError):
             await asyncio.sleep(_PAUSE_SECONDS)
 
 
