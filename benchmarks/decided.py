@@ -56,6 +56,8 @@ def overloaded_at(hours: float, curve: Iterable[Row]) -> float | None:
     return None
 
 
+THRESHOLDS_SHOWN = 60, USUAL, 80
+SHOWN = {AVERAGE: (USUAL,), VALUE: (USUAL,), FIXED: (7, 8, 10)}
 HEAD = [
     "way, threshold or replicas",
     "hours",
@@ -71,13 +73,14 @@ HEAD = [
 def cells(found: Sequence[Row]) -> list[list[str]]:
     """Return a table's lines: pods that load at 0 %, and beside them those that load at 100 %.
 
-    Of the recipes with an average there is one, at the usual threshold.
+    The recipes with an average have one, at the usual threshold; of the others, the picture has
+    the settings at both ends.
     """
     of = {(row.way, row.setting, row.loading, row.start_seconds): row for row in found}
     curve = [row for row in found if (row.way, row.loading, row.start_seconds) == (SUM, 0, None)]
     lines = []
     for way, setting in dict.fromkeys((row.way, row.setting) for row in found):
-        if way in (AVERAGE, VALUE) and setting != USUAL:
+        if setting not in SHOWN.get(way, THRESHOLDS_SHOWN):
             continue
         idle, busy = (of[way, setting, loading, None] for loading in LOADING)
         beside = overloaded_at(idle.hours, curve)

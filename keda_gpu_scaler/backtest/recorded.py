@@ -4,16 +4,17 @@ What its replicas did is undone: the work is the sum over them. It is unknown wh
 answers, and where a pod is not shown that is shown before and after.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from statistics import mean
+from statistics import fmean, mean
 
 from msgspec import Struct
 
 from keda_gpu_scaler.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.backtest.work import Work
 from keda_gpu_scaler.decision import pod_state
+from keda_gpu_scaler.decision.scale_out import SETTLE_SECONDS, Moment, ScaleOuts
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
@@ -106,7 +107,29 @@ def work_of(
         [count if is_covered else None for count, is_covered in zip(counts, covered, strict=True)],
         full,
         pods_of_a_replica * max(chunk.gpus for chunk in chunks),
+        tuple(_futile(chunks[0].begin, ready, demands)),
     )
+
+
+def _futile(
+    begin: float, ready: Sequence[Sequence[float]], demands: Sequence[float | None]
+) -> Iterator[tuple[float, str]]:
+    """Yield the scale-outs that did not help, by the means of the minutes before each step."""
+    scale_outs, before = ScaleOuts(), ""
+    recent = deque[Moment](maxlen=round(SETTLE_SECONDS / STEP_SECONDS))
+    for step, (loads, demand) in enumerate(zip(ready, demands, strict=False)):
+        if not loads or demand is None:
+            continue
+        at = begin + step * STEP_SECONDS
+        if recent and recent[-1].replicas != len(loads):
+            recent.clear()
+        recent.append(Moment(at, len(loads), mean(loads), demand))
+        load = fmean(moment.load for moment in recent)
+        recent_demand = fmean(moment.demand for moment in recent)
+        sentence = scale_outs.judge(Moment(at, len(loads), load, recent_demand))
+        if sentence not in ("", before):
+            yield at, sentence
+        before = sentence
 
 
 def _joined(chunks: Sequence[Chunk]) -> dict[str, dict[int, float]]:

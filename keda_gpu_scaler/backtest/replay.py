@@ -40,18 +40,14 @@ class Limits:
 
     minimum: int = 0
     maximum: int = 100
-    idles: bool = False
-    """idleReplicaCount is 0."""
+    goes_to_zero: bool = True
+    """By minReplicaCount or idleReplicaCount."""
     cooldown_seconds: float = 300
     behavior: Behavior | None = None
     tolerances: Tolerances = CLUSTERS
 
-    @property
-    def goes_to_zero(self) -> bool:
-        return self.minimum == 0 or self.idles
-
     def above_zero(self) -> "Limits":
-        return replace(self, minimum=max(1, self.minimum), idles=False)
+        return replace(self, minimum=max(1, self.minimum), goes_to_zero=False)
 
     def hpa(self) -> Hpa:
         return Hpa(

@@ -23,6 +23,8 @@ class Work:
     work is a demand, which shows all of it."""
     gpus: int = 0
     """The GPUs of a replica; 0: no exporter shows one."""
+    futile: Sequence[tuple[float, str]] = ()
+    """When a scale-out turned out not to help, and the sentence about it."""
 
     @property
     def covered_seconds(self) -> float:

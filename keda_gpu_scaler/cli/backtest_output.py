@@ -28,6 +28,8 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 
 WIDTH = 120
+FUTILE_SHOWN = 10
+"""The newest scale-outs that did not help."""
 
 
 class Job(NamedTuple):
@@ -140,6 +142,10 @@ def _notes(result: Result) -> Iterator[str]:
     )
     if result.job.stays:
         yield "Not replayed: zero replicas, because no demand of the trigger wakes the workload."
+    for at, sentence in work.futile[-FUTILE_SHOWN:]:
+        yield f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC: {sentence}."
+    if len(work.futile) > FUTILE_SHOWN:
+        yield f"{len(work.futile)} scale-outs did not help in all."
     if result.job.others:
         yield f"Left out: {', '.join(result.job.others)}."
 

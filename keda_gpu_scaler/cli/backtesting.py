@@ -182,7 +182,7 @@ def limits_of(manifest: Manifest) -> Limits:
     return Limits(
         minimum=manifest.minimum,
         maximum=manifest.maximum,
-        idles=node.integer("spec", "idleReplicaCount") == 0,
+        goes_to_zero=manifest.goes_to_zero,
         cooldown_seconds=300 if cooldown is None else cooldown,
         behavior=behavior,
         tolerances=tolerances,

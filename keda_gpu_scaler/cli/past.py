@@ -88,40 +88,44 @@ class PastReader:
         await self._stack.aclose()
 
     async def read(self, seconds: float, tell: Callable[[float], None]) -> list[Chunk]:
-        """Return the whole hours of the last seconds; `tell` gets the part that is done."""
+        """Return the last whole hours, and this one so far; `tell` gets the part that is done."""
         await self._samples.synchronize()
-        end = self._samples.now() // CHUNK_SECONDS * CHUNK_SECONDS
-        count = max(1, int(seconds // CHUNK_SECONDS))
+        newest = self._samples.instant() // STEP_SECONDS * STEP_SECONDS
+        end = newest // CHUNK_SECONDS * CHUNK_SECONDS
+        hours = range(max(1, int(seconds // CHUNK_SECONDS)))
+        ends = dict.fromkeys([newest, *(end - number * CHUNK_SECONDS for number in hours)])
         chunks: dict[float, Chunk] = {}
         blind, knows_jobs = list[float](), False
         # The newest hours first: they show which exporters and scrape jobs there are.
-        for number in range(count):
-            at = end - number * CHUNK_SECONDS
-            chunk = self._cache.get(self._key, at - CHUNK_SECONDS + STEP_SECONDS)
+        for number, at in enumerate(ends, 1):
+            chunk = self._cache.get(self._key, _begin(at) + STEP_SECONDS)
             if chunk is None:
                 chunk = await self._fetch(at)
                 knows_jobs = knows_jobs or any(chunk.covered)
                 blind += [] if knows_jobs else [at]
             chunks[at] = chunk
-            tell((number + 1) / count)
+            tell(number / len(ends))
         for at in blind if knows_jobs else ():  # it may be covered by the jobs that are known now
             chunks[at] = await self._fetch(at)
         return [chunks[at] for at in sorted(chunks)]
 
     async def _fetch(self, at: float) -> Chunk:
-        spec = self._spec
-        snapshot_query = replace(
-            snapshot_query_of(spec, STEP_SECONDS), span_seconds=float(CHUNK_SECONDS)
-        )
+        spec, span_seconds = self._spec, at - _begin(at)
+        snapshot_query = replace(snapshot_query_of(spec, STEP_SECONDS), span_seconds=span_seconds)
         await asyncio.sleep(QUERY_SECONDS)
         observation = await self._past.past(snapshot_query, at, STEP_SECONDS)
         demands = None
         if spec.demand is not None:
             await asyncio.sleep(QUERY_SECONDS)
             demands = await self._past.past_numbers(
-                spec.demand.text, CHUNK_SECONDS, at, STEP_SECONDS
+                spec.demand.text, span_seconds, at, STEP_SECONDS
             )
         chunk = chunk_of(spec, observation, demands)
-        if any(chunk.covered):
+        if span_seconds == CHUNK_SECONDS and any(chunk.covered):
             self._cache.add(self._key, chunk)
         return chunk
+
+
+def _begin(at: float) -> float:
+    """Return the begin of the hour that an instant belongs to, which ends with its last instant."""
+    return (at - STEP_SECONDS) // CHUNK_SECONDS * CHUNK_SECONDS

@@ -78,6 +78,8 @@ class Decision:
     """Since when the first of them is; None: there is none."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
+    futile: str = ""
+    """The last scale-out, as a sentence, if it did not help; no answer rests on it."""
 
     @property
     def is_zero_by_choice(self) -> bool:

@@ -10,11 +10,12 @@ import math
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation
+from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation, scale_out
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
@@ -218,10 +219,14 @@ class Evaluator:
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
             )
             decided = by_demand.answered(spec, decided, demand)
+        known, now = demand or self._demands.known(scaled_object, spec), self._clock()
+        if known is not None:
+            moment = scale_out.moment_of(now, gpu.decision, known)
+            decided = replace(decided, futile=tracked.scale_outs.judge(moment))
         if decided.active and not gpu.decision.active and isinstance(reading, Reading):
             # Another signal said just now that the workload is active.
             tracked.memory = memory.in_use(reading.present)
-        previous, now = tracked.answer, self._clock()
+        previous = tracked.answer
         if previous is not None and previous.gpu is gpu and previous.decision == decided:
             tracked.answer = previous._replace(at=now, alert=alert, demand=demand)
             return tracked.answer
@@ -232,7 +237,6 @@ class Evaluator:
         ):
             recommended = previous.recommended
         else:
-            known = demand or self._demands.known(scaled_object, spec)
             recommended = recommendation.recommended(spec, decided, known)
         tracked.answer = Answer(decided, now, gpu, alert, demand, recommended)
         self._observe(

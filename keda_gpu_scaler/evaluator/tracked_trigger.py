@@ -22,6 +22,7 @@ from keda_gpu_scaler.decision.decision import (
     unknown,
 )
 from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SnapshotCache
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Snapshot, SnapshotKey
@@ -153,6 +154,7 @@ class TrackedTrigger:
     """Used when its load becomes unknown."""
     answer: Answer | None = None
     hpa_calls: HpaCalls = field(default_factory=HpaCalls)
+    scale_outs: ScaleOuts = field(default_factory=ScaleOuts)
 
 
 TRACKED_BYTES = 48 * 2**20

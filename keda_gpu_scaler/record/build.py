@@ -169,7 +169,7 @@ def record(answered: Answered) -> Record:
         activation=tuple(_activation(answered, pods)),
         metrics=tuple(_metrics(answered)),
         queries=tuple(_queries(answered, pods)),
-        warnings=spec.warnings,
+        warnings=(*spec.warnings, *filter(None, [decision.futile])),
     )
 
 

@@ -422,5 +422,13 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
         "Replicas with a pod for which the scheduler finds no node yet; absent if none.",
         lambda decided: decided.decision.unschedulable or None,
     ),
+    (
+        "keda_gpu_scaler_trigger_futile_scale_out",
+        (
+            "1 if neither the demand nor the load of a replica fell after the last scale-out, "
+            "though the demand did not rise; absent if not, and without a demand."
+        ),
+        lambda decided: 1 if decided.decision.futile else None,
+    ),
 )
 """Of each trigger: the name, the meaning, and what reads the value; None: no sample."""

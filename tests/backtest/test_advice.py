@@ -7,7 +7,7 @@ from keda_gpu_scaler.backtest.replay import Limits, Outcome
 from keda_gpu_scaler.backtest.work import Work
 from tests.support.triggers import demanding, spec
 
-CASE = Case(spec=spec(), limits=Limits(minimum=1, maximum=20))
+CASE = Case(spec=spec(), limits=Limits(minimum=1, maximum=20, goes_to_zero=False))
 BY_DEMAND = Case(
     spec=demanding("sum(requests)", threshold="", demandThreshold="10"), limits=Limits()
 )

@@ -120,3 +120,17 @@ def test_with_a_capacity_the_demand_is_the_work() -> None:
     chunk = Chunk(15.0, [True, True], {POD: [100.0, 100.0]}, gpus=1, demands=[30.0, None])
     work = work_of([chunk], lambda pod: pod, start_seconds=0, capacity=20.0)
     assert (work.loads, work.full) == ([150.0, None], [])
+
+
+@pytest.mark.parametrize(("load", "futile"), [(95.0, 1), (76.0, 0)])
+def test_a_scale_out_after_which_neither_demand_nor_load_fell_is_named(
+    load: float, futile: int
+) -> None:
+    old: list[float | None] = [*[95.0] * 30, *[load] * 30]
+    new: list[float | None] = [*[N] * 30, *[load] * 30]
+    pods = {f"bert-7b6667bd9-{letter * 5}": old for letter in "bcdf"}
+    pods["bert-7b6667bd9-ggggg"] = new
+    chunk = Chunk(15.0, [True] * 60, pods, demands=[40.0] * 60)
+    named = work_of([chunk], lambda pod: pod, start_seconds=0).futile
+    assert [at for at, _ in named] == [15.0 * 51] * futile
+    assert all(sentence.startswith("5 replicas instead of 4 did not") for _, sentence in named)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.decision.scale_out import SETTLE_SECONDS
 from keda_gpu_scaler.evaluator.evaluator import LOOKED_AT, LOOKS
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
@@ -48,6 +49,20 @@ async def test_a_demand_that_scales_is_recommended_also_where_it_is_not_asked(be
     assert bench.of(facts.Evaluated)[-1].recommended == 20
     await bench.later(300, scales)  # beyond maxAge the demand is unknown, and the load may raise
     assert bench.of(facts.Evaluated)[-1].recommended == 7
+
+
+async def test_a_record_says_that_a_scale_out_did_not_help(bench: Bench) -> None:
+    scales = demanding(WAITING, threshold="", demandThreshold="2")
+    bench.source.world = World(PODS[:4])
+    await bench.ask(scales)
+    bench.source.world = World(PODS)
+    assert not (await bench.later(SETTLE_SECONDS, scales)).futile
+    decided = await bench.later(4 * STEP, scales)
+    assert decided.futile.startswith(
+        "5 replicas instead of 4 did not help: 5m later the demand is 7 "
+    )
+    assert (await bench.evaluator.record(BERT, scales)).warnings == (decided.futile,)
+    assert bench.of(facts.Evaluated)[-1].decision.futile == decided.futile
 
 
 async def test_what_comes_after_a_signal_is_not_asked(bench: Bench) -> None:

@@ -18,6 +18,7 @@ _DECIDED = Decision(
     average=83.5,
     evidence=EvidenceSource.EXPORTERS,
     unschedulable=3,
+    futile="4 replicas instead of 3 did not help",
 )
 _EVALUATED = facts.Evaluated(
     triggers.BERT, triggers.spec(), _DECIDED, 2.0, "default", recommended=3

@@ -139,6 +139,7 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
             f"trigger_reporting_pods{TRIGGER}": 4,
             f"trigger_ignored_pods{TRIGGER}": 1,
             f"trigger_unschedulable_replicas{TRIGGER}": None,
+            f"trigger_futile_scale_out{TRIGGER}": None,
             f"recommended_replicas{TRIGGER}": 3,
             PROVEN: 1,
             NOT_PROVEN: 0,
@@ -149,6 +150,11 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
         "replicas that are unschedulable are counted, whatever else is known",
         [evaluated(replace(UNKNOWN, unschedulable=3))],
         {f"trigger_unschedulable_replicas{TRIGGER}": 3},
+    ),
+    (
+        "a scale-out that did not help is shown",
+        [evaluated(replace(UNKNOWN, futile="3 replicas instead of 2 did not help"))],
+        {f"trigger_futile_scale_out{TRIGGER}": 1},
     ),
     (
         "what is unknown has no sample, and is no zero",
