@@ -314,10 +314,9 @@ class Soak:
             return
         number = answer.metricValues[0].metricValueFloat
         self._note("number", asked)
-        bounds = asked.trigger.bounds(time.time())
-        is_lower_bound = number <= bounds.most and asked.trigger.keeps(number)
-        if not bounds.hold(number) and not is_lower_bound:
-            truth = f"{bounds.least:g} to {bounds.most:g}"
+        least, most = asked.trigger.bounds(time.time())
+        if number > most or (number < least and not asked.trigger.keeps(number)):
+            truth = f"{least:g} to {most:g}"
             self.report.broken.append(f"wrong: {asked}: {number:g}, and the truth is {truth}")
 
     def _judge_active(self, asked: "_Asked", answer: pb.IsActiveResponse) -> None:

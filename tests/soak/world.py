@@ -57,18 +57,6 @@ class Workload:
         return 10 * self.percent(at)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a number may be."""
-
-    least: float
-    most: float
-
-    def hold(self, number: float) -> bool:
-        """Tell whether a number is the truth of some instant, or between two of them."""
-        return self.least * (1 - TOLERANCE) <= number <= self.most * (1 + TOLERANCE)
-
-
 KINDS = ("utilization", "average", "power", "query", "demand", "alone", "direct")
 _OF_DEMAND = ("demand", "alone")
 
@@ -138,10 +126,13 @@ class Trigger:
             case _:
                 return self.workload.percent(at) * count
 
-    def bounds(self, at: float) -> Bounds:
-        """Return what a number may be that is answered at this time."""
+    def bounds(self, at: float) -> tuple[float, float]:
+        """Return the least and the most that a number may be that is answered at this time.
+
+        It is the truth of some instant, or between two of them.
+        """
         values = [self.value(at - ago) for ago in _instants()]
-        return Bounds(min(values), max(values))
+        return min(values) * (1 - TOLERANCE), max(values) * (1 + TOLERANCE)
 
     def keeps(self, number: float) -> bool:
         """Tell whether a number asks for no fewer replicas than there are.
