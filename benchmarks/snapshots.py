@@ -38,7 +38,6 @@ from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import LIMIT_BYTES, Client
 
 PODS, POINTS = 10_000, 8
 _MIB = 2**20
@@ -164,14 +163,11 @@ def source(
     prometheus: "Prometheus", clock: Callable[[], float], observe: facts.Observer = facts.ignore
 ) -> PrometheusSource:
     """Return a source that this Prometheus answers."""
-    settings = PrometheusSettings(url="http://prometheus:9090", step_seconds=STEP_SECONDS)
-    client = Client(
-        transport=prometheus,
-        timeout_seconds=60,
-        max_response_bytes=LIMIT_BYTES,
+    settings = PrometheusSettings(
+        url="http://prometheus:9090", step_seconds=STEP_SECONDS, timeout_seconds=60
     )
-    queries = PrometheusClient("default", settings, client, observe, clock)
-    return PrometheusSource("default", settings, observe, clock, queries)
+    client = PrometheusClient("default", settings, observe, clock, transport=prometheus)
+    return PrometheusSource(client)
 
 
 class Prometheus(httpx.AsyncBaseTransport):

@@ -17,7 +17,6 @@ from keda_gpu_scaler.autoscaling.objects import (
     Condition,
     Direction,
     Hpa,
-    HpaSpec,
     Scale,
     ScaledObject,
     clock,
@@ -30,7 +29,6 @@ _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 _MESSAGE_CHARACTERS = 160
 _ROUNDING = 0.001
 """The HPA shows an average rounded up to the next thousandth."""
-_NO_HPA = Hpa(HpaSpec())
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +90,17 @@ class Facts(NamedTuple):
     @property
     def seen_hpa(self) -> Hpa:
         """The HPA, or one that has never looked."""
-        return self.hpa or _NO_HPA
+        return self.hpa or Hpa()
 
     def condition(self, kind: str) -> Condition:
         """Return a condition of the ScaledObject or the HPA, which have none of the same type."""
         if kind == "ScalingLimited" and self.condition("ScalingActive").status != "True":
             return Condition(kind)  # it is of an earlier sync
-        of_hpa = self.seen_hpa.status.conditions or ()
-        conditions = [*(self.scaled_object.status.conditions or ()), *of_hpa]
-        matching = (condition for condition in conditions if condition.type == kind)
-        return next(matching, Condition(kind))
+        for status in self.scaled_object.status, self.seen_hpa.status:
+            for condition in status.conditions or ():
+                if condition.type == kind:
+                    return condition
+        return Condition(kind)
 
     def annotation(self, name: str) -> str | None:
         return self.scaled_object.metadata.annotations.get(_ANNOTATION + name)
@@ -120,10 +119,8 @@ def gates(facts: Facts) -> Gates:
     holding = []
     for name, shown_by, rule in _RULES:
         condition = facts.condition(shown_by.partition("=")[0])
-        reason = None
-        if re.fullmatch(shown_by, str(condition)):
-            reason = rule(facts, condition)
-        if reason is not None:
+        shows = re.fullmatch(shown_by, str(condition)) is not None
+        if shows and (reason := rule(facts, condition)) is not None:
             holding.append(Gate(name, reason, str(condition) if condition.reason else None))
     if holding:
         reason = holding[0].reason
@@ -180,24 +177,23 @@ def _inactive(facts: Facts, _active: Condition) -> str | None:
     return "no trigger is active: KEDA leaves the workload at 0 replicas"
 
 
-def _pause(facts: Facts, direction: str) -> str | None:
-    if not facts.is_set(f"paused-{direction}"):
+def _pause(facts: Facts, shown: Condition, direction: str, *, keda_would: bool) -> str | None:
+    """Tell of a pause that holds the HPA, as its condition shows, or KEDA's own next step."""
+    is_held = shown.type == "ScalingLimited" or keda_would
+    if not is_held or not facts.is_set(f"paused-{direction}"):
         return None
     return f"no {direction} while the annotation {_ANNOTATION}paused-{direction} is there"
 
 
 def _no_scale_out(facts: Facts, shown: Condition) -> str | None:
-    if shown.type == "Paused" and not (facts.replicas == 0 and facts.active):
-        return None
-    return _pause(facts, "scale-out")
+    wakes = facts.replicas == 0 and facts.active is True
+    return _pause(facts, shown, "scale-out", keda_would=wakes)
 
 
 def _no_scale_in(facts: Facts, shown: Condition) -> str | None:
-    if shown.type == "Paused":
-        is_idle = facts.active is False and facts.condition("Active").status == "False"
-        if not is_idle or facts.bottom is None or (facts.replicas or 0) <= facts.bottom:
-            return None
-    return _pause(facts, "scale-in")
+    is_idle = facts.active is False and facts.condition("Active").status == "False"
+    ends = is_idle and facts.bottom is not None and (facts.replicas or 0) > facts.bottom
+    return _pause(facts, shown, "scale-in", keda_would=ends)
 
 
 def _cooldown(facts: Facts, _active: Condition) -> str | None:
@@ -273,12 +269,9 @@ def _policy(facts: Facts, limited: Condition) -> str:
         f"{policy.value} {policy.type} in {policy.period_seconds} s"
         for policy in (direction.policies or ())[:8]
     ]
-    if direction.select_policy == "Disabled":
-        limits = "selectPolicy Disabled"
-    elif len(policies) > 1:
-        limits = f"{', '.join(policies)} (selectPolicy {direction.select_policy})"
-    else:
-        limits = "".join(policies) or "no more than twice the replicas, or 4, at once"
+    limits = "no more than twice the replicas, or 4, at once"
+    if policies or direction.select_policy == "Disabled":
+        limits = ", ".join([*policies, f"selectPolicy {direction.select_policy}"])
     return (
         f"the HPA's {which} policy limits how many replicas are {done}: {limits}; it set"
         f" {facts.seen_hpa.status.desired_replicas}, and {_asked(facts)}"
@@ -353,12 +346,11 @@ def _asked(facts: Facts) -> str:
     """Return in words what the metrics of the HPA's last sync ask for."""
     metric = _highest(facts)
     if metric is None:
-        return "another number of replicas is asked for"
+        return "the metrics ask for another number of replicas"
     existing = facts.seen_hpa.status.current_replicas
     if facts.scale is not None and facts.scale.spec.replicas == existing:
         existing = facts.scale.status.replicas  # no rescale since that sync
-    asks = metric.asks(existing)
-    return f"{replicas_in_words(asks)} {'is' if asks == 1 else 'are'} asked for"
+    return f"the metrics ask for {replicas_in_words(metric.asks(existing))}"
 
 
 def _direction(facts: Facts, *, up: bool) -> Direction:

@@ -11,18 +11,14 @@ from msgspec import Meta, Struct, field
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 """Replicas, or seconds; the API has int32."""
-_QUANTITY = re.compile(r"(-?\d{1,18}(?:\.\d{0,9})?)([num]|k|[MGTPE]i?|Ki)?", re.ASCII)
-_UNITS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0} | {
-    f"{prefix}{binary}": float(base**power)
-    for binary, base in (("", 1000), ("i", 1024))
-    for power, prefix in enumerate("kMGTPE" if not binary else "KMGTPE", start=1)
-}
+_QUANTITY = re.compile(r"(-?\d{1,18}(?:\.\d{0,9})?)([numkMGTPE]?)", re.ASCII)
+_POWERS = dict(zip(("n", "u", "m", "", *"kMGTPE"), range(-3, 7), strict=True))
 
 
 def quantity(text: str | None) -> float | None:
-    """Return a quantity such as 70, 52500m or 1k; None: there is none, or none that is known."""
+    """Return a decimal quantity such as 70, 52500m or 1k; None: there is none, or no such."""
     match = _QUANTITY.fullmatch(text or "")
-    return float(match[1]) * _UNITS[match[2] or ""] if match else None
+    return float(match[1]) * 1000.0 ** _POWERS[match[2]] if match else None
 
 
 def clock(at: float) -> str:
@@ -57,9 +53,7 @@ class _Fallback(Struct, frozen=True, rename="camel"):
     behavior: str = "static"
 
 
-class ScaledObjectSpec(Struct, frozen=True, rename="camel"):
-    """The fields that limit replicas, or delay their change."""
-
+class _ScaledObjectSpec(Struct, frozen=True, rename="camel"):
     scale_target_ref: _Name
     min_replica_count: Count = 0
     max_replica_count: Count = 100
@@ -93,7 +87,7 @@ class ScaledObject(Struct, frozen=True):
     """One ScaledObject."""
 
     metadata: _Metadata
-    spec: ScaledObjectSpec
+    spec: _ScaledObjectSpec
     status: _ScaledObjectStatus = _ScaledObjectStatus()
 
 
@@ -113,7 +107,7 @@ class _External(Struct, frozen=True):
     current: _Amount = _Amount()
 
 
-class HpaMetric(Struct, frozen=True):
+class _HpaMetric(Struct, frozen=True):
     """One metric of the spec, with its target, or of the status, with what there is."""
 
     external: _External = _External()
@@ -143,27 +137,24 @@ class Behavior(Struct, frozen=True, rename="camel"):
     scale_down: Direction = Direction()
 
 
-class HpaSpec(Struct, frozen=True, rename="camel"):
-    """What the HPA is to do."""
-
-    metrics: tuple[HpaMetric, ...] | None = None
+class _HpaSpec(Struct, frozen=True, rename="camel"):
+    metrics: tuple[_HpaMetric, ...] | None = None
     behavior: Behavior = Behavior()
 
 
 class _HpaStatus(Struct, frozen=True, rename="camel"):
-    """What the HPA did at its last sync."""
-
     current_replicas: Count = 0
     desired_replicas: Count = 0
-    current_metrics: tuple[HpaMetric, ...] | None = None
+    current_metrics: tuple[_HpaMetric, ...] | None = None
     conditions: tuple[Condition, ...] | None = None
 
 
 class Hpa(Struct, frozen=True):
     """The HorizontalPodAutoscaler that KEDA created."""
 
-    spec: HpaSpec
+    spec: _HpaSpec = _HpaSpec()
     status: _HpaStatus = _HpaStatus()
+    """What it did at its last sync."""
 
 
 class _Replicas(Struct, frozen=True):

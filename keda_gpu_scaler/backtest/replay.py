@@ -139,10 +139,10 @@ class Replay(ClosedLoop[Replica]):
         else:
             decided, metric_type = self._decide(at, demand), self.metric_type
         metrics = [Metric(value=decided.value, target=spec.threshold, metric_type=metric_type)]
-        wanted = spec.demand
-        if self.recipe is None and wanted is not None and wanted.threshold and not wanted.is_alone:
+        second = None if spec.demand is None or spec.is_by_demand else spec.demand.threshold
+        if self.recipe is None and second is not None:
             value = None if demand is None else demand.value
-            metrics.append(Metric(value=value, target=wanted.threshold))
+            metrics.append(Metric(value=value, target=second))
         has_work = load > 0 or (demand is not None and _is_above(spec, demand))
         self._note_wake(at, has_work=has_work)
         self.clock += STEP_SECONDS

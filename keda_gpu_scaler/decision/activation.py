@@ -9,7 +9,7 @@ signal neither stops a workload that has pods nor wakes one that has none.
 from dataclasses import replace
 
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
+from keda_gpu_scaler.spec.demand import Demand, OnEmpty
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 _IN_DOUBT = {
@@ -44,13 +44,16 @@ def before_demand(
     return decided
 
 
-def needs_demand(decided: Decision, wanted: DemandSpec) -> bool:
-    """Tell whether IsActive fails if the demand is not known; nothing said active before."""
-    return with_demand(decided, wanted, Demand(None)).active is None
+def needs_demand(spec: TriggerSpec, decided: Decision) -> bool:
+    """Tell whether IsActive fails if the demand is not known."""
+    return with_demand(spec, decided, Demand(None)).active is None
 
 
-def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decision:
-    """Return a decision after the demand was queried; nothing said active before."""
+def with_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+    """Return a decision after the demand was queried, if nothing said active before."""
+    wanted = spec.demand
+    if wanted is None or decided.activated:
+        return decided
     name = f"demand of {wanted.preset}" if wanted.preset else "demand"
     if not wanted.activates:
         return with_reason(decided, f"the {name} does not say whether the workload is in use")
@@ -63,7 +66,7 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
     level = f"demandActivationThreshold {wanted.activation_threshold:g}"
     if demand.value > wanted.activation_threshold:
         reason = f"{name} {demand.value:.6g} is above {level}"
-        return _active(decided, reason, is_held=not wanted.is_alone)
+        return _active(decided, reason, is_held=not spec.is_by_demand)
     return with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
 
 

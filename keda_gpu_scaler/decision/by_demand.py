@@ -11,8 +11,7 @@ from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
 def answered(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     """Return a decision after the demand of the trigger: what it activates, then what it scales."""
-    if spec.demand is not None and not decided.activated:
-        decided = activation.with_demand(decided, spec.demand, demand)
+    decided = activation.with_demand(spec, decided, demand)
     return scaled(spec, decided, demand) if spec.is_by_demand else decided
 
 

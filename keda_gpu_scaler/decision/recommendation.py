@@ -22,7 +22,7 @@ def metrics(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> dict
     metrics_by_name = {
         spec.metric_name: rules.Metric(value=value, target=spec.threshold, metric_type=kind),
     }
-    second = None if spec.demand is None or spec.demand.is_alone else spec.demand.threshold
+    second = None if spec.demand is None or spec.is_by_demand else spec.demand.threshold
     if second is not None:
         demanded = None if demand is None else demand.value
         metrics_by_name[METRIC_NAME] = rules.Metric(value=demanded, target=second)

@@ -214,7 +214,7 @@ class Evaluator:
         if gpu.neighbour is not None or alert is not None:
             decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
-            is_urgent = is_poll and activation.needs_demand(decided, spec.demand)
+            is_urgent = is_poll and activation.needs_demand(spec, decided)
             demand = await self._demands.ask(
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
             )

@@ -39,11 +39,6 @@ _OVER_REPLICAS = {
     Aggregation.P95: "max(sum({0}) or "
     'label_replace(count({0}) * quantile(0.95, {0}), "of", "p95", "", ""))',
 }
-_FUNCTIONS = {
-    GpuAggregation.AVERAGE: "avg",
-    GpuAggregation.MAX: "max",
-    GpuAggregation.SUM: "sum",
-}
 _LABELS = {kind: label for label, kind in KINDS.items()}
 """The label with the name of an object in kube-state-metrics, by the object's kind."""
 
@@ -75,7 +70,9 @@ class Explained:
         )
         usual = AVERAGED_WINDOW_SECONDS if is_averaged else WINDOW_SECONDS
         gpus = _gpus(spec.pods, metric_sources)
-        pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus}){self._owned()}"
+        is_mean = spec.gpu_aggregation is GpuAggregation.AVERAGE
+        over_gpus = "avg" if is_mean else spec.gpu_aggregation
+        pods = f"{over_gpus} by (pod) ({gpus}){self._owned()}"
         window = range_text(spec.window_seconds or usual, self.step_seconds)
         loads = f"avg_over_time(({pods}){window})"
         text = _OVER_REPLICAS[spec.aggregation].format(_replicas(spec.pods, loads))

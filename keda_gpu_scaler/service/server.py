@@ -94,14 +94,16 @@ class GrpcServer:
             if self._certificate is None:
                 port = self._server.add_insecure_port(self._address)
             else:
-                # That the library takes the certificate was tried when its files were read.
                 credentials = _following_credentials(self._certificate)
                 port = self._server.add_secure_port(self._address, credentials)
         except RuntimeError as error:
-            raise errors.SettingsError(
+            message = (
                 f"cannot listen on {self._address!r}: expected host:port with an address of this "
                 "host and a port that is free"
-            ) from error
+            )
+            if self._certificate is not None:
+                message += ", and a certificate of RSA or ECDSA, which gRPC's library supports"
+            raise errors.SettingsError(message) from error
         await self._server.start()
         return port
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
 
@@ -41,9 +42,8 @@ async def opened(
     """
     source: PrometheusSource | ScrapeSource | InfluxdbSource
     if isinstance(settings, PrometheusSettings):
-        source = PrometheusSource(
-            name, settings, observe, claims_without_gpus=claims_without_gpus, at=at
-        )
+        client = PrometheusClient(name, settings, observe)
+        source = PrometheusSource(client, claims_without_gpus=claims_without_gpus, at=at)
     elif at is not None:
         message = f"source {name} is of type {settings.type}: only prometheus can be asked about "
         raise errors.SettingsError(f"{message}the past")

@@ -67,6 +67,9 @@ class Field(NamedTuple):
 class InfluxdbSource:
     """Answers from the points that an InfluxDB has stored."""
 
+    lag_seconds = 0.0
+    """How late points are written is a setting."""
+
     def __init__(
         self,
         name: str,
@@ -76,7 +79,7 @@ class InfluxdbSource:
     ) -> None:
         self.step_seconds = round(settings.step_seconds, 3)
         self._settings, self._schema = settings, settings.layout
-        self._client = QueryClient(name, query_client.create_client(settings), observe, clock)
+        self._client = QueryClient(name, settings, observe, clock)
         self._server_clock = ServerClock(clock)
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
@@ -84,7 +87,7 @@ class InfluxdbSource:
         return Source(self, evidence_providers, self)
 
     async def close(self) -> None:
-        await self._client.http.close()
+        await self._client.close()
 
     async def synchronize(self) -> None:
         """Learn the server's clock, unless it was asked recently.
@@ -97,11 +100,6 @@ class InfluxdbSource:
         text = influxql.policies(self._settings.database)
         seconds = await self._ask("clock", text, parse_clock, NUMBER_BYTES)
         self._server_clock.set(seconds)
-
-    @property
-    def lag_seconds(self) -> float:
-        """None: how late points are written is a setting."""
-        return 0.0
 
     def now(self) -> float:
         return self._server_clock.now()
@@ -142,7 +140,7 @@ class InfluxdbSource:
             return GpuReports()
         metrics, span = profiles.UTILIZATION_METRICS, _span(at - lookback_seconds(step), at)
         write = partial(influxql.points_text, schema, metrics, span, names_gpus=True)
-        with self._client.http.turn():
+        with self._client.turn():
             fields = await self._fetch_fields("gpus", wanted, write)
         return reports(fields, schema, wanted, at, step)
 
@@ -178,7 +176,7 @@ class InfluxdbSource:
     ) -> Observation:
         metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         write = partial(influxql.points_text, self._schema, metrics, span)
-        with self._client.http.turn():
+        with self._client.turn():
             fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
             rows = await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
             observation = await asyncio.to_thread(read, rows)
@@ -200,7 +198,7 @@ class InfluxdbSource:
             form["rp"] = self._settings.retention_policy
         url = f"{self._settings.url}/query?{urlencode(form)}"
         with self._client.reported(kind):
-            answer = await self._client.http.fetch(url, limit_bytes=limit_bytes)
+            answer = await self._client.fetch(url, limit_bytes=limit_bytes)
             return await asyncio.to_thread(parse, answer)
 
 

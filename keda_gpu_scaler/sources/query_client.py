@@ -7,8 +7,9 @@ because a few bytes of JSON become a hundred in memory.
 import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -38,24 +39,38 @@ objects each, a million points, two million labels. Rows of 15,000 pods in kube-
 hour of the points of 4,000 GPUs, are fewer; read, they take at most 300 MiB."""
 
 
-class QueryClient:
-    """The client of a queried source."""
+class QueryClient(Client):
+    """The client of a queried source, with the authentication and certificates of its settings."""
 
     def __init__(
-        self, name: str, http: Client, observe: facts.Observer, clock: Callable[[], float]
+        self,
+        name: str,
+        settings: ApiSettings,
+        observe: facts.Observer = facts.ignore,
+        clock: Callable[[], float] = time.monotonic,
+        **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> None:
-        self.http = http
+        """Prepare the client without connecting."""
+        self.name, self.observe, self.clock = name, observe, clock
         self.number_turns = asyncio.Semaphore(NUMBERS_AT_ONCE)
         """For demandQueries."""
-        self._name, self._observe, self._clock = name, observe, clock
+        super().__init__(
+            timeout_seconds=settings.timeout_seconds,
+            max_response_bytes=settings.max_response_bytes,
+            headers={name: value.get_secret_value() for name, value in settings.headers.items()},
+            auth=_auth(settings),
+            verify=_trust(settings),
+            proxy=proxies.of(settings.url),
+            **httpx_arguments,
+        )
 
     @contextlib.contextmanager
     def reported(self, kind: str) -> Iterator[None]:
         """Report the time of a query, or its error; `kind` is its name in the log and metrics."""
-        began = self._clock()
+        began = self.clock()
 
         def report(trouble: str | None) -> None:
-            self._observe(facts.Queried(self._name, kind, self._clock() - began, trouble))
+            self.observe(facts.Queried(self.name, kind, self.clock() - began, trouble))
 
         try:
             yield
@@ -68,20 +83,22 @@ class QueryClient:
         report(None)
 
 
-def create_client(settings: ApiSettings) -> Client:
-    """Return a client with the authentication and the certificates of the settings."""
-    auth: httpx.Auth | None = None
+def _auth(settings: ApiSettings) -> httpx.Auth | None:
     file = settings.bearer_token_file
     token = tokens.of(settings.bearer_token, file, f"the bearer token file {file}")
     if token is not None:
-        auth = Bearer(token)
-    elif settings.username is not None:
+        return Bearer(token)
+    if settings.username is not None:
         password = settings.password.get_secret_value() if settings.password is not None else ""
-        auth = httpx.BasicAuth(settings.username, password)
-    elif isinstance(settings, PrometheusSettings) and settings.sigv4_region is not None:
+        return httpx.BasicAuth(settings.username, password)
+    if isinstance(settings, PrometheusSettings) and settings.sigv4_region is not None:
         from keda_gpu_scaler.sources import sigv4  # noqa: PLC0415 - it loads an extra that few install
 
-        auth = sigv4.Sigv4(settings.sigv4_region)
+        return sigv4.Sigv4(settings.sigv4_region)
+    return None
+
+
+def _trust(settings: ApiSettings) -> ssl.SSLContext:
     if settings.url.startswith("http://"):
         # No request needs a CA, and the system's take a MiB: this context trusts nobody. Requests
         # follow no redirect, and httpx makes another context for a proxy.
@@ -90,14 +107,7 @@ def create_client(settings: ApiSettings) -> Client:
         context = ssl.create_default_context(cafile=settings.ca_file)
     if settings.cert_file is not None:
         context.load_cert_chain(settings.cert_file, settings.key_file)
-    return Client(
-        timeout_seconds=settings.timeout_seconds,
-        max_response_bytes=settings.max_response_bytes,
-        headers={name: value.get_secret_value() for name, value in settings.headers.items()},
-        auth=auth,
-        verify=context,
-        proxy=proxies.of(settings.url),
-    )
+    return context
 
 
 def decoded(answer: Answer, decoder: Decoder[T], expected: str) -> T:

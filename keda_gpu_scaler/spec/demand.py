@@ -40,8 +40,6 @@ class DemandSpec:
     """It exists without pods of the workload, and says when there is work."""
     activates: bool = True
     """It says whether the workload is in use, and not only how many replicas it needs."""
-    is_alone: bool = False
-    """The trigger has no target for the GPUs: this alone says how many replicas."""
 
     @property
     def name(self) -> str:

@@ -7,11 +7,10 @@ duration has one reading.
 import re
 from functools import lru_cache
 
-_SECONDS_PER_UNIT = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _SECONDS_PER_UNIT))
+_MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _MILLISECONDS))
 _TEXTS_KEPT = 1024
 """More than the triggers of one cluster have; each of their decisions says the same ones again."""
-_MILLISECONDS_PER_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 
 
 def parse(text: str) -> float:
@@ -20,8 +19,8 @@ def parse(text: str) -> float:
     if match is None or not text:
         hint = " (a number needs a unit: s, m or h)" if text.isdecimal() else ""
         raise ValueError(f"a duration such as 30s, 2m or 1h30m{hint}")
-    amounts = zip(match.groups(), _SECONDS_PER_UNIT.values(), strict=True)
-    return sum(float(amount) * seconds for amount, seconds in amounts if amount is not None)
+    amounts = zip(match.groups(default="0"), _MILLISECONDS.values(), strict=True)
+    return sum(float(amount) * milliseconds for amount, milliseconds in amounts) / 1000
 
 
 def bounded(name: str, written: str, most: float, least: float = 0.0) -> float:
@@ -44,7 +43,7 @@ def text(seconds: float) -> str:
         return f"-{text(-seconds)}"
     left = round(seconds * 1000)
     parts = []
-    for unit, milliseconds in _MILLISECONDS_PER_UNIT.items():
+    for unit, milliseconds in _MILLISECONDS.items():
         count, left = divmod(left, milliseconds)
         if count:
             parts.append(f"{count}{unit}")

@@ -146,6 +146,9 @@ class TriggerSpec:
     neighbour: PodSelector | None = None
     """The pods of activationWorkload, in the same namespace: active while their GPUs are active."""
     demand: DemandSpec | None = None
+    is_by_demand: bool = False
+    """The demand alone says how many replicas, and the GPUs only whether they work: the threshold
+    and the metric's name are those of the demand."""
     warnings: tuple[str, ...] = ()
     """What is valid but likely a mistake, in one sentence each."""
     given: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
@@ -160,14 +163,6 @@ class TriggerSpec:
 
     def __hash__(self) -> int:
         return self._hash
-
-    @property
-    def is_by_demand(self) -> bool:
-        """Whether the demand alone says how many replicas, and the GPUs only whether they work.
-
-        The threshold and the metric's name are then those of the demand.
-        """
-        return self.demand is not None and self.demand.is_alone
 
     @property
     def unit(self) -> str:

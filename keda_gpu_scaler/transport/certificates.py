@@ -6,19 +6,17 @@ mounts them in memory: reading them costs less than a handshake. Their content i
 modification times can be misleading.
 
 A valid certificate may still be refused: OpenSSL requires a certain strength of every signature and
-key of the chain; gRPC's BoringSSL supports fewer kinds of keys and checks the key usage. These
-rules change with updates of the libraries, so the certificate is loaded into the libraries to see
-whether they accept it. No reason shows the content of a file.
+key of the chain, and its rules change with updates. So the certificate is loaded to see whether it
+accepts it. gRPC's library supports fewer kinds of keys: it keeps the last certificate that it
+accepted. No reason shows the content of a file.
 """
 
 import contextlib
 import functools
 import os
-import secrets
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -135,10 +133,6 @@ class CertificateFiles:
             why = getattr(error, "reason", error.strerror) or "no unencrypted key in PEM"
             message = f"a certificate that OpenSSL takes with the key in {self._key} ({why})"
             raise ValueError(f"{cert} is not {message}") from None
-        if self._server == "grpc" and not _is_taken_by_grpc(certificate):
-            expected = "such as RSA of 2048 bits or ECDSA on P-256"
-            message = f"a certificate that gRPC's library takes with its key, {expected}"
-            raise ValueError(f"{cert} is not {message}")
         self._observe(facts.CertificateLoaded(self._server, expiries["server"]))
         return certificate
 
@@ -164,27 +158,3 @@ def _pem(certificates: list[x509.Certificate]) -> bytes:
     return b"".join(
         certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates
     )
-
-
-def _is_taken_by_grpc(certificate: Certificate) -> bool:
-    """Open a port as the server would, on a random abstract socket; this takes 2 ms.
-
-    The library writes the reason to its own log. It closes the port of a server only if that was
-    started.
-    """
-    import grpc  # noqa: PLC0415 - it loads much that those without TLS need not
-
-    credentials = grpc.ssl_server_credentials(
-        [(certificate.key, certificate.chain)],
-        certificate.client_ca,
-        require_client_auth=certificate.client_ca is not None,
-    )
-    server = grpc.server(ThreadPoolExecutor(1))
-    try:
-        server.add_secure_port(f"unix-abstract:{secrets.token_hex(16)}", credentials)
-        server.start()
-    except RuntimeError:
-        return False
-    finally:
-        server.stop(None).wait()
-    return True

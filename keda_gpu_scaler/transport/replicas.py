@@ -68,14 +68,13 @@ class Replicas:
         """
         lookups = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
         reasons, names = dict[str, str](), dict[str, str]()
-        for target, result in zip(self.targets, await asyncio.gather(*lookups), strict=True):
-            addresses = result
+        for target, addresses in zip(self.targets, await asyncio.gather(*lookups), strict=True):
             if isinstance(addresses, str):
                 reasons[target] = addresses
-                addresses = self._resolver.last_known(target)
-            # Certificates are for the name, not for its addresses.
-            name = httpx.URL(target.removeprefix(resolver.DNS_PREFIX)).host
-            names |= dict.fromkeys(addresses, name)
+            else:
+                # Certificates are for the name, not for its addresses.
+                name = httpx.URL(target.removeprefix(resolver.DNS_PREFIX)).host
+                names |= dict.fromkeys(addresses, name)
         urls = sorted(names)
         requests = (self._request(url, names[url], limit_bytes, body) for url in urls)
         answers = await asyncio.gather(*requests)

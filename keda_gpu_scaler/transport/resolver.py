@@ -45,7 +45,6 @@ class Resolver:
     def __init__(self, look_up: LookUp = look_up) -> None:
         self._look_up = look_up
         self._lookups: dict[str, asyncio.Task[frozenset[str] | str]] = {}
-        self._known: dict[str, frozenset[str]] = {}
 
     async def urls(self, target: str, timeout_seconds: float) -> frozenset[str] | str:
         """Return the URLs of a target, or a message why there are none.
@@ -62,10 +61,6 @@ class Resolver:
             return f"the name was not resolved within {timeout_seconds:g} s"
         return lookup.result()
 
-    def last_known(self, target: str) -> frozenset[str]:
-        """Return the last URLs of a name, unless DNS says that they no longer exist."""
-        return self._known.get(target, frozenset())
-
     async def close(self) -> None:
         lookups = list(self._lookups.values())
         for lookup in lookups:
@@ -74,13 +69,8 @@ class Resolver:
 
     async def _resolve(self, target: str) -> frozenset[str] | str:
         try:
-            urls = await self._look_up(httpx.URL(target.removeprefix(DNS_PREFIX)))
+            return await self._look_up(httpx.URL(target.removeprefix(DNS_PREFIX)))
         except (OSError, UnicodeError, httpx.InvalidURL) as error:
-            # Without an answer of DNS nothing is known about the name: its last URLs stay.
-            if getattr(error, "errno", None) != socket.EAI_AGAIN:
-                self._known.pop(target, None)
             return str(error)
         finally:
             del self._lookups[target]
-        self._known[target] = urls
-        return urls

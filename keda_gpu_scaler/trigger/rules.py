@@ -6,6 +6,7 @@ one mistake is reported once.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import influxql, presets, profiles, promql
@@ -67,14 +68,13 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     activation = _activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
     demand = _demand(reader, access, source, aggregation, measured)
-    if demand is not None and demand.is_alone:
+    is_by_demand = "threshold" not in reader.given
+    if is_by_demand and demand is not None:
         threshold, metric_name = demand.threshold or 0.0, METRIC_NAME
         _refuse_keys_of_load(reader)
-        warnings = _warnings_of_demand(demand)
     else:
         threshold = _threshold(reader, is_bounded=is_bounded)
         metric_name = reader.read("metricName", values.metric_name, f"gpu-{signal}")
-        warnings = _warnings(threshold, activation, demand, is_bounded=is_bounded)
     spec = TriggerSpec(
         pods=measured.pods,
         workload=measured.name,
@@ -96,11 +96,11 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         metric_name=metric_name,
         neighbour=_neighbour(reader, measured.pods),
         demand=demand,
-        warnings=tuple(warnings),
+        is_by_demand=is_by_demand,
         given=reader.entries,
     )
     reader.raise_mistakes()
-    return spec
+    return replace(spec, warnings=tuple(_warnings(spec, is_bounded=is_bounded)))
 
 
 class _Measured(NamedTuple):
@@ -229,32 +229,28 @@ def _activation_threshold(reader: Reader, signal: Signal) -> float:
     return reader.read("activationThreshold", values.level, IDLE_PERCENT)
 
 
-def _warnings(
-    target: float, activation: float, demand: DemandSpec | None, *, is_bounded: bool
-) -> Iterator[str]:
+def _warnings(spec: TriggerSpec, *, is_bounded: bool) -> Iterator[str]:
     """Yield what is valid but likely a mistake, one sentence each, which begins with a key."""
-    if is_bounded and target > _COMFORTABLE_PERCENT:
+    target, activation, demand = spec.threshold, spec.activation_threshold, spec.demand
+    if not spec.is_by_demand and is_bounded and target > _COMFORTABLE_PERCENT:
         yield (
             f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
             f"{100 / target:.2f} replicas, so scaling out goes in small steps"
         )
-    if activation >= target:
+    if not spec.is_by_demand and activation >= target:
         yield (
             f"activationThreshold {activation:g} is not below threshold {target:g}: a workload "
             "that is on target can count as idle and be scaled to zero"
         )
-    if demand is not None:
-        yield from _warnings_of_demand(demand)
-
-
-def _warnings_of_demand(demand: DemandSpec) -> Iterator[str]:
+    if demand is None:
+        return
     if demand.threshold and demand.activation_threshold >= demand.threshold:
         yield (
             f"demandActivationThreshold {demand.activation_threshold:g} is not below "
             f"demandThreshold {demand.threshold:g}: a demand for a whole replica can count as none"
         )
     preset = presets.PRESETS.get(demand.preset)
-    if demand.is_alone and preset is not None and preset.doubt_alone:
+    if spec.is_by_demand and preset is not None and preset.doubt_alone:
         yield f"demandPreset {preset.name} {preset.doubt_alone}"
 
 
@@ -262,6 +258,8 @@ _OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
 _OF_ACTIVATION = ("demandActivationThreshold", "demandOnEmpty")
 _OF_PRESET = ("demandRouter", "demandRouterNamespace", "demandModel")
+_OWN_QUERY = Preset(name="", added=(), threshold=None, wakes=True)
+"""In place of a preset: a query of the user's own, or a preset that does not exist."""
 
 
 def _refuse_keys_of_load(reader: Reader) -> None:
@@ -303,7 +301,7 @@ def _demand(
     reader: Reader, access: Access, source: str, aggregation: Aggregation, measured: _Measured
 ) -> DemandSpec | None:
     """Return what the trigger says of the demand; its other keys need a demandQuery or a preset."""
-    preset = None
+    preset = _OWN_QUERY
     if "demandPreset" in reader.given:
         preset = _preset(reader, access, source)
         text = _preset_text(reader, access, preset, measured.pods)
@@ -313,25 +311,22 @@ def _demand(
             reader.refuse_given(_OF_DEMAND, "expected demandQuery or demandPreset with it")
             return None
         text = _query_text(reader, access, source, measured)
-    wakes = preset is None or preset.wakes
-    empty = OnEmpty.ERROR if wakes else OnEmpty.INACTIVE
+    empty = OnEmpty.ERROR if preset.wakes else OnEmpty.INACTIVE
     activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
-    is_alone = "threshold" not in reader.given
-    usual_threshold = None if preset is None else preset.threshold
-    threshold = reader.read("demandThreshold", values.target, usual_threshold)
-    if is_alone and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
+    is_by_demand = "threshold" not in reader.given
+    threshold = reader.read("demandThreshold", values.target, preset.threshold)
+    if is_by_demand and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
         reader.refuse(
             "demandThreshold",
             "expected the demand that one replica can serve: without threshold only it scales",
         )
-    why_not = "" if preset is None else preset.never_alone
-    if is_alone and why_not and reader.is_sound("demandPreset"):
+    if is_by_demand and preset.never_alone and reader.is_sound("demandPreset"):
         reader.refuse(
             "demandPreset",
             "expected threshold with it, or a preset that counts requests in work: "
-            f"{why_not}, so busy ones would go",
+            f"{preset.never_alone}, so busy ones would go",
         )
-    if threshold is not None and aggregation is Aggregation.AVERAGE and not is_alone:
+    if threshold is not None and aggregation is Aggregation.AVERAGE and not is_by_demand:
         reader.refuse(
             "demandThreshold",
             "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
@@ -342,10 +337,9 @@ def _demand(
         activation_threshold=activation_threshold,
         threshold=threshold,
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
-        preset="" if preset is None else preset.name,
-        wakes=wakes,
-        activates=preset is None or preset.activates,
-        is_alone=is_alone,
+        preset=preset.name,
+        wakes=preset.wakes,
+        activates=preset.activates,
     )
 
 
@@ -373,16 +367,16 @@ def _query_text(reader: Reader, access: Access, source: str, measured: _Measured
     return text
 
 
-def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
+def _preset(reader: Reader, access: Access, source: str) -> Preset:
     """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
     if "demandQuery" in reader.given:
         reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
     else:
         _refuse_other_languages(reader, access, "demandPreset", source)
     name = reader.read("demandPreset", values.one_of(presets.NAMES), "")
-    preset = presets.PRESETS.get(name)
-    if preset is None:
-        return None
+    if not name:
+        return _OWN_QUERY
+    preset = presets.PRESETS[name]
     if preset.is_of_router and "demandRouter" not in reader.given:
         reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
     if preset.needs_model and "demandModel" not in reader.given:
@@ -401,12 +395,12 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
     return preset
 
 
-def _preset_text(reader: Reader, access: Access, preset: Preset | None, pods: PodSelector) -> str:
-    """Return the expression of a preset; None: it is wrong, and only its other keys are read."""
+def _preset_text(reader: Reader, access: Access, preset: Preset, pods: PodSelector) -> str:
+    """Return the expression of a preset; if it is wrong, only its other keys are read."""
     namespace = _namespace(reader, access, "demandRouterNamespace", pods.namespace)
     router = reader.read("demandRouter", lambda text: workload.parse(text, namespace), None)
     model = reader.read("demandModel", values.model, "")
-    if preset is None:
+    if preset is _OWN_QUERY:
         return ""
     selector = router if preset.is_of_router else pods
     text = "" if selector is None else presets.promql(preset, selector, pods, model)

@@ -113,17 +113,6 @@ async def test_a_name_that_is_found_later_is_back_and_an_address_it_loses_is_no_
     assert replica.asked == (1, 0)
 
 
-async def test_while_nobody_looks_names_up_the_replicas_are_where_they_were() -> None:
-    name, other = "dns+http://replicas:8080", Replica()
-    later = socket.gaierror(socket.EAI_AGAIN, "try again")
-    replica = Replica([name], look_up=answering([frozenset({other.url}), later]))
-    async with running(other, replica):
-        await replica.receive(group(alert()))
-        assert other.alerts.firing(BERT) == "Busy"
-    assert replica.peers_changed == [(name, False)]
-    assert replica.asked == (1, 1)
-
-
 @pytest.mark.parametrize(
     ("reply", "words"),
     [

@@ -157,39 +157,28 @@ def test_a_target_that_rounds_to_zero_decides_nothing() -> None:
     assert rules.recommend([metric(1, target=0.0001)], rules.Scale.steady(3)) is None
 
 
-def test_a_sync_without_a_value_holds_the_replicas() -> None:
-    step = synced(rules.Hpa(), 0, 5, metric(None))
-    assert step == (5, "held: a metric has no value")
-
-
-def test_the_hpa_rests_at_zero() -> None:
-    assert synced(rules.Hpa(), 0, 0, metric(700)).replicas == 0
-
-
 @pytest.mark.parametrize(
-    ("replicas", "expected"),
-    [pytest.param(30, 20, id="above the maximum"), pytest.param(1, 3, id="below the minimum")],
-)
-def test_replicas_outside_the_bounds_are_brought_back_without_a_metric(
-    replicas: int, expected: int
-) -> None:
-    hpa = rules.Hpa(minimum=3, maximum=20)
-    assert synced(hpa, 0, replicas, metric(None)).replicas == expected
-
-
-@pytest.mark.parametrize(
-    ("replicas", "expected"),
+    ("replicas", "value", "expected"),
     [
-        pytest.param(1, 4, id="4 from one"),
-        pytest.param(2, 4, id="4 from two"),
-        pytest.param(5, 10, id="twice as many"),
-        pytest.param(15, 20, id="never above the maximum"),
+        (5, None, rules.Step(5, "held: a metric has no value")),
+        (0, 700, rules.Step(0, "the HPA rests at 0 replicas: waking is KEDA's part")),
+        (30, None, rules.Step(20, "30 is outside 3 to 20")),
+        (1, None, rules.Step(3, "1 is outside 3 to 20")),
     ],
 )
-def test_one_sync_scales_out_at_most_to_the_limit(replicas: int, expected: int) -> None:
+def test_a_sync_without_a_metric_only_keeps_the_bounds(
+    replicas: int, value: float | None, expected: rules.Step
+) -> None:
+    assert synced(rules.Hpa(minimum=3, maximum=20), 0, replicas, metric(value)) == expected
+
+
+@pytest.mark.parametrize(("replicas", "expected"), [(1, 4), (2, 4), (5, 10), (15, 20)])
+def test_one_sync_scales_out_to_4_or_twice_as_many_and_never_above_the_maximum(
+    replicas: int, expected: int
+) -> None:
     step = synced(rules.Hpa(maximum=20), 0, replicas, metric(7000))
     assert step.replicas == expected
-    assert "limited" in step.reason
+    assert step.reason.endswith(f"; limited to 1 to {expected}")
 
 
 def test_an_idle_workload_falls_to_one_and_not_to_zero() -> None:
@@ -332,69 +321,58 @@ def test_a_window_for_scaling_up_does_not_repeat_a_size_from_before() -> None:
         assert synced(hpa, 60, 4, metric(50, target=10)).replicas == expected
 
 
+WAKES, ACTIVE = "a trigger is active: woken", "active: the rest is the HPA's part"
+NOTHING, TO_ZERO = "inactive: nothing to do", "inactive for the whole cooldown: to 0"
+FAILED = "a trigger failed: nothing is changed"
+FAILED_BESIDE = "active, but a trigger failed: the cooldown runs on"
+BY_THE_HPA: dict[str, Any] = {"minimum": 2, "goes_to_zero": False}
+TO_IDLE: dict[str, Any] = {"minimum": 3}
+Polls = list[tuple[float, int, list[bool | None], rules.Step]]
+"""When, at how many replicas, what the triggers said, and what KEDA did."""
+
+
 @pytest.mark.parametrize(
-    ("keda", "replicas", "active", "expected"),
+    ("keda", "polls"),
     [
-        pytest.param({"minimum": 2, "goes_to_zero": False}, 2, [False], 2, id="left to the HPA"),
-        pytest.param({"minimum": 2, "goes_to_zero": False}, 1, [False], 2, id="below the minimum"),
-        pytest.param({"minimum": 2, "goes_to_zero": False}, 0, [True], 2, id="to the minimum"),
-        pytest.param({"minimum": 3}, 3, [False], 0, id="idle: to zero"),
-        pytest.param({"minimum": 3}, 0, [False], 0, id="idle: it stays"),
-        pytest.param({"minimum": 3}, 1, [True], 3, id="idle: active, to the minimum"),
+        pytest.param(BY_THE_HPA, [(0, 2, [False], (2, NOTHING))], id="left to the HPA"),
+        pytest.param(BY_THE_HPA, [(0, 1, [False], (2, NOTHING))], id="below the minimum"),
+        pytest.param(BY_THE_HPA, [(0, 0, [True], (2, WAKES))], id="to the minimum"),
+        pytest.param(TO_IDLE, [(0, 3, [False], (0, TO_ZERO))], id="idle: to zero"),
+        pytest.param(TO_IDLE, [(0, 0, [False], (0, NOTHING))], id="idle: it stays"),
+        pytest.param(TO_IDLE, [(0, 1, [True], (3, WAKES))], id="idle: active, to the minimum"),
+        pytest.param({}, [(0, 0, [False, True], (1, WAKES))], id="one trigger wakes"),
+        pytest.param({}, [(0, 0, [None, True], (1, WAKES))], id="beside a failed one"),
+        pytest.param({}, [(0, 2, [False], (0, TO_ZERO))], id="never active: at once"),
+        pytest.param({}, [(9, 4, [False, None], (4, FAILED))], id="an error never scales in"),
+        pytest.param(
+            {},
+            [
+                (0, 4, [True], (4, ACTIVE)),
+                (30.9, 4, [True], (4, ACTIVE)),
+                (330, 4, [False], (4, "inactive: the cooldown ends in 0 s")),
+                (330.1, 4, [False], (0, TO_ZERO)),
+            ],
+            id="the cooldown begins with the second of the last active poll",
+        ),
+        pytest.param(
+            {},
+            [
+                (1000, 0, [True], (1, WAKES)),
+                (1030, 1, [False], (1, "inactive: the cooldown ends in 270 s")),
+            ],
+            id="to wake is to be active",
+        ),
+        pytest.param(
+            {"last_active": 0},
+            [(300, 4, [True, None], (4, FAILED_BESIDE)), (301, 4, [False], (0, TO_ZERO))],
+            id="an error beside an active trigger does not renew the cooldown",
+        ),
     ],
 )
-def test_keda_beside_a_minimum(
-    keda: dict[str, Any], replicas: int, active: list[bool], expected: int
-) -> None:
-    assert rules.Keda(**keda).poll(0, replicas, active).replicas == expected
-
-
-def test_an_active_trigger_wakes_at_once() -> None:
-    assert rules.Keda().poll(0, 0, [False, True]).replicas == 1
-
-
-def test_a_wake_up_succeeds_beside_a_failed_trigger() -> None:
-    assert rules.Keda().poll(0, 0, [None, True]).replicas == 1
-
-
-def test_zero_comes_after_the_cooldown_since_the_last_active_poll() -> None:
-    keda = rules.Keda()
-    keda.poll(0, 4, [True])
-    keda.poll(30, 4, [True])
-    assert keda.poll(330, 4, [False]).replicas == 4
-    assert keda.poll(330.1, 4, [False]).replicas == 0
-
-
-def test_the_cooldown_begins_with_the_second_of_the_last_active_poll() -> None:
-    keda = rules.Keda()
-    keda.poll(0.9, 4, [True])
-    assert keda.poll(300, 4, [False]).replicas == 4
-    assert keda.poll(300.1, 4, [False]).replicas == 0
-
-
-def test_the_wake_up_itself_counts_as_active() -> None:
-    keda = rules.Keda()
-    keda.poll(1000, 0, [True])
-    assert keda.poll(1030, 1, [False]) == (1, "inactive: the cooldown ends in 270 s")
-
-
-def test_a_workload_that_was_never_active_goes_to_zero_at_once() -> None:
-    assert rules.Keda().poll(0, 2, [False]) == (0, "inactive for the whole cooldown: to 0")
-
-
-def test_an_error_never_scales_in() -> None:
-    keda = rules.Keda()
-    assert keda.poll(10_000, 4, [False, None]) == (4, "a trigger failed: nothing is changed")
-
-
-def test_an_active_poll_with_an_error_does_not_renew_the_cooldown() -> None:
-    keda = rules.Keda(last_active=0)
-    assert keda.poll(300, 4, [True, None]).replicas == 4
-    assert keda.poll(301, 4, [False]).replicas == 0
-
-
-def test_zero_replicas_stay_while_nothing_is_active() -> None:
-    assert rules.Keda().poll(10_000, 0, [False]) == (0, "inactive: nothing to do")
+def test_keda_wakes_and_goes_to_zero(keda: dict[str, Any], polls: Polls) -> None:
+    simulated = rules.Keda(**keda)
+    for now, replicas, triggers, expected in polls:
+        assert simulated.poll(now, replicas, triggers) == expected
 
 
 loads = st.floats(min_value=0, max_value=1e6)
@@ -409,15 +387,6 @@ def test_the_default_arithmetic_is_on_target_or_the_exact_quotient(
     found = proposed(load, target, replicas)
     value, goal = rules.milli(load), rules.milli(target)
     assert found in {replicas, -(-value // goal)}
-
-
-@given(load=loads, target=targets, replicas=sizes)
-def test_a_fresh_proposal_is_stable_when_the_load_spreads(
-    load: float, target: float, replicas: int
-) -> None:
-    found = proposed(load, target, replicas)
-    if found:
-        assert proposed(load, target, found) == found
 
 
 @given(
@@ -436,21 +405,6 @@ def test_a_sync_stays_within_the_bounds_and_the_limit(
         replicas = synced(hpa, 15 * count, replicas, metric(value)).replicas
         assert max(1, minimum) <= replicas <= maximum
         assert replicas <= max(rules.scale_up_limit(before), minimum)
-
-
-@given(
-    first=sizes,
-    values=st.lists(st.none() | loads, min_size=1, max_size=40),
-)
-def test_no_replica_is_given_back_while_the_window_remembers_it(
-    first: int, values: list[float | None]
-) -> None:
-    hpa = rules.Hpa(maximum=10_000_000)
-    replicas = first
-    for count, value in enumerate(values[:20]):
-        after = synced(hpa, 15 * count, replicas, metric(value)).replicas
-        assert after >= min(first, replicas)
-        replicas = after
 
 
 @given(polls=st.lists(st.lists(st.none() | st.booleans(), min_size=1, max_size=3), max_size=40))

@@ -69,7 +69,7 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[0] == "ml/bert: deployment/bert is measured, active"
     title = lines.index("From the value to 2 replicas, in staging")
-    reason = "maxReplicaCount 2 is reached, and 3 replicas are asked for"
+    reason = "maxReplicaCount 2 is reached, and the metrics ask for 3 replicas"
     assert lines[title + 1 :] == [f"max: {reason} (ScalingLimited=True/TooManyReplicas)"]
     assert "\x1b" not in result.stdout
     assert [one["version"] for one in found["triggers"]] == [2, 2]

@@ -247,9 +247,8 @@ class Case:
             return decided
         assert not decided.activated, "the demand is not asked for"
         keys = {"demandQuery": "sum(waiting)", "demandActivationThreshold": "5"}
-        wanted = spec(**keys, demandOnEmpty=self.on_empty).demand
-        assert wanted is not None
-        return activation.with_demand(decided, wanted, self.demand)
+        wanted = spec(**keys, demandOnEmpty=self.on_empty)
+        return activation.with_demand(wanted, decided, self.demand)
 
 
 def _walked() -> Iterator[tuple[Row, Case]]:
@@ -413,10 +412,8 @@ NO_ANSWER = Demand(None, "nothing")
 def test_the_reason_names_the_preset_and_says_what_cannot_wake(
     keys: dict[str, str], load: str, demand: Demand, said: str
 ) -> None:
-    wanted = spec(**keys).demand
-    assert wanted is not None
     for before in LOADS[load]:
-        assert said in activation.with_demand(before, wanted, demand).reason
+        assert said in activation.with_demand(spec(**keys), before, demand).reason
 
 
 SATURATION = {"demandPreset": "llm-d-epp-saturation", "demandRouter": "llama-epp"}
@@ -425,9 +422,8 @@ SATURATION = {"demandPreset": "llm-d-epp-saturation", "demandRouter": "llama-epp
 @pytest.mark.parametrize("demand", [Demand(7), Demand(0), NO_ANSWER])
 def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Demand) -> None:
     alone = spec(threshold="", **SATURATION)
-    assert alone.demand is not None
     for load in LOADS["any but busy"]:
-        decided = activation.with_demand(load, alone.demand, demand)
+        decided = activation.with_demand(alone, load, demand)
         said = "the demand of llm-d-epp-saturation does not say whether the workload is in use"
         assert decided == replace(load, reason=f"{load.reason}; {said}")
         scaled = by_demand.scaled(alone, decided, demand)
@@ -465,10 +461,7 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
 
 def _scaled(view: NamespaceSnapshot, demand: Demand) -> str:
     """Return the reason of a decision whose number is the demand."""
-    assert ALONE.demand is not None
-    decided = decide(ALONE, view, Context(NOW))
-    if not decided.activated:
-        decided = activation.with_demand(decided, ALONE.demand, demand)
+    decided = activation.with_demand(ALONE, decide(ALONE, view, Context(NOW)), demand)
     return by_demand.scaled(ALONE, decided, demand).reason
 
 

@@ -40,13 +40,13 @@ GATES = {
         [
             f"stabilizationWindowSeconds {LONG_SECONDS} s",
             "at least 3 replicas",
-            "now 1 replica is asked for",
+            "now the metrics ask for 1 replica",
         ],
     ),
     "slow": Gate("policy", "ScalingLimited=True/ScaleUpLimit", [f"1 Pods in {LONG_SECONDS} s"]),
     "full": Gate("max", "ScalingLimited=True/TooManyReplicas", ["maxReplicaCount 2", "3 replicas"]),
     "least": Gate(
-        "min", "ScalingLimited=True/TooFewReplicas", ["minReplicaCount 2", "1 replica is"]
+        "min", "ScalingLimited=True/TooFewReplicas", ["minReplicaCount 2", "for 1 replica"]
     ),
     "unknown": Gate("hold", "ScalingActive=False/FailedGetExternalMetric", ["keeps 1 replica"]),
     "paused": Gate("paused", "Paused=True/ScaledObjectPaused", ["paused-replicas", "at 1"]),

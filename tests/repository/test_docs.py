@@ -19,7 +19,6 @@ from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
-from tests.support import guides
 from tests.support.exposed import exposed
 from tools import setting_rows
 
@@ -217,14 +216,6 @@ SHOWN = (
     why_not.WhyNot,
 )
 """What `explain` prints as JSON, each with a list of its own."""
-WITHIN = (
-    (record.Setting, record.Record),
-    (record.PodCount, record.Record),
-    (record.Query, record.Record),
-    (gates.Gate, gates.Gates),
-    (why_not.Way, why_not.WhyNot),
-)
-"""What the list of another says."""
 
 
 def listed_words(name: str) -> list[str]:
@@ -241,12 +232,6 @@ def test_every_field_of_explain(shown: type) -> None:
     assert listed_words(shown.__name__) == expected
 
 
-@pytest.mark.parametrize(("shown", "holder"), WITHIN)
-def test_every_field_within_another(shown: type, holder: type) -> None:
-    lines = "\n".join(section(DOCS / "explain.md", holder.__name__))
-    assert set(field_names(shown)) <= set(re.findall(r"`([^`]+)`", lines))
-
-
 def field_names(shown: type) -> list[str]:
     return (
         [one.name for one in dataclasses.fields(shown)] if dataclasses.is_dataclass(shown) else []
@@ -255,13 +240,3 @@ def field_names(shown: type) -> list[str]:
 
 def test_every_gate() -> None:
     assert listed_words("gates") == list(gates.NAMES)
-
-
-@pytest.mark.parametrize("language", ["zh", "ja"])
-@pytest.mark.parametrize("name", guides.QUICK_STARTS)
-def test_a_translated_quick_start_has_the_steps_of_the_english_one(
-    name: str, language: str
-) -> None:
-    pages = guides.page(name), guides.page(f"{name}.{language}")
-    english, translated = ([step.commands for step in guides.steps(page)] for page in pages)
-    assert translated == english

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import yaml
 from typer.testing import CliRunner
 
@@ -15,30 +16,16 @@ PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
 OF_THE_PAST = {"CHANGELOG.md", "versions.md"}
 """They name what was removed as well."""
 TEXTS = [page.read_text(encoding="utf-8") for page in PAGES if page.name not in OF_THE_PAST]
-VARIABLES = {row.variable for row in setting_rows.describe()}
+NAMES = {
+    r"\bKEDA_GPU_SCALER_\w*[A-Z]\b": {row.variable for row in setting_rows.describe()},
+    r"\bkeda_gpu_scaler_\w+": {metric.name for metric in exposed()},
+    r"\bKedaGpuScaler\w+": test_alerts.rules().keys(),
+}
 
 
-def names(pattern: str) -> set[str]:
-    """Return every name of this form on the pages."""
-    return {name for text in TEXTS for name in re.findall(pattern, text)}
-
-
-def test_every_variable_is_a_setting() -> None:
-    assert names(r"\bKEDA_GPU_SCALER_\w*[A-Z]\b") <= VARIABLES
-
-
-def test_every_metric_exists() -> None:
-    assert names(r"\bkeda_gpu_scaler_\w+") <= {metric.name for metric in exposed()}
-
-
-def test_every_alert_exists_and_has_a_runbook() -> None:
-    whole = names(r"\bKedaGpuScaler\w+")
-    grouped = {
-        f"KedaGpuScaler{end}"
-        for ends in names(r"\bKedaGpuScaler\(([\w|]+)\)")
-        for end in ends.split("|")
-    }
-    assert whole | grouped == test_alerts.rules().keys()
+@pytest.mark.parametrize("pattern", NAMES)
+def test_every_setting_metric_and_alert_exists(pattern: str) -> None:
+    assert {name for text in TEXTS for name in re.findall(pattern, text)} <= NAMES[pattern]
 
 
 def test_the_hook_for_pre_commit_passes_yaml_that_is_not_for_it() -> None:

@@ -1,16 +1,11 @@
-"""Every example is a ScaledObject that the scaler accepts without a warning.
-
-`tests/check/test_own_files.py` runs `check` on them, and on the YAML of every page.
-"""
+"""The examples; `tests/check/test_own_files.py` runs `check` on them and finds nothing."""
 
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from tests.support.triggers import access
 
@@ -39,26 +34,9 @@ def ours(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in document["spec"]["triggers"] if is_ours(each)]
 
 
-def parsed(
-    document: dict[str, Any], metadata: dict[str, str], policy: Policy = Policy.NAMESPACED
-) -> TriggerSpec:
+def parsed(document: dict[str, Any], metadata: dict[str, str]) -> TriggerSpec:
     named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
-    allowed = access(own_promql=policy)
-    if metadata.get("source") == INFLUXDB:
-        # As the example's header asks of the operator: InfluxQL cannot be confined.
-        allowed = access(INFLUXDB, own_promql=Policy.ALLOW, influxql_sources=frozenset({INFLUXDB}))
-    return trigger.parse(named, metadata, allowed)
-
-
-def test_a_demand_of_ours_wakes_within_seconds(subtests: pytest.Subtests) -> None:
-    for path in EXAMPLES:
-        with subtests.test(path.stem):
-            document = read(path)
-            (one,) = ours(document)
-            found = parsed(document, one["metadata"])
-            has_demand = found.demand is not None and found.demand.wakes
-            wakes = has_demand or found.neighbour is not None
-            assert (one["type"] == "external-push") == wakes
+    return trigger.parse(named, metadata, access())
 
 
 def test_one_text_serves_both_of_the_example_with_placeholders() -> None:

@@ -56,15 +56,7 @@ def test_what_the_scaler_takes_is_valid(key: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [
-        ("signal", "load"),
-        ("profile", "dcgm-exporter"),
-        ("window", "90"),
-        ("activationThreshold", "a few"),
-        ("onUnknown", "Hold"),
-        ("aggregation", "mean"),
-        ("metricName", "gpu load"),
-    ],
+    [("signal", "load"), ("window", "90"), ("threshold", "a few"), ("metricName", "gpu load")],
 )
 def test_what_editors_can_see_is_invalid(key: str, value: str) -> None:
     assert not is_valid(key, value)

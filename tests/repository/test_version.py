@@ -13,17 +13,7 @@ from keda_gpu_scaler import __version__
 from tests.repository.test_docs import ROOT
 
 SHIPPED = ("README.md", "deploy", "docs", "examples")
-CHANGELOG = """\
-# Changelog
-
-## [9.8.7] - 2026-12-24
-
-Notes.
-
-## [9.8.6] - 2026-11-01
-
-Before.
-"""
+CHANGELOG = "# Changelog\n\n## [9.8.7]\n\nNotes.\n\n## [9.8.6]\n\nBefore.\n"
 
 
 def make(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -61,14 +51,7 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog(project: Path) 
     assert "CHANGELOG.md has no section [9.8.7]" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "v9.8.6",
-        *('v9.8.7"$(touch ran)"', "v9.8.7`touch ran`", "v9.8.7'; touch ran; '"),
-        *("v9.8.7$(shell touch ran)", "v9.8.7$$(touch ran)"),
-    ],
-)
+@pytest.mark.parametrize("tag", ["v9.8.6", "v9.8.7'$(shell touch ran)`touch ran`; touch ran; '"])
 def test_another_tag_is_refused_and_is_a_text_that_nothing_runs(project: Path, tag: str) -> None:
     done = make(project, "release-notes", f"TAG={tag}")
     assert (done.returncode != 0, done.stdout) == (True, "")

@@ -65,18 +65,3 @@ def test_the_oldest_kubernetes_is_the_charts_and_the_oldest_python_the_packages(
     assert said()["Kubernetes"][2].startswith(f"{oldest} and newer")
     project = (ROOT / "pyproject.toml").read_text()
     assert f'requires-python = ">={said()["Python"][0].split(", ")[0]}.' in project
-
-
-def test_the_readme_names_the_versions_that_the_scenarios_run() -> None:
-    readme = (ROOT / "README.md").read_text()
-    proved = readme.partition("**Tested on the real programs:**")[2].partition("## ")[0]
-    written = re.findall(r"(KEDA|Kubernetes|Prometheus)\s([0-9.]+[0-9])", proved)
-    assert written == [
-        ("KEDA", keda("2.21")),
-        ("Kubernetes", kubernetes("1.36")),
-        ("Prometheus", PROMETHEUS),
-        ("KEDA", keda("2.20")),
-        ("Kubernetes", kubernetes("1.35")),
-        ("KEDA", keda("2.16")),
-        ("Kubernetes", kubernetes("1.37")),
-    ]

@@ -13,12 +13,14 @@ from typing import Any
 import grpc
 import pytest
 import trustme
+from cryptography.hazmat.primitives.asymmetric import ed448
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.certificates import CertificateFiles
 from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
-from tests.support.certificates import Pair, chain, expired, key_of, write
+from tests.support.certificates import Pair, chain, expired, key_of, pem, self_signed, write
 
 ADDRESS = "127.0.0.1"
 SERVERS, CLIENTS, STRANGERS = trustme.CA(), trustme.CA(), trustme.CA()
@@ -135,6 +137,21 @@ async def test_rotation_leaves_streams_alone_and_new_connections_see_it(mounted:
         assert await code(stub) is grpc.StatusCode.OK
         served.draining.set()
         assert not await rest(stream)
+
+
+async def test_a_key_that_grpc_does_not_support_ends_the_start_and_is_not_shown_later(
+    mounted: Mounted,
+) -> None:
+    key = ed448.Ed448PrivateKey.generate()
+    followed = mounted.follow(asks_clients=False)
+    async with serving(Script(QUIET), certificate=followed) as served:
+        (mounted.directory / "tls.crt").write_bytes(self_signed(key))
+        (mounted.directory / "tls.key").write_bytes(pem(key))
+        for _ in range(2):
+            assert await shows(served) == der(OURS)
+    with pytest.raises(errors.SettingsError, match="which gRPC's library supports"):
+        async with serving(Script(QUIET), certificate=followed):
+            pass
 
 
 async def test_the_cas_of_clients_rotate_as_well(mounted: Mounted) -> None:

@@ -1,10 +1,17 @@
 """Claims about instants: exact, aligned, and the same for every server."""
 
+import math
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import evaluation_times
+from keda_gpu_scaler.sources.evaluation_times import ServerClock
+from tests.support.clocks import Clock
 
 milliseconds = st.integers(1, 10**6)
 NOW_MS = 1_800_000_000_000
@@ -41,3 +48,12 @@ def test_points_are_kept_as_they_are_or_cut_and_put_in_order(
     expected = [Row({}, inside)] if inside else []
     for given_points in (points, Points.of(points)):
         assert evaluation_times.between(first, last, [Row({}, given_points)]) == expected
+
+
+@pytest.mark.parametrize("seconds", [1e308, 0.0, 4e9, math.nan])
+def test_a_clock_that_is_years_away_is_not_believed(seconds: float) -> None:
+    clock = ServerClock(Clock())
+    with pytest.raises(errors.SourceMalformedError, match="clocks that are less than a year"):
+        clock.set(seconds)
+    assert not clock.is_synchronized
+    assert abs(clock.now() - time.time()) < 60

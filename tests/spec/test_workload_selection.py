@@ -10,7 +10,7 @@ from keda_gpu_scaler.decision.decision import Context, State, decide
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.spec.workload import Owner, Selected
+from keda_gpu_scaler.spec.workload import Owner, PodSelector, ScaleTarget, Selected
 from tests.support.snapshots import NOW, pod, said, snapshot
 from tests.support.triggers import spec
 
@@ -87,10 +87,11 @@ def test_samples_beyond_max_age_are_the_reason_before_it() -> None:
     assert decided.reason.startswith("the newest samples are 1000 s old, beyond maxAge")
 
 
-def test_names_tell_nothing() -> None:
-    assert not BERT.matches("bert")
-    assert re2.fullmatch(BERT.regex, "bert") is None
-    assert BERT.replica_of("worker-7", SELECTED) == "worker-7"
-    assert BERT.owner is None
-    assert not BERT.owns(frozenset({Owner("Model", "bert")}))
-    assert BERT.owns(SELECTED)
+@pytest.mark.parametrize("target", [BERT, ScaleTarget("ml")])
+def test_names_tell_nothing(target: PodSelector) -> None:
+    assert not target.matches("bert")
+    assert re2.fullmatch(target.regex, "bert") is None
+    assert target.replica_of("worker-7", SELECTED) == "worker-7"
+    assert (target.prefix, target.owner) == ("", None)
+    assert not target.owns(frozenset({Owner("Model", "bert")}))
+    assert target.owns(SELECTED) is (target is BERT)

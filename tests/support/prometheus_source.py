@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
 from tests.support import http_replies
@@ -18,7 +19,7 @@ async def connected(
     **given: object,
 ) -> AsyncIterator[PrometheusSource]:
     values = PrometheusSettings.model_validate({"url": url, **given})
-    source = PrometheusSource("default", values, observe, clock)
+    source = PrometheusSource(PrometheusClient("default", values, observe, clock))
     try:
         yield source
     finally:

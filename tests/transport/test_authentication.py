@@ -1,23 +1,26 @@
-"""Which clients may read the pages of the HTTP port, over real sockets."""
+"""Which clients may send requests to the HTTP port, and what their bodies may be."""
 
+import asyncio
 import base64
-import itertools
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from keda_gpu_scaler import errors, web
-from tests.support.alert_messages import alert, group
+from keda_gpu_scaler.web.webhook import READ_AT_ONCE
+from tests.support import webhooks
+from tests.support.alert_messages import BERT, alert, group
 from tests.support.browsing import browsing
-from tests.support.webhooks import TOKEN as WEBHOOK_TOKEN
 from tests.support.webhooks import Hook
 
 TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
-HOW = "Authorization: Bearer …, or as a Basic password"
-BASIC = base64.b64encode(f"prometheus:{TOKEN}".encode()).decode()
+MIB = 2**20
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Rotating:
@@ -34,13 +37,12 @@ class Rotating:
 
 
 @asynccontextmanager
-async def serving(token: Callable[[], str] | None) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(token: Rotating, hook: Hook) -> AsyncIterator[httpx.AsyncClient]:
     """Serve every page with this token, and give a client that knows none."""
-    registry, hook = CollectorRegistry(), Hook()
+    registry = CollectorRegistry()
     Gauge("answer_ratio", "Of everything.", registry=registry).set(42)
-    stands_on = web.Webhook(hook.alerts, hook.secret, hook.broadcast, hook.seen.append)
-    app = web.create_app(registry, lambda: True, stands_on, token)
-    async with browsing(app) as client:
+    webhook = web.Webhook(hook.alerts, hook.secret, hook.broadcast, hook.seen.append)
+    async with browsing(web.create_app(registry, lambda: True, webhook, token)) as client:
         yield client
 
 
@@ -48,42 +50,59 @@ def knowing(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
+def basic(credentials: str | bytes) -> str:
+    content = credentials if isinstance(credentials, bytes) else credentials.encode()
+    return f"Basic {base64.b64encode(content).decode()}"
+
+
 async def test_a_client_with_the_token_reads_the_metrics() -> None:
-    async with serving(Rotating()) as client:
-        for header in (f"Bearer {TOKEN}", f"bearer  {TOKEN}", f"Basic {BASIC}", f"BASIC {BASIC}"):
+    known = basic(f"prometheus:{TOKEN}")
+    async with serving(Rotating(), Hook()) as client:
+        for header in (f"Bearer {TOKEN}", f"bearer  {TOKEN}", known, known.replace("as", "AS")):
             answer = await client.get("/metrics", headers={"authorization": header})
             assert answer.status_code == 200, header
             assert "answer_ratio 42.0" in answer.text
 
 
-async def test_without_the_token_every_page_is_refused_if_it_exists_or_not(
-    subtests: pytest.Subtests,
-) -> None:
-    headers = ("", TOKEN, "Bearer wrong", f"Bearer {WEBHOOK_TOKEN}")
-    paths = ("/metrics", "/", "/no/such/page", "//metrics", "/healthz/")
-    async with serving(Rotating()) as client:
-        for path, header in itertools.product(paths, headers):
-            url = str(client.base_url).rstrip("/") + path
-            answer = await client.get(url, headers={"authorization": header})
-            with subtests.test(f"{path} {header}"):
-                assert answer.status_code == 401
-                assert answer.text == f"expected the HTTP port's token: {HOW}"
-                assert answer.headers["www-authenticate"].startswith("Bearer, Basic realm=")
-                assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+PAGES = ("/metrics", "/", "/no/such/page", "//metrics", "/healthz/")
+WEBHOOKS = ("/webhook", "/webhook/ml/bert", "/alerts")
+
+
+@pytest.mark.parametrize("path", PAGES + WEBHOOKS)
+async def test_without_its_token_every_page_is_refused_if_it_exists_or_not(path: str) -> None:
+    token = TOKEN if path in PAGES else webhooks.TOKEN
+    wrong = ["", token, "Bearer", "Bearer wrong", f"Bearer {token}x", f"Digest {token}"]
+    wrong += [f"Basic {token}", "Basic !", basic(token), basic(f"{token}:"), basic(b"a:\xff")]
+    hook = Hook()
+    async with serving(Rotating(), hook) as client:
+        url = str(client.base_url).rstrip("/") + path
+        for header in wrong:
+            headers = {"authorization": header}
+            answer = await client.post(url, json=group(alert()), headers=headers)
+            assert answer.status_code == 401, header
+            assert answer.text.endswith("Authorization: Bearer …, or as a Basic password")
+            assert ("the HTTP port's token" in answer.text) is (path in PAGES)
+            assert answer.headers["www-authenticate"].startswith("Bearer, Basic realm=")
+            assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+            assert token not in answer.text
+    assert hook.alerts.records() == []
+    assert len(hook.notified) == (len(wrong) if path.startswith("/webhook") else 0)
 
 
 async def test_the_webhook_and_other_replicas_keep_their_own_token() -> None:
-    async with serving(Rotating()) as client:
-        for token, webhook, replica in ((WEBHOOK_TOKEN, 200, 200), (TOKEN, 401, 401)):
+    async with serving(Rotating(), Hook()) as client:
+        for token, webhook, metrics in ((webhooks.TOKEN, 200, 401), (TOKEN, 401, 200)):
             headers = knowing(token)
             hooked = await client.post("/webhook", json=group(alert()), headers=headers)
             alerts = await client.get("/alerts", headers=headers)
-            assert (hooked.status_code, alerts.status_code) == (webhook, replica)
+            page = await client.get("/metrics", headers=headers)
+            statuses = hooked.status_code, alerts.status_code, page.status_code
+            assert statuses == (webhook, webhook, metrics)
 
 
 async def test_a_token_counts_from_the_next_request_on_and_nobody_is_let_in_without_one() -> None:
     token = Rotating()
-    async with serving(token) as client:
+    async with serving(token, Hook()) as client:
         token.now = "another"
         old = await client.get("/metrics", headers=knowing(TOKEN))
         new = await client.get("/metrics", headers=knowing("another"))
@@ -92,3 +111,99 @@ async def test_a_token_counts_from_the_next_request_on_and_nobody_is_let_in_with
         assert (await client.get("/healthz")).status_code == 200
     assert (old.status_code, new.status_code, none.status_code) == (401, 200, 503)
     assert none.text == "the HTTP port's token file cannot be read: gone"
+
+
+# Bodies
+
+
+async def test_what_is_no_json_is_refused() -> None:
+    async with webhooks.serving(Hook()) as client:
+        for body in (b"", b"text", b'{"alerts":[', b'{"a":NaN}', b'{"a":"\xff"}', b"[" * 100_000):
+            answer = await client.post("/webhook", content=body)
+            assert answer.status_code == 400, body[:20]
+            assert answer.text.startswith("expected a body of JSON: ")
+
+
+async def test_a_body_may_have_a_mebibyte_and_no_compression() -> None:
+    long = group(alert(annotations={"summary": ""}))
+    async with webhooks.serving(Hook()) as client:
+        size = len(client.build_request("POST", "/", json=long).content)
+        long["alerts"][0]["annotations"]["summary"] = "x" * (MIB - size)
+        answer = await client.post("/webhook", json=long)
+        long["alerts"][0]["annotations"]["summary"] += "x"
+        larger = await client.post("/webhook", json=long)
+        packed = {"content-encoding": "gzip"}
+        compressed = await client.post("/webhook", content=b"\x1f\x8b", headers=packed)
+    statuses = answer.status_code, larger.status_code, compressed.status_code
+    assert statuses == (200, 413, 415)
+    assert larger.text.startswith(f"expected at most {MIB} bytes")
+    assert compressed.text == "expected a body that is not compressed"
+
+
+async def test_bodies_are_read_a_few_at_a_time_and_others_wait_for_their_turn() -> None:
+    async with webhooks.serving(Hook()) as client, contextlib.AsyncExitStack() as stack:
+        slow = [
+            await stack.enter_async_context(sending(client, "content-length: 1"))
+            for _ in range(READ_AT_ONCE)
+        ]
+        waiting = asyncio.create_task(client.post("/webhook", json=group(alert())))
+        for _, writer in slow:
+            await writer.drain()
+        while not waiting.done():
+            reader, writer = slow.pop()
+            assert (await client.get("/healthz")).status_code == 200
+            writer.write(b"{")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+            await asyncio.wait({waiting}, timeout=0.1)
+        assert (await waiting).status_code == 200
+
+
+@asynccontextmanager
+async def sending(client: httpx.AsyncClient, header: str) -> AsyncIterator[Streams]:
+    """Begin a request with a body that does not end."""
+    reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+    head = (
+        f"POST /webhook HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {webhooks.TOKEN}\r\n{header}"
+    )
+    writer.write(f"{head}\r\n\r\n".encode())
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_a_body_of_unknown_size_is_bounded_while_it_is_read() -> None:
+    async with (
+        webhooks.serving(Hook()) as client,
+        sending(client, "transfer-encoding: chunked") as (reader, writer),
+    ):
+        for _ in range(16):
+            writer.write(b"10000\r\n%s\r\n" % (b" " * 65_536))
+            await writer.drain()
+        writer.write(b"1\r\n \r\n")  # nothing is left to be sent when the answer comes
+        # The words after the number are those of the Python that runs this.
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async with (
+        webhooks.serving(Hook(body_seconds=0.05)) as client,
+        sending(client, "content-length: 100") as (reader, _),
+    ):
+        answer = (await reader.read()).decode()
+    assert answer.startswith("HTTP/1.1 408 Request Timeout\r\n")
+    assert answer.endswith("expected the body within 0.05 s")
+
+
+async def test_a_sender_who_goes_away_in_the_middle_is_no_error() -> None:
+    hook = Hook()
+    async with webhooks.serving(hook) as client:
+        async with sending(client, "content-length: 100") as (_, writer):
+            writer.write(b"{")
+            await writer.drain()
+        while not hook.notified:
+            await client.get("/healthz")
+    assert hook.notified == [("unknown", 400)]
+    assert hook.alerts.firing(BERT) is None

@@ -59,16 +59,13 @@ class Lookups:
 
     def __init__(self) -> None:
         self.begun = 0
-        self.answer: frozenset[str] | OSError = THERE
         self.may_end = asyncio.Event()
 
     async def __call__(self, _url: httpx.URL) -> frozenset[str]:
         """Wait, and answer."""
         self.begun += 1
         await self.may_end.wait()
-        if isinstance(self.answer, OSError):
-            raise self.answer
-        return self.answer
+        return THERE
 
 
 async def test_a_name_is_looked_up_once_at_a_time_however_many_calls_give_up() -> None:
@@ -88,17 +85,3 @@ async def test_a_lookup_that_goes_on_ends_with_the_resolver() -> None:
     resolver = Resolver(Lookups())
     await resolver.urls(NAMED, 0)
     await resolver.close()
-
-
-async def test_the_addresses_of_a_name_are_known_until_dns_says_that_they_are_gone() -> None:
-    lookups = Lookups()
-    lookups.may_end.set()
-    resolver = Resolver(lookups)
-    assert resolver.last_known(NAMED) == frozenset()
-    await resolver.urls(NAMED, BOUND_SECONDS)
-    lookups.answer = socket.gaierror(socket.EAI_AGAIN, "try again")
-    assert "try again" in await resolver.urls(NAMED, BOUND_SECONDS)
-    assert resolver.last_known(NAMED) == THERE
-    lookups.answer = socket.gaierror(socket.EAI_NONAME, "no such name")
-    assert "no such name" in await resolver.urls(NAMED, BOUND_SECONDS)
-    assert resolver.last_known(NAMED) == frozenset()

@@ -4,7 +4,6 @@ import itertools
 from typing import Any
 
 import pytest
-import re2
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.query import profiles, promql, promql_texts
@@ -18,7 +17,7 @@ from keda_gpu_scaler.spec.spec import (
     Signal,
     TriggerSpec,
 )
-from keda_gpu_scaler.spec.workload import Kind, Owner, PodPattern, ScaleTarget, Workload
+from keda_gpu_scaler.spec.workload import Kind, PodPattern, ScaleTarget, Workload
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Namespaces
 from tests.support.triggers import BERT, access
 from tests.trigger.cases import Given, mistakes, parse
@@ -166,15 +165,6 @@ def test_where_targets_are_known_the_workload_is_the_scale_target() -> None:
     assert spec.neighbour == ROUTER
     given: Given = {"workload": "sts/bert"}
     assert parse(given, knows_targets=True) == parse(given)
-
-
-def test_a_scale_target_that_is_not_known_yet_has_no_pod() -> None:
-    target = ScaleTarget("prod")
-    assert not target.matches("bert-5d4f8-aaaaa")
-    assert not target.owns(frozenset({Owner("Deployment", "bert")}))
-    assert not re2.fullmatch(target.regex, "a")
-    assert target.replica_of("bert-0", frozenset()) == "bert-0"
-    assert (target.prefix, target.owner) == ("", None)
 
 
 @pytest.mark.parametrize("allowed", [Namespaces(frozenset({"a", "other"})), EVERY_NAMESPACE])

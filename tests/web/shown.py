@@ -43,7 +43,7 @@ def answered(
     if spec.demand is not None:
         # A server repeats in its errors what it was asked.
         demand = Demand(None, f"HTTP 400, bad_data: {spec.demand.text}")
-        decided = activation.with_demand(decided, spec.demand, demand)
+        decided = activation.with_demand(spec, decided, demand)
     return Answered(
         scaled_object=scaled_object,
         spec=spec,

@@ -68,11 +68,6 @@ def guesses() -> dict[str, str]:
     return _listed("_names.tpl", "guesses")
 
 
-def renamed() -> dict[str, str]:
-    """Return the old names of values that still work, with the new ones."""
-    return _listed("_names.tpl", "renamed")
-
-
 def _listed(file: str, name: str) -> dict[str, str]:
     text = (CHART / "templates" / file).read_text()
     found = re.search(rf'define "keda-gpu-scaler.{name}" -}}}}(.*?){{{{- end', text, re.DOTALL)

@@ -90,7 +90,7 @@ class Shown:
             # A server repeats in its errors what it was asked.
             trouble = f"HTTP 400, bad_data: {self.spec.demand.text}"
             signal, demand = "demand", Demand(self.demand, trouble)
-            decided = activation.with_demand(decided, self.spec.demand, demand)
+            decided = activation.with_demand(self.spec, decided, demand)
         answered = build.Answered(
             scaled_object=self.scaled_object,
             spec=self.spec,

@@ -10,56 +10,15 @@ from keda_gpu_scaler.query.profiles.model import MetricSource, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
 PROFILES: Mapping[str, Profile] = {
-    "dcgm-exported": Profile(
-        "dcgm-exporter, scraped without honor_labels", dcgm.EXPORTED_CONVENTIONS
-    ),
-    "dcgm": Profile(
-        "dcgm-exporter, scraped with honor_labels or by GKE's managed collection",
-        dcgm.PLAIN_CONVENTIONS,
-    ),
-    "dcgm-prof": Profile("dcgm-exporter, profiling metrics alone", dcgm.ENGINE_CONVENTIONS),
-    "dcgm-ratio": Profile(
-        "dcgm-exporter with counters by the names of DCGM 4.6", dcgm.RATIO_CONVENTIONS
-    ),
-    "dcgm-old": Profile(
-        "dcgm-exporter before 2.0, or with its old namespace", dcgm.OLD_CONVENTIONS
-    ),
-    "ack-dcgm-custom": Profile(
-        "Alibaba Cloud ACK's DCGM exporter, per process", vendors.ACK_CUSTOM, verified=False
-    ),
-    "acs": Profile("Alibaba Cloud ACS GPU pods", dcgm.ACS_CONVENTIONS),
-    "ack-legacy": Profile("Alibaba Cloud's ack-prometheus-gpu-exporter", vendors.ACK_LEGACY),
-    "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
-    "cadvisor-accel": Profile("the kubelet's cAdvisor, Kubernetes up to 1.24", vendors.CADVISOR),
-    "amd": Profile("AMD device-metrics-exporter", vendors.AMD),
-    "intel-xpum-v1": Profile("Intel XPU Manager 1", vendors.XPUM),
-    "otel-hw": Profile(
-        "OpenTelemetry's hw.gpu metrics, Intel xpumd; only if enriched with the pod", vendors.OTEL
-    ),
-    "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
-    "drm-exporter": Profile("home-operations/drm-exporter", ()),
-    "hami-legacy": Profile("HAMi's monitor, older names", vendors.HAMI_LEGACY),
-    "hami": Profile("HAMi's monitor since 2.9", vendors.HAMI),
-    "gke-system": Profile("GKE's system metrics", vendors.GKE, verified=False),
-    "openshift-rules": Profile("OpenShift's recording rules over dcgm-exporter", vendors.OPENSHIFT),
+    **dcgm.PROFILES,
+    "dcgm-ratio": dcgm.RATIO,
+    **vendors.PROFILES,
 }
-
-
 AUTO = "auto"
 """dcgm-exporter's series of any convention, and those of the exporters that were detected."""
 NAMES = (AUTO, *PROFILES)
-DETECTED = (
-    "dcgm-ratio",
-    "ack-dcgm-custom",
-    "ack-legacy",
-    "amd",
-    "intel-xpum-v1",
-    "otel-hw",
-    "hami",
-    "hami-legacy",
-    "cadvisor-accel",
-    "gke-system",
-    "openshift-rules",
+DETECTED = tuple(
+    name for name, profile in PROFILES.items() if profile.conventions and name not in dcgm.PROFILES
 )
 """What `auto` reads where dcgm-exporter does not show a pod: the first exporter that shows it.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import model
-from keda_gpu_scaler.query.profiles.model import LabelConvention, Labels, Measure, Metric, Part
+from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
 BLANKS = frozenset(
@@ -30,7 +30,7 @@ def _codec(name: str) -> Measure:
 
 
 def _profiled(name: str) -> Measure:
-    return Measure((Metric(name, limit=1.01, factor=100, averaged=True),))
+    return model.ratio(name, averaged=True)
 
 
 FB_USED = model.in_mebibytes("DCGM_FI_DEV_FB_USED")
@@ -92,18 +92,30 @@ series says which.
 """
 
 AUTO_CONVENTIONS = (
-    LabelConvention(model.EXPORTED, _ANY),
-    LabelConvention(OLD, _ANY),
-    LabelConvention(OLD, _OLD_NAMES),
-    LabelConvention(model.PLAIN, _ANY),
+    *model.conventions(model.EXPORTED, _ANY),
+    *model.conventions(OLD, _ANY, _OLD_NAMES),
+    *model.conventions(model.PLAIN, _ANY),
 )
 """dcgm-exporter's series of any convention; of two metrics the average before the sample."""
-EXPORTED_CONVENTIONS = (LabelConvention(model.EXPORTED, _SAMPLES_FIRST),)
-PLAIN_CONVENTIONS = (LabelConvention(model.PLAIN, _SAMPLES_FIRST),)
-ENGINE_CONVENTIONS = (
-    LabelConvention(model.EXPORTED, _ENGINE_ONLY),
-    LabelConvention(model.PLAIN, _ENGINE_ONLY),
+PROFILES = {
+    "dcgm-exported": Profile(
+        "dcgm-exporter, scraped without honor_labels",
+        model.conventions(model.EXPORTED, _SAMPLES_FIRST),
+    ),
+    "dcgm": Profile(
+        "dcgm-exporter, scraped with honor_labels or by GKE's managed collection",
+        model.conventions(model.PLAIN, _SAMPLES_FIRST),
+    ),
+    "dcgm-prof": Profile(
+        "dcgm-exporter, profiling metrics alone", model.both(model.PLAIN, _ENGINE_ONLY)
+    ),
+    "dcgm-old": Profile(
+        "dcgm-exporter before 2.0, or with its old namespace",
+        model.conventions(OLD, _SAMPLES_FIRST, _OLD_NAMES),
+    ),
+    "acs": Profile("Alibaba Cloud ACS GPU pods", model.conventions(model.PLAIN, _ACS)),
+}
+"""The parts of what `auto` reads of dcgm-exporter."""
+RATIO = Profile(
+    "dcgm-exporter with counters by the names of DCGM 4.6", model.both(model.PLAIN, _RATIO)
 )
-OLD_CONVENTIONS = (LabelConvention(OLD, _SAMPLES_FIRST), LabelConvention(OLD, _OLD_NAMES))
-ACS_CONVENTIONS = (LabelConvention(model.PLAIN, _ACS),)
-RATIO_CONVENTIONS = model.both(model.PLAIN, _RATIO)

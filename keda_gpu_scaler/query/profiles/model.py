@@ -5,7 +5,7 @@ blank values, are refused and never clamped.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import NamedTuple
@@ -155,6 +155,11 @@ def percent(name: str, limit: float = 100) -> Measure:
     return Measure((Metric(name, limit=limit),))
 
 
+def ratio(*names: str, averaged: bool = False) -> Measure:
+    """Return a percentage that the first of these metrics shows as a number up to 1."""
+    return Measure(tuple(Metric(name, limit=1.01, factor=100, averaged=averaged) for name in names))
+
+
 def watts(*names: str) -> Measure:
     """Return the power of a board, from the first of these metrics that is present."""
     return Measure(tuple(Metric(name, limit=WATTS_LIMIT) for name in names), per_board=True)
@@ -165,12 +170,18 @@ def celsius(*names: str) -> Measure:
     return Measure(tuple(Metric(name, limit=CELSIUS_LIMIT) for name in names), per_board=True)
 
 
-def memory(used: Metric, total: Metric) -> Mapping[Signal, Measure]:
-    """Return both memory signals, from the used and the total memory."""
+def memory(
+    used: str, total: str, of: Callable[[str, Part], Metric] = in_bytes
+) -> Mapping[Signal, Measure]:
+    """Return both memory signals, from the metrics of the used and the total memory."""
     return {
-        Signal.MEMORY: Measure((replace(used, part=Part.USED), replace(total, part=Part.TOTAL))),
-        Signal.MEMORY_USED: Measure((used,)),
+        Signal.MEMORY: Measure((of(used, Part.USED), of(total, Part.TOTAL))),
+        Signal.MEMORY_USED: Measure((of(used, Part.VALUE),)),
     }
+
+
+def conventions(labels: Labels, *measures: Mapping[Signal, Measure]) -> tuple[LabelConvention, ...]:
+    return tuple(LabelConvention(labels, each) for each in measures)
 
 
 def both(plain: Labels, measures: Mapping[Signal, Measure]) -> tuple[LabelConvention, ...]:

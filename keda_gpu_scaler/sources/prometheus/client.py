@@ -10,11 +10,12 @@ import asyncio
 import copy
 import math
 import re
+import time
 from array import array
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -28,7 +29,7 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import OK, Answer, Client, printable
+from keda_gpu_scaler.transport.client import OK, Answer, printable
 
 T = TypeVar("T")
 OWN_QUERIES_AT_ONCE = 10
@@ -49,12 +50,12 @@ class PrometheusClient(query_client.QueryClient):
         self,
         name: str,
         settings: PrometheusSettings,
-        http: Client,
-        observe: facts.Observer,
-        clock: Callable[[], float],
+        observe: facts.Observer = facts.ignore,
+        clock: Callable[[], float] = time.monotonic,
+        **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> None:
-        super().__init__(name, http, observe, clock)
-        self._settings = settings
+        super().__init__(name, settings, observe, clock, **httpx_arguments)
+        self.settings = settings
         self._longest_bytes: float = LONGEST_BYTES
         """A longer query for rows is sent in parts."""
         self._own_turns = asyncio.Semaphore(OWN_QUERIES_AT_ONCE)
@@ -115,7 +116,7 @@ class PrometheusClient(query_client.QueryClient):
         Without a time it is for the server's present time. An answer has at most `limit_bytes`;
         None: as usual. `kind` is for the log and the metrics.
         """
-        settings = self._settings
+        settings = self.settings
         # Prometheus takes no durations with a fraction, such as 2.5s, but numbers of seconds.
         form = {"query": text, "timeout": f"{settings.timeout_seconds:.3f}", **WHOLE_ANSWERS}
         if at is not None:
@@ -136,7 +137,7 @@ class PrometheusClient(query_client.QueryClient):
                 except ValueError as error:
                     message = f"the source's matchers do not fit this query: expected {error}"
                     raise errors.SourceRefusedError(message) from error
-            answer = await self.http.fetch(url, form, headers, limit_bytes=limit_bytes)
+            answer = await self.fetch(url, form, headers, limit_bytes=limit_bytes)
             return await asyncio.to_thread(parse, answer)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -144,14 +144,10 @@ class KubeStateMetrics:
     name = "kube-state-metrics"
 
     def __init__(
-        self,
-        client: PrometheusClient,
-        clock: Callable[[], float],
-        claims_without_gpus: frozenset[str] = frozenset(),
+        self, client: PrometheusClient, claims_without_gpus: frozenset[str] = frozenset()
     ) -> None:
         """Query one server; `claims_without_gpus` are ResourceClaims and templates for no GPU."""
-        self._client, self._clock = client, clock
-        self._claims_without_gpus = claims_without_gpus
+        self._client, self._claims_without_gpus = client, claims_without_gpus
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
         self._looked_at = float("-inf")
@@ -163,19 +159,19 @@ class KubeStateMetrics:
         del now  # the server knows the age of its samples
         # Until one is found, look each time: a server that has just started can show the exporters
         # before kube-state-metrics. Until then a pod on a node with its exporter down is not known.
-        if not self._jobs or self._clock() - self._looked_at >= FOUND_SECONDS:
+        if not self._jobs or self._client.clock() - self._looked_at >= FOUND_SECONDS:
             rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
             # A known job that is down now is still expected to answer.
             self._jobs |= {row.labels.get("job", "") for row in rows}
             self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
-            self._looked_at = self._clock()
+            self._looked_at = self._client.clock()
         if not self._jobs:
             return None
         new = names = frozenset(namespaces)
         if 0 <= at - self._covered_at <= texts.PAST_SECONDS:
             new -= self._covered  # the past of the others is queried
         write = partial(texts.kube_state_text, self._jobs, new, self._claims_without_gpus)
-        with self._client.http.turn():
+        with self._client.turn():
             rows = await self._client.rows("evidence", names, write, at, parse_vector)
             evidence = await asyncio.to_thread(read_evidence, rows)
             del rows

@@ -8,8 +8,7 @@ of new namespaces, and the GPUs of pods that just vanished.
 import asyncio
 import contextlib
 import itertools
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -18,13 +17,11 @@ from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvide
 from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
-from keda_gpu_scaler.sources.query_client import create_client
 from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
@@ -33,8 +30,6 @@ GPUS_PER_QUERY = 500
 QUERIES_OF_A_STEP = 3
 """The first one can show that there is another exporter, and the second one its scrape job. Jobs
 that are new at each query do not make queries without end."""
-UNANSWERED_SECONDS = 300.0
-"""A server that does not say how late it is, is asked again after this time."""
 DETECTED_SECONDS = 120.0
 """New exporters come with node pools; it can take this long until a new one is found."""
 OWN_BYTES = 2**20
@@ -47,30 +42,22 @@ OWN_JOBS = 20
 class PrometheusSource:
     """Answers from the samples that a Prometheus has stored."""
 
-    def __init__(  # noqa: PLR0913 - what it asks, and by what
+    def __init__(
         self,
-        name: str,
-        settings: PrometheusSettings,
-        observe: facts.Observer = facts.ignore,
-        clock: Callable[[], float] = time.monotonic,
-        client: PrometheusClient | None = None,
+        client: PrometheusClient,
         *,
         claims_without_gpus: frozenset[str] = frozenset(),
         at: float | None = None,
     ) -> None:
-        """Prepare the client without connecting.
+        """Ask by this client, which `close` closes.
 
         `claims_without_gpus` are ResourceClaims and their templates that are for no GPU; `at` is
         the time that is the present for every query; None: the server's own.
         """
-        self.step_seconds = round(settings.step_seconds, 3)
-        self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
-        self._claims_without_gpus, self._at = claims_without_gpus, at
-        self._client = client or PrometheusClient(
-            name, settings, create_client(settings), observe, clock
-        )
-        self.kube_state_metrics = KubeStateMetrics(self._client, clock, claims_without_gpus)
-        self._server_clock, self._lag = ServerClock(clock), Lag(self.step_seconds)
+        self.step_seconds = round(client.settings.step_seconds, 3)
+        self._client, self._claims_without_gpus, self._at = client, claims_without_gpus, at
+        self.kube_state_metrics = KubeStateMetrics(client, claims_without_gpus)
+        self._server_clock, self._lag = ServerClock(client.clock), Lag(self.step_seconds)
         self._is_late, self._lag_due_at = False, float("-inf")
         self._jobs: frozenset[str] = frozenset()
         """The scrape jobs of the exporters."""
@@ -87,27 +74,22 @@ class PrometheusSource:
         """Return what can be asked of it; kube-state-metrics comes after `stronger` evidence."""
 
         def of_namespace(namespace: str) -> Source:
-            return PrometheusSource(
-                self._name,
-                self._settings,
-                self._observe,
-                self._clock,
-                self._client.within(namespace),
-                claims_without_gpus=self._claims_without_gpus,
-                at=self._at,
-            ).ports(*stronger)
+            client = self._client.within(namespace)
+            claims = self._claims_without_gpus
+            source = PrometheusSource(client, claims_without_gpus=claims, at=self._at)
+            return source.ports(*stronger)
 
         return Source(
             self,
             (*stronger, self.kube_state_metrics),
             self,
             lambda: self._exporters,
-            of_namespace if self._settings.is_per_namespace else None,
+            of_namespace if self._client.settings.is_per_namespace else None,
             self,
         )
 
     async def close(self) -> None:
-        await self._client.http.close()
+        await self._client.close()
 
     async def synchronize(self) -> None:
         """Learn the server's clock, unless it was asked recently, and whether its lag has changed.
@@ -120,10 +102,9 @@ class PrometheusSource:
             self._server_clock.set(await self._client.time())
         now = self._present()
         if self._is_late and now >= self._lag_due_at:
-            self._lag_due_at = now + UNANSWERED_SECONDS
+            self._lag_due_at = now + self.step_seconds
             with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
                 age = await self._client.number("lag", promql_texts.NEWEST_AGE, now)
-                self._lag_due_at = now + self.step_seconds
                 if age is not None:
                     self._note_age(now, age)
 
@@ -157,7 +138,7 @@ class PrometheusSource:
                 rows = await self._client.ask("own-age", text, at, parse_vector, OWN_BYTES)
             pods = {(element.namespace, element.pod) for element in observation.series}
             return replace(observation, sample_ages=series.oldest_ages(rows, pods))
-        with self._client.http.turn():
+        with self._client.turn():
             observation = await self._fetch_observation("snapshot", wide, at, step)
             write = partial(promql_texts.ages_text, self._metric_sources(snapshot_query))
             rows = await self._client.rows("age", namespaces, write, at, parse_vector)
@@ -179,7 +160,7 @@ class PrometheusSource:
         if (own := snapshot_query.query) is not None:
             async with self._client.own_turn(snapshot_query.namespaces):
                 return await self._fetch_elements("own-history", own, hour, before, step)
-        with self._client.http.turn():
+        with self._client.turn():
             return await self._fetch_observation("history", hour, before, step)
 
     async def past(
@@ -210,7 +191,7 @@ class PrometheusSource:
         by_state: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            with self._client.http.turn():
+            with self._client.turn():
                 names, write = frozenset(batch), promql_texts.gpus_text
                 rows = await self._client.rows("gpus", names, write, at, parse_vector)
             for row in rows:
@@ -243,7 +224,7 @@ class PrometheusSource:
         observation = await asyncio.to_thread(
             series.read_observation, rows, snapshot_query, at, step
         )
-        return replace(observation, collection_seconds=self._settings.collection_seconds)
+        return replace(observation, collection_seconds=self._client.settings.collection_seconds)
 
     def _metric_sources(self, snapshot_query: SnapshotQuery) -> list[MetricSource]:
         return profiles.metric_sources(
@@ -256,16 +237,18 @@ class PrometheusSource:
         If the server refuses that query, the known exporters stay in use.
         """
         async with self._exporters_asking:
-            if self._clock() - self._exporters_asked_at < DETECTED_SECONDS:
+            if self._client.clock() - self._exporters_asked_at < DETECTED_SECONDS:
                 return
-            self._exporters_asked_at = self._clock()
+            self._exporters_asked_at = self._client.clock()
             with contextlib.suppress(errors.SourceError):
                 rows = await self._client.ask("exporters", promql_texts.EXPORTERS, at, parse_vector)
                 shown = {row.labels.get(promql_texts.EXPORTER_LABEL, "") for row in rows}
                 new = shown.intersection(profiles.DETECTED) - self._exporters
                 if new:
                     self._exporters |= new
-                    self._observe(facts.ExportersFound(self._name, tuple(sorted(new))))
+                    self._client.observe(
+                        facts.ExportersFound(self._client.name, tuple(sorted(new)))
+                    )
 
     async def _fetch_elements(
         self, kind: str, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step: float
@@ -298,7 +281,7 @@ class PrometheusSource:
             refused_samples=refused,
             unmatched_elements=unmatched_elements,
             is_selective=not own.is_complete,
-            collection_seconds=self._settings.collection_seconds + own.lookback_seconds,
+            collection_seconds=self._client.settings.collection_seconds + own.lookback_seconds,
         )
 
     def _note_age(self, at: float, age_seconds: float) -> None:
@@ -306,4 +289,4 @@ class PrometheusSource:
         before = self._lag.seconds
         self._lag.observe(at, age_seconds)
         if self._lag.seconds != before:
-            self._observe(facts.LagChanged(self._name, self._lag.seconds, before))
+            self._client.observe(facts.LagChanged(self._client.name, self._lag.seconds, before))

@@ -56,28 +56,22 @@ LONGEST_LINE_BYTES = 16 * 2**10
 CURRENT_SECONDS = 60.0
 """How far a sample's own timestamp may be from now: a silent pod is missing after as long."""
 
-_LABEL = (
-    rb"""[ \t]*+ [a-zA-Z_][a-zA-Z0-9_]*+ [ \t]*+ = [ \t]*+ "(?:[^"\\\n]++|\\[^\n])*+" [ \t]*+"""
-)
 _OTHER_LINE = re.compile(
     rb"""
     [ \t]*+
     (?: \#[^\n]*+
-      | (?! (?:%(names)b) (?![a-zA-Z0-9_:]) ) [a-zA-Z_:][a-zA-Z0-9_:]*+
-        (?: [ \t]*+ \{ (?:%(label)b (?:,%(label)b)*+ ,?+)?+ [ \t]*+ \} )?+
+      | (?! (?:%b) (?![a-zA-Z0-9_:]) ) [a-zA-Z_:][a-zA-Z0-9_:]*+
+        (?: [ \t]*+ \{ [^\n]* \} )?+
         [ \t]++ [+-]?+ (?:[0-9]++ (?:\.[0-9]*+)?+ (?:[eE][+-]?+[0-9]++)?+ | [Nn]a[Nn] | [Ii]nf)
         (?: [ \t]++ -?+[0-9]++ )?+
     )?+
     [ \t\r]*+ \n
     """
-    % {
-        b"names": b"|".join(sorted(name.encode() for name in profiles.KNOWN_METRICS)),
-        b"label": _LABEL,
-    },
+    % b"|".join(sorted(name.encode() for name in profiles.KNOWN_METRICS)),
     re.VERBOSE,
 )
-"""A line that is surely well formed and surely of no GPU metric: a comment, a blank line, or a
-sample of another name. Nothing in it can be matched in two ways, so that the time is linear."""
+"""A line that is surely of no GPU metric: a comment, a blank line, or what looks like a sample of
+another name, with whatever labels. The time is linear: labels end at the last brace."""
 
 
 def parse(text: bytes | bytearray, now: float, before: tuple[PageSeries, ...] = ()) -> PageSamples:

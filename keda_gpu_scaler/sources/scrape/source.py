@@ -56,6 +56,8 @@ async def fetch_page(url: str, settings: ScrapeSettings, tls: ssl.SSLContext) ->
 class ScrapeSource:
     """Answers from its own rounds of scrapes."""
 
+    lag_seconds = 0.0
+
     def __init__(
         self,
         name: str,
@@ -103,10 +105,6 @@ class ScrapeSource:
         if self._rounds is not None and self._rounds.done():
             self._rounds.result()
 
-    @property
-    def lag_seconds(self) -> float:
-        return 0.0
-
     def now(self) -> float:
         """This machine's time, without clock changes since the start."""
         return self._clock() + self._offset
@@ -136,7 +134,7 @@ class ScrapeSource:
         try:
             while True:
                 began = self._clock()
-                await self._hold_round()
+                await self.hold_round()
                 self._first_round.set()
                 await asyncio.sleep(max(0.0, began + self.step_seconds - self._clock()))
         except ExceptionGroup as faults:
@@ -144,7 +142,7 @@ class ScrapeSource:
         finally:
             self._first_round.set()  # `synchronize` must not wait for a round that will never come
 
-    async def _hold_round(self) -> None:
+    async def hold_round(self) -> None:
         """Ask every exporter once, and wait until each has answered or its time is over."""
         answers: dict[Target, Scrape | str] = {}
         async with asyncio.TaskGroup() as tasks:

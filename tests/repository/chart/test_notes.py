@@ -59,18 +59,6 @@ def test_the_commands_name_what_there_is(case: str) -> None:
     assert {*secrets, *(name for _, _, name in forwards)} <= named
 
 
-@EACH_CASE
-def test_explain_is_called_with_what_the_http_port_asks_for(case: str) -> None:
-    (command,) = re.findall(r"^  keda-gpu-scaler (explain .*)$", _notes(case), re.MULTILINE)
-    variables = shapes.release(case).variables
-    assert ("--token-file token" in command) is ("KEDA_GPU_SCALER_HTTP_TOKEN_FILE" in variables)
-    is_encrypted = "KEDA_GPU_SCALER_HTTP_CERT_FILE" in variables
-    assert ("--server https://localhost:8080 --ca-file" in command) is is_encrypted
-    assert (f"http{'s' * is_encrypted}://localhost:8080/ for the status") in _notes(case)
-    known = {name for one in shapes.command("explain").params for name in one.opts}
-    assert {word for word in shlex.split(command) if word.startswith("--")} <= known
-
-
 def test_helm_warns_where_a_cluster_has_no_keda_and_only_there() -> None:
     """Without a cluster Helm knows groups and no kinds, and so nothing of KEDA."""
     shown = 'extraObjects[0]=kind: {{ include "keda-gpu-scaler.withoutKeda" . | quote }}'

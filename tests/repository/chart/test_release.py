@@ -111,21 +111,18 @@ def test_without_an_image_the_chart_says_how_to_get_one() -> None:
 
 @pytest.mark.parametrize(
     ("values", "namespaces"),
-    [
-        ((), ["autoscaling", "keda"]),
-        (("--set=keda.namespace=operators",), ["operators"]),
-    ],
+    [((), ["autoscaling", "keda"]), (("--set=keda.namespace=operators",), ["operators"])],
 )
-def test_keda_is_let_in_from_the_release_s_namespace_and_from_its_old_default(
+def test_keda_is_let_in_from_its_namespace_if_that_is_set_else_from_the_usual_ones(
     values: tuple[str, ...], namespaces: list[str]
 ) -> None:
-    """Else an upgrade of a release in another namespace would cut KEDA off."""
     made = charts.objects(charts.template(*values, namespace="autoscaling"))
     (policy,) = shapes.Release(tuple(made)).of("NetworkPolicy")
     peers = [one for one in policy["spec"]["ingress"][0]["from"] if "namespaceSelector" in one]
-    assert [one["podSelector"]["matchLabels"] for one in peers] == [
-        {"app": "keda-operator"} for _ in namespaces
+    assert peers == [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "podSelector": {"matchLabels": {"app": "keda-operator"}},
+        }
+        for namespace in namespaces
     ]
-    assert [
-        one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for one in peers
-    ] == namespaces

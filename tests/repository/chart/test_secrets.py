@@ -51,17 +51,16 @@ def test_a_secret_that_a_variable_takes_from_a_secret_is_not_shown() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["Authorization", "X-Api-Key", "apikey", "Cookie", "X-Auth-Token", "X-Pass", "Own"],
+    ["Authorization", "X-Api-Key", "Own"],
 )
 def test_a_header_is_a_secret_unless_it_is_known_for_none(header: str) -> None:
     told = f"prometheus_headers has the header {header}, which may be a secret"
-    for given in (f"{header}=x", f"X-Scope-OrgID=ml, {header} =x", json.dumps({header: "x"})):
+    for given in (f"X-Scope-OrgID=ml, {header} =x", json.dumps({header: "x"}), {header: "x"}):
         flags = ("--set-json", f"settings.prometheus_headers={json.dumps(given)}")
         assert told in charts.refusal(*flags)
-    assert told in charts.refusal(*_set(f"settings.prometheus_headers.{header}=x"))
 
 
-@pytest.mark.parametrize("header", ["X-Scope-OrgID", "THANOS-TENANT", "AccountID", "x-tenant-id"])
+@pytest.mark.parametrize("header", ["X-Scope-OrgID", "THANOS-TENANT"])
 def test_a_header_that_names_a_tenant_may_be_in_the_settings(header: str) -> None:
     assert f"{header}: ml" in charts.template(*_set(f"settings.prometheus_headers.{header}=ml"))
 

@@ -25,14 +25,16 @@ def _set(*values: str) -> list[str]:
         ("replicaCount=two", "at '/replicaCount': got string, want integer"),
         ("tls.certmanager.enabled=true", "at '/tls': additional properties 'certmanager'"),
         ("tls.certManager.issuerRef.nam=ca", "additional properties 'nam' not allowed"),
-        ("networkPolicy.egres.enabled=true", "additional properties 'egres' not allowed"),
-        ("prometheus.url=5", "at '/prometheus/url': got number, want string"),
         ("settings.log_levl=debug", "at '/settings': additional properties 'log_levl' not allowed"),
         ("settings.log_level=loud", "must be one of 'debug', 'info', 'warning', 'error'"),
         ("settings.sources.edge.url=http://a", "'/settings/sources/edge': missing property 'type'"),
         ("settings.sources.edge.type=thanos", "one of 'prometheus', 'scrape', 'influxdb'"),
         ("settings.sources.edge.type=prometheus", "missing property 'url'"),
         ("keda.podSelector.app=1", "at '/keda/podSelector/app': got number, want string"),
+        ("settings.prometheus_step=15", "'/settings/prometheus_step': got number, want string"),
+        ("settings.webhook_lifetime=1y", "'/settings/webhook_lifetime': '1y' does not match"),
+        ("settings.sources.Edge.type=scrape", "invalid propertyName 'Edge'"),
+        ("settings.prometheus_namespace_parameter=query", "/prometheus_namespace_parameter'"),
     ],
 )
 def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) -> None:
@@ -104,8 +106,6 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             ["extraEnv[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"],
             "itself: set shutdownGraceSeconds, which",
         ),
-        ([f"{LABEL}component=x"], "podLabels has app.kubernetes.io/component, by which the"),
-        ([f"{LABEL}instance=x"], "podLabels has app.kubernetes.io/instance, by which the"),
         ([f"{LABEL}name=x"], "podLabels has app.kubernetes.io/name, by which the Deployment"),
         (["podAnnotations.checksum/settings=x"], "podAnnotations has checksum/settings, by which"),
         (
@@ -162,36 +162,25 @@ EITHER = "http://, https://, dns+http:// or dns+https://"
             ["prometheus.url="],
             "prometheus.url is empty: expected a URL that begins with http:// or",
         ),
-        (["prometheusUrl=https:/a"], f'prometheusUrl is "https:/a", {NO_SCHEME} https://a\n'),
+        (["prometheus.url=https:/a"], f'prometheus.url is "https:/a", {NO_SCHEME} https://a\n'),
         (
             ["settings.prometheus_url=a/b"],
             f'settings.prometheus_url is "a/b", {NO_SCHEME} http://a',
         ),
-        (["settings.influxdb_url=a:8086"], f'settings.influxdb_url is "a:8086", {NO_SCHEME} http:'),
         (
             ["settings.prometheus_url=ftp://a"],
             f"expected http:// or https://, {MALFORMED}, a query",
         ),
         (["settings.prometheus_url=http://a?b=c"], 'settings.prometheus_url is "http://a?***": ex'),
-        (["settings.prometheus_url=http://a:0"], MALFORMED),
         (["settings.prometheus_url=ann:pass@a"], f'"***@a", {NO_SCHEME} http://a\n'),
         (
             ["settings.scrape_targets=http://a:9400\\,b:9400"],
             f'settings.scrape_targets is "b:9400", which has no scheme: expected {EITHER} in front',
         ),
         (["settings.scrape_targets={http://a,b}"], 'settings.scrape_targets[1] is "b", which has'),
-        (["settings.scrape_targets={http://a#b}"], f"{MALFORMED} or a fragment; set it to a URL"),
         (
             ["settings.sources.a.type=scrape", "settings.sources.a.targets="],
             f"settings.sources.a.targets is empty: expected a URL that begins with {EITHER}; set",
-        ),
-        (
-            ["settings.sources.a.type=prometheus", "settings.sources.a.url=a b"],
-            "a URL such as http://prometheus.monitoring.svc:9090",
-        ),
-        (
-            ["extraEnv[0].name=KEDA_GPU_SCALER_PROMETHEUS_URL", "extraEnv[0].value=a:9090"],
-            f'extraEnv: KEDA_GPU_SCALER_PROMETHEUS_URL is "a:9090", {NO_SCHEME} http://a:9090',
         ),
         (
             ["extraEnv[0].name=KEDA_GPU_SCALER_SCRAPE_TARGETS", "extraEnv[0].value=a:9400"],
@@ -223,13 +212,11 @@ def test_a_url_that_no_source_is_asked_by_may_be_empty() -> None:
             ["maxUnavailable=2"],
             "maxUnavailable is 2, which lets a drain stop all 2 replicas at once",
         ),
-        (["maxUnavailable=100%"], "maxUnavailable is 100%, which lets a drain stop all 2 replicas"),
         (["maxUnavailable=51%"], "at once: expected fewer than replicaCount; set it to 1"),
         (
             ["minAvailable=0"],
             "minAvailable is 0, which lets a drain stop all 2 replicas at once: ex",
         ),
-        (["minAvailable=0%"], "expected at least 1; set it to 1, or leave it empty"),
     ],
 )
 def test_a_budget_that_lets_all_replicas_go_is_refused(values: list[str], message: str) -> None:
@@ -240,7 +227,6 @@ def test_a_budget_that_lets_all_replicas_go_is_refused(values: list[str], messag
     "values",
     [
         ["podDisruptionBudget.maxUnavailable=50%"],
-        ["podDisruptionBudget.maxUnavailable=0"],
         ["podDisruptionBudget.minAvailable=1%"],
         ["podDisruptionBudget.minAvailable=1", "podDisruptionBudget.maxUnavailable=100%"],
         ["podDisruptionBudget.maxUnavailable=2", "replicaCount=3"],

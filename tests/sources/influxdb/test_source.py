@@ -4,7 +4,7 @@ One server serves the whole module; every test has a namespace of its own.
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -77,14 +77,6 @@ async def connected(
         await source.close()
 
 
-async def observed(
-    influxdb: InfluxdbServer, history: Iterable[Series], asked: SnapshotQuery
-) -> Observation:
-    await influxdb.write(history)
-    async with connected(influxdb) as source:
-        return await source.fetch(asked, NOW)
-
-
 def newest(observation: Observation) -> dict[tuple[str, str], float]:
     return {(series.pod, series.gpu): series.values[-1] for series in observation.series}
 
@@ -103,7 +95,9 @@ async def test_each_pod_of_the_namespaces_asked_about_is_there_once_and_no_other
         gpu("bert-0", 60, f"{ns}-another", uuid="GPU-another"),
         gpu("", 0, ns, uuid="GPU-idle"),
     ]
-    observation = await observed(influxdb, history, snapshot_query(ns, f"{ns}-other"))
+    await influxdb.write(history)
+    async with connected(influxdb) as source:
+        observation = await source.fetch(snapshot_query(ns, f"{ns}-other"), NOW)
 
     assert sorted((one.namespace, one.pod, one.values[-1]) for one in observation.series) == [
         (ns, "bert-0", 90),
@@ -271,22 +265,6 @@ async def test_the_clock_is_the_servers_and_is_asked_seldom(influxdb: InfluxdbSe
     await source.close()
 
     assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["clock"] * 2
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        pytest.param({"database": "nobody's"}, "database not found: nobody's", id="database"),
-        pytest.param({"retention_policy": "x"}, "retention policy not found: x", id="policy"),
-        pytest.param({"max_response_bytes": 10}, "an answer of more than 10 bytes", id="size"),
-    ],
-)
-async def test_what_is_not_there_is_an_error(
-    influxdb: InfluxdbServer, ns: str, given: dict[str, object], words: str
-) -> None:
-    async with connected(influxdb, **given) as source:
-        with pytest.raises(errors.SourceError, match=words):
-            await source.fetch(snapshot_query(ns), NOW)
 
 
 async def test_a_user_who_may_read_the_database_is_all_it_takes(tmp_path: Path) -> None:

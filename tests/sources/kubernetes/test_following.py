@@ -2,68 +2,39 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.sources import kubernetes
 from keda_gpu_scaler.sources.kubernetes import api as client
 from keda_gpu_scaler.sources.kubernetes import objects, reflector
 from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, SILENCE_SECONDS, Api
-from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS, Following
-from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
+from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS
+from keda_gpu_scaler.sources.kubernetes.reflector import Listing, Reflector
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, Owner, Workload
 from keda_gpu_scaler.telemetry import facts
+from tests.sources.kubernetes.bench import (
+    AT,
+    BERT,
+    FORBIDDEN,
+    PATIENCE_SECONDS,
+    Bench,
+    fetch_evidence,
+    until,
+    until_evidence,
+)
 from tests.support import api_server
-from tests.support.api_server import ApiServer
 from tests.support.scripted import Clock
 
-PATIENCE_SECONDS = 60
-"""Only a test that hangs reaches this bound; some tests make hundreds of requests."""
-BERT = ScaledObject("ml", "bert-scaler")
 REPLICA_SET = Owner("ReplicaSet", "bert-5d4f8")
 DEPLOYMENT = Owner("Deployment", "bert")
-AT = 50_000.0
-FORBIDDEN = api_server.failure(403, "x is forbidden: User y")
 SHAPE = "an answer of another shape: "
-
-
-@dataclass(slots=True)
-class Bench:
-    """A cluster that is followed, and what was stated of that."""
-
-    api: ApiServer
-    clock: Clock = field(default_factory=Clock)
-    seen: list[facts.Fact] = field(default_factory=list)
-
-    @contextlib.asynccontextmanager
-    async def following(self) -> AsyncIterator[Following]:
-        """Follow the cluster that the environment names."""
-        following = Following(Api(), self.seen.append, self.clock)
-        following.start()
-        try:
-            yield following
-        finally:
-            await following.close()
-
-    @contextlib.asynccontextmanager
-    async def watching(self) -> AsyncIterator[Following]:
-        """Follow it until everything that can be watched is."""
-        async with self.following() as following:
-            refused = {path for path, _ in self.api.trouble}
-            for path in set(api_server.PATHS) - refused:
-                await until(lambda path=path: self.api.watched(path))  # type: ignore[misc]
-            yield following
-
-    def changes(self, resource: str) -> list[facts.WatchChanged]:
-        changes = [fact for fact in self.seen if isinstance(fact, facts.WatchChanged)]
-        return [fact for fact in changes if fact.resource == resource]
 
 
 @contextlib.asynccontextmanager
@@ -76,28 +47,6 @@ async def asking(silence_seconds: float = SILENCE_SECONDS) -> AsyncIterator[Api]
         await api.close()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.01)
-
-
-async def fetch_evidence(
-    following: Following, namespaces: Collection[str] = frozenset({"ml"})
-) -> Evidence:
-    return await following.evidence(namespaces, AT, AT + 5)
-
-
-async def until_evidence(following: Following, holds: Callable[[Evidence], bool]) -> Evidence:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            with contextlib.suppress(errors.SourceError):
-                evidence = await fetch_evidence(following)
-                if holds(evidence):
-                    return evidence
-            await asyncio.sleep(0.01)
-
-
 def _bert(suffix: str, *, ready: bool = True) -> api_server.Json:
     name = f"bert-5d4f8-{suffix * 5}"
     return api_server.pod(name, ("ReplicaSet", "bert-5d4f8"), ready=ready)
@@ -108,16 +57,13 @@ def _name(suffix: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
-    api = ApiServer()
-    api.objects[api_server.PODS] = [_bert("a")]
+def bench(bench: Bench) -> Bench:
+    bench.api.objects[api_server.PODS] = [_bert("a")]
     owned = api_server.metadata("bert-5d4f8", ("Deployment", "bert"))
-    api.objects[api_server.REPLICA_SETS] = [{"metadata": owned}]
+    bench.api.objects[api_server.REPLICA_SETS] = [{"metadata": owned}]
     scaled = api_server.scaled_object("bert-scaler", kind="StatefulSet", name="bert")
-    api.objects[api_server.SCALED_OBJECTS] = [scaled]
-    async with api_server.serving(api):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
-        yield Bench(api)
+    bench.api.objects[api_server.SCALED_OBJECTS] = [scaled]
+    return bench
 
 
 async def test_pods_are_listed_with_their_owners_and_the_owners_of_those(bench: Bench) -> None:
@@ -316,23 +262,6 @@ async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> N
     assert "more than 3 pods" in (followed.trouble or "")
 
 
-@pytest.mark.slow
-async def test_a_server_that_is_away_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = Bench(ApiServer())
-    async with api_server.serving(bench.api):
-        monkeypatch.setenv("KUBECONFIG", bench.api.kubeconfig(tmp_path, token=api_server.TOKEN))
-    async with bench.following() as following:
-        await until(lambda: bool(bench.changes("pods")))
-        with pytest.raises(
-            errors.SourceError, match="cannot list pods: All connection attempts failed"
-        ):
-            await fetch_evidence(following)
-        async with api_server.serving(bench.api):
-            await until_evidence(following, lambda evidence: evidence.is_whole)
-
-
 async def test_a_first_list_that_takes_long_is_not_waited_for(bench: Bench) -> None:
     bench.api.held = {api_server.PODS}
     async with bench.following() as following:
@@ -380,6 +309,15 @@ async def test_a_silent_watch_is_not_trusted_for_long(bench: Bench) -> None:
             await fetch_evidence(following)
 
 
+def test_what_was_deleted_is_known_as_it_was_at_the_end_and_bounded_in_number() -> None:
+    known, limit = Listing[int](Clock()), reflector.GONE_LIMIT
+    known.replace({("ml", f"pod-{number}"): number for number in range(limit + 5)})
+    known.replace({("ml", "pod-0"): 0})
+    assert [number for _, number in known.gone()] == list(range(5, limit + 5))
+    known.drop(("ml", "pod-0"), 30)
+    assert (known.of("ml"), known.last(("ml", "pod-0"))) == ({}, 30)
+
+
 def test_a_watch_has_news_twice_before_it_is_not_trusted() -> None:
     assert 2 * client.WATCH_SECONDS <= reflector.BELIEVED_SECONDS
     assert client.WATCH_SECONDS < SILENCE_SECONDS < reflector.BELIEVED_SECONDS
@@ -412,6 +350,33 @@ async def test_a_target_stays_known_while_scaled_objects_cannot_be_read(bench: B
         assert await following.target(BERT, PATIENCE_SECONDS) == workload
         with pytest.raises(errors.SourceError, match=r"cannot watch scaledobjects\.keda\.sh: "):
             await following.target(ScaledObject("ml", "other"), PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (FORBIDDEN, "HTTP 403, x is forbidden: User y"),
+        (JSONResponse([]), f"{SHAPE}Expected `object`, got `array`"),
+    ],
+)
+async def test_a_selector_that_cannot_be_read_is_a_reason(
+    bench: Bench, answer: Response, message: str
+) -> None:
+    found = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
+    scaled = api_server.scaled_object(
+        BERT.name, apiVersion="example.com/v1", kind="Model", name="b"
+    )
+    scaled["status"] = {"scaleTargetGVKR": found}
+    bench.api.objects[api_server.SCALED_OBJECTS] = [scaled]
+    bench.api.selectors["/apis/example.com/v1/namespaces/ml/models/b/scale"] = answer
+    async with bench.watching() as following:
+        with pytest.raises(errors.SourceRefusedError) as refused:
+            await following.target(BERT, PATIENCE_SECONDS)
+    assert str(refused.value).startswith(
+        "it is not known which pods ml/bert-scaler scales: cannot get models.example.com/scale "
+        f"(models.example.com/b in ml): {message}"
+    )
+    assert str(refused.value).endswith("; workload or podPattern would say it")
 
 
 @pytest.mark.parametrize(

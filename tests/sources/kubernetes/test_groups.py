@@ -1,19 +1,16 @@
 """Claims about scale targets of which a replica is a group of pods, with pods of each kind."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED, group
 from keda_gpu_scaler.sources.kubernetes.selections import every_pod, parse_selector
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Selected
-from tests.sources.kubernetes.test_following import (
+from tests.sources.kubernetes.bench import (
     BERT,
     PATIENCE_SECONDS,
     Bench,
@@ -30,8 +27,6 @@ class Target(NamedTuple):
     """A scale target that is called `llm`."""
 
     resource: str
-    version: str
-    kind: str
     selector: str
     """As its scale subresource shows it."""
     pods: dict[str, list[tuple[str, Labels]]]
@@ -44,12 +39,12 @@ class Target(NamedTuple):
     def add(self, api: ApiServer, scaled_object: str) -> None:
         """Let a ScaledObject scale it."""
         plural, _, group = self.resource.partition(".")
-        reference = {"apiVersion": f"{group}/{self.version}", "kind": self.kind, "name": "llm"}
-        found = {"group": group, "version": self.version, "kind": self.kind, "resource": plural}
+        reference = {"apiVersion": f"{group}/v1", "kind": "Kind", "name": "llm"}
+        found = {"group": group, "version": "v1", "kind": "Kind", "resource": plural}
         scaled = api_server.scaled_object(scaled_object, **reference)
         scaled["status"] = {"scaleTargetGVKR": found}
         api.objects[api_server.SCALED_OBJECTS].append(scaled)
-        path = f"/apis/{group}/{self.version}/namespaces/ml/{plural}/llm/scale"
+        path = f"/apis/{group}/v1/namespaces/ml/{plural}/llm/scale"
         api.selectors[path] = self.selector
 
 
@@ -90,8 +85,6 @@ def _with(pods: list[tuple[str, Labels]], labels: Labels) -> list[tuple[str, Lab
 def _adapter(pods: dict[str, list[tuple[str, Labels]]]) -> Target:
     return Target(
         "dynamographdeploymentscalingadapters.nvidia.com",
-        "v1beta1",
-        "DynamoGraphDeploymentScalingAdapter",
         f"{DGD}=llm,{COMPONENT}=decode",
         {replica: _with(members, DYNAMO) for replica, members in pods.items()},
     )
@@ -121,22 +114,16 @@ TARGETS = {
     ),
     "InferenceSet": Target(
         "inferencesets.kaito.sh",
-        "v1beta1",
-        "InferenceSet",
         "inferenceset.kaito.sh/created-by=llm",
         {name: _workspace(name) for name in ("llm-bcdfg", "llm-x2kqz")},
     ),
     "StormService": Target(
         "stormservices.orchestration.aibrix.ai",
-        "v1alpha1",
-        "StormService",
         "storm-service-name=llm",
         {name: _role_set(name) for name in ("llm-roleset-bcdfg", "llm-roleset-x2kqz")},
     ),
     "DisaggregatedSetRoleScaler": Target(
         "disaggregatedsetrolescalers.disaggregatedset.x-k8s.io",
-        "v1",
-        "DisaggregatedSetRoleScaler",
         "disaggregatedset.x-k8s.io/name=llm,disaggregatedset.x-k8s.io/role=prefill"
         f",{LWS}/worker-index=0",
         {
@@ -146,16 +133,12 @@ TARGETS = {
     ),
     "PodCliqueScalingGroup": Target(
         "podcliquescalinggroups.grove.io",
-        "v1alpha1",
-        "PodCliqueScalingGroup",
         f"app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=llm,{PCSG}"
         "=llm-0-decode",
         {f"llm-0-decode-{n}": _cliques(n) for n in (0, 1)},
     ),
     "PodCliqueSet": Target(
         "podcliquesets.grove.io",
-        "v1alpha1",
-        "PodCliqueSet",
         "app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=llm",
         {"llm-0": [*_cliques(0), *_cliques(1)]},
     ),
@@ -172,15 +155,11 @@ def _replicas(evidence: Evidence, pods: Selected) -> dict[str, set[str]]:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+def bench(bench: Bench) -> Bench:
     """A cluster with a pod that is nobody's."""
-    api = ApiServer()
-    api.objects[api_server.PODS] = [
-        api_server.pod("other", labels={"pod-template-hash": "x", DGD: "other"})
-    ]
-    async with api_server.serving(api):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
-        yield Bench(api)
+    other = api_server.pod("other", labels={"pod-template-hash": "x", DGD: "other"})
+    bench.api.objects[api_server.PODS] = [other]
+    return bench
 
 
 def test_every_kind_with_groups_has_an_example() -> None:
@@ -205,34 +184,11 @@ async def test_all_pods_of_a_target_are_known_and_each_group_is_a_replica(
     assert evidence.selected == {("ml", target.selected.selected_by)}
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-def test_a_requirement_that_leaves_out_pods_of_a_group_is_not_used(target: Target) -> None:
-    grouped = GROUPED[target.resource]
-    selector = every_pod(parse_selector(target.selector), grouped)
-    assert tuple(selector) == grouped.whose
-    narrower = parse_selector(f"{target.selector},entry=true,worker=0")
-    assert every_pod(narrower, grouped) == selector
-
-
-@pytest.mark.parametrize(
-    "selector",
-    [f"{DGD}=llm,nvidia.com/dynamo-component-group=pair", f"{DGD}=llm"],
-    ids=["another label", "no label"],
-)
-async def test_a_selector_that_does_not_say_whose_pods_it_selects_is_a_reason(
-    bench: Bench, selector: str
-) -> None:
-    TARGETS["Dynamo by Deployments"]._replace(selector=selector).add(bench.api, BERT.name)
-    async with bench.watching() as following:
-        with pytest.raises(errors.SourceRefusedError) as refused:
-            await following.target(BERT, PATIENCE_SECONDS)
-        assert not (await fetch_evidence(following)).selected
-    assert str(refused.value) == (
-        "it is not known which pods ml/bert-scaler scales: the selector of "
-        "dynamographdeploymentscalingadapters.nvidia.com/llm in ml: it gives no value for "
-        "nvidia.com/dynamo-component, the label that says whose a pod is; workload or podPattern "
-        "would say it"
-    )
+@pytest.mark.parametrize("more", ["", f",{COMPONENT}-group=pair"])
+def test_a_selector_that_does_not_say_whose_pods_it_selects_is_refused(more: str) -> None:
+    selector = parse_selector(f"{DGD}=llm{more}")
+    with pytest.raises(ValueError, match=f"it gives no value for {COMPONENT}, the label that says"):
+        every_pod(selector, GROUPED["dynamographdeploymentscalingadapters.nvidia.com"])
 
 
 async def test_while_a_pod_does_not_show_its_group_the_pods_are_not_known(bench: Bench) -> None:

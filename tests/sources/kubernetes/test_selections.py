@@ -1,218 +1,174 @@
-"""Claims about label selectors of scale targets: read from an API server on a real port."""
+"""Claims about label selectors of scale targets: when they are read, and what they are good for.
+
+`test_groups.py` and `test_following.py` read them from an API server on a real port.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from starlette.responses import JSONResponse
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.sources.kubernetes import selections
-from keda_gpu_scaler.sources.kubernetes.following import Following
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
-from keda_gpu_scaler.spec.workload import Selected
-from tests.sources.kubernetes.test_following import (
-    BERT,
-    FORBIDDEN,
-    PATIENCE_SECONDS,
-    Bench,
-    fetch_evidence,
-    until,
-    until_evidence,
-)
-from tests.support import api_server
-from tests.support.api_server import ApiServer
+from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes.objects import Resource, Scale
+from keda_gpu_scaler.sources.kubernetes.selections import Selections
+from keda_gpu_scaler.spec.spec import FORGET_SECONDS
+from keda_gpu_scaler.spec.workload import Owner, Selected
+from keda_gpu_scaler.telemetry import facts
+from tests.support.scripted import Clock
 
-MODEL = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
-SCALE = "/apis/example.com/v1/namespaces/ml/models/bert/scale"
-PODS = Selected("ml", "models.example.com", "bert")
-OWNER = PODS.selected_by
+SCALE = Scale("ml", Resource("example.com", "v1", "models"), "bert")
+OWNER = SCALE.pods.selected_by
+FORBIDDEN = errors.SourceRefusedError("HTTP 403, x is forbidden")
+TRUSTED = frozenset({("ml", OWNER)})
 
 
-def _scaled(name: str, target: str) -> api_server.Json:
-    reference = {"apiVersion": "example.com/v1", "kind": "Model", "name": target}
-    scaled_object = api_server.scaled_object(name, **reference)
-    return scaled_object | {"status": {"scaleTargetGVKR": MODEL}}
+class ScriptedApi(Api):
+    """Answers with the selectors that a test gives it, by the target's name."""
+
+    def __init__(self) -> None:
+        """Let one target have a selector."""
+        self.selectors: dict[str, str | Exception] = {"bert": "app=bert"}
+        self.reads: list[str] = []
+        self.held: set[str] = set()
+
+    async def selector(self, scale: Scale) -> str:
+        """Answer at once, or never."""
+        self.reads.append(scale.name)
+        if scale.name in self.held:
+            await asyncio.Event().wait()
+        answer = self.selectors[scale.name]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
-def _pod(name: str, **labels: str) -> api_server.Json:
-    return api_server.pod(name, labels=labels)
+class Bench:
+    """Selections of one cluster, and what was stated of them."""
+
+    def __init__(self) -> None:
+        self.api, self.clock, self.seen = ScriptedApi(), Clock(), list[facts.Fact]()
+        self.selections = Selections(self.api, self.seen.append, self.clock)
+
+    async def read_again(self, *namespaces: str) -> None:
+        """Let the time of the next reading come, and wait until it is over."""
+        self.clock.seconds += selections.READ_SECONDS
+        self.selections.renew(namespaces or {"ml"})
+        await settled()
+
+    @property
+    def trusted(self) -> frozenset[tuple[str, Owner]]:
+        return self.selections.trusted({"ml"}, {})
+
+    @property
+    def works(self) -> list[bool]:
+        return [fact.works for fact in self.seen if isinstance(fact, facts.WatchChanged)]
+
+    def selecting(self, **labels: str) -> set[Owner]:
+        return self.selections.selecting("ml", "bert-0", labels)
+
+
+async def settled() -> None:
+    """Give tasks that wait for nothing the steps in which they end."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
-    """Two of three pods belong to a Model, by its selector."""
-    api = ApiServer()
-    api.objects[api_server.PODS] = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
-    api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]
-    api.selectors[SCALE] = "app=bert"
-    async with api_server.serving(api):
-        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
-        yield Bench(api)
+def bench() -> Bench:
+    return Bench()
 
 
-def _ours(evidence: Evidence) -> set[str]:
-    return {name for (_, name), pod in evidence.pods.items() if OWNER in pod.owners}
-
-
-def _sure(evidence: Evidence) -> bool:
-    return ("ml", OWNER) in evidence.selected
-
-
-def _reads(bench: Bench) -> int:
-    return sum(each.path == SCALE for each in bench.api.asked)
-
-
-async def _read_again(bench: Bench, following: Following) -> None:
-    """Let the time of the next reading come, and wait until it is over."""
-    before = _reads(bench)
-    bench.clock.seconds += selections.READ_SECONDS
-    for path in api_server.PATHS:
-        bench.api.end(path)
-    await until(lambda: all(bench.api.watched(path) for path in api_server.PATHS))
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while _reads(bench) == before:
-            await following.target(BERT, PATIENCE_SECONDS)
-            await asyncio.sleep(0.01)
-
-
-async def test_the_pods_of_a_target_without_rules_are_those_it_selects(bench: Bench) -> None:
-    async with bench.watching() as following:
-        assert not (await fetch_evidence(following)).selected, "nobody asked"
-        assert await following.target(BERT, PATIENCE_SECONDS) == PODS
-        evidence = await fetch_evidence(following)
-        assert _ours(evidence) == {"a", "b"}
-        assert evidence.selected == {("ml", OWNER)}
-        assert not (await fetch_evidence(following, {"web"})).selected
-        bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
-        await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b", "c"})
-        bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="gemma"))
-        await until_evidence(following, lambda evidence: _ours(evidence) == {"a", "b"})
-        bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
-        evidence = await until_evidence(following, lambda evidence: evidence.pods["ml", "b"].ended)
-        assert _ours(evidence) == {"a", "b"}
-
-
-async def test_one_of_another_namespace_selects_nobody_here(bench: Bench) -> None:
-    elsewhere = api_server.metadata("bert-scaler", namespace="web")
-    bench.api.objects[api_server.SCALED_OBJECTS] = [
-        _scaled("bert-scaler", "bert") | {"metadata": elsewhere}
-    ]
-    bench.api.selectors[SCALE.replace("/ml/", "/web/")] = "app=bert"
-    async with bench.watching() as following:
-        target = await following.target(ScaledObject("web", "bert-scaler"), PATIENCE_SECONDS)
-        assert target == replace(PODS, namespace="web")
-        assert not _ours(await fetch_evidence(following, {"ml", "web"}))
+async def test_a_target_selects_the_pods_of_its_namespace_with_its_labels(bench: Bench) -> None:
+    assert not bench.trusted, "nobody asked"
+    await bench.selections.learn(SCALE)
+    assert bench.selections.pods(SCALE) == Selected("ml", "models.example.com", "bert")
+    assert bench.selecting(app="bert", tier="gpu") == {OWNER}
+    assert not bench.selecting(app="gemma")
+    assert not bench.selections.selecting("web", "bert-0", {"app": "bert"})
+    assert bench.trusted == TRUSTED
+    assert not bench.selections.trusted({"web"}, {})
 
 
 async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
-    async with bench.watching() as following:
-        for _ in range(3):
-            await following.target(BERT, PATIENCE_SECONDS)
-        assert _reads(bench) == 1
-        bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="gemma"))
-        bench.api.selectors[SCALE] = "app=gemma"
-        await _read_again(bench, following)
-        await until_evidence(following, lambda evidence: _ours(evidence) == {"c"})
-        bench.clock.seconds += selections.READ_SECONDS
-        await fetch_evidence(following, {"web"})
-        await fetch_evidence(following)
-        await until(lambda: _reads(bench) == 3)
+    for _ in range(3):
+        await bench.selections.learn(SCALE)
+    assert len(bench.api.reads) == 1
+    bench.api.selectors["bert"] = "app=gemma"
+    await bench.read_again()
+    assert (bench.selecting(app="gemma"), bench.selecting(app="bert")) == ({OWNER}, set())
+    await bench.read_again("web")
+    assert len(bench.api.reads) == 2
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("answer", "reason"),
     [
         ("", "the selector of models.example.com/bert in ml: it is empty, which would be every"),
-        (
-            "!app",
-            "the selector of models.example.com/bert in ml: '!app' is no label with one value",
-        ),
-        (
-            FORBIDDEN,
-            r"cannot get models.example.com/scale \(models.example.com/bert in ml\): HTTP 403",
-        ),
-        (JSONResponse([]), "an answer of another shape: Expected `object`, got `array`"),
+        ("!app", "the selector of models.example.com/bert in ml: '!app' is no label with one"),
+        (FORBIDDEN, "HTTP 403, x is forbidden"),
     ],
-    ids=["empty", "garbage", "forbidden", "shape"],
 )
 async def test_a_selector_that_was_never_known_is_a_reason(
-    bench: Bench, answer: str | JSONResponse, message: str
+    bench: Bench, answer: str | Exception, reason: str
 ) -> None:
-    bench.api.selectors[SCALE] = answer
-    async with bench.watching() as following:
-        with pytest.raises(errors.SourceRefusedError, match=message):
-            await following.target(BERT, PATIENCE_SECONDS)
-        evidence = await fetch_evidence(following)
-        assert not evidence.selected
-        assert not _ours(evidence)
-    (lost,) = bench.changes("models.example.com/scale")
-    assert not lost.works
+    bench.api.selectors["bert"] = answer
+    await bench.selections.learn(SCALE)
+    assert str(bench.selections.pods(SCALE)).startswith(reason)
+    assert not bench.trusted
+    assert not bench.selecting(app="bert")
+    assert bench.works == [False]
 
 
-async def test_a_selector_that_takes_long_is_neither_waited_for_nor_trouble(bench: Bench) -> None:
-    bench.api.objects[api_server.SCALED_OBJECTS].append(_scaled("slow-scaler", "slow"))
-    bench.api.held = {SCALE.replace("bert", "slow")}
-    async with bench.watching() as following:
-        with pytest.raises(errors.SourceRefusedError, match="its selector was not read yet"):
-            await following.target(ScaledObject("ml", "slow-scaler"), 0.1)
-        await following.target(BERT, PATIENCE_SECONDS)
-    assert [fact.works for fact in bench.changes("models.example.com/scale")] == [True]
+async def test_a_selector_that_takes_long_is_neither_known_nor_trouble(bench: Bench) -> None:
+    slow, bench.api.held = SCALE._replace(name="slow"), {"slow"}
+    learning = asyncio.create_task(bench.selections.learn(slow))
+    await bench.selections.learn(SCALE)
+    assert bench.selections.pods(slow) == "its selector was not read yet"
+    assert bench.works == [True]
+    await bench.selections.close()
+    await learning
 
 
 async def test_a_selector_that_was_known_is_trusted_for_a_minute(bench: Bench) -> None:
-    async with bench.watching() as following:
-        await following.target(BERT, PATIENCE_SECONDS)
-        bench.api.selectors[SCALE] = FORBIDDEN
-        for _ in range(4):
-            await _read_again(bench, following)
-            assert _sure(await until_evidence(following, bool))
-        await _read_again(bench, following)
-        evidence = await until_evidence(following, lambda evidence: not _sure(evidence))
-        assert _ours(evidence) == {"a", "b"}, "what was known of them stays"
-        assert await following.target(BERT, PATIENCE_SECONDS) == PODS
-        bench.api.selectors[SCALE] = "app=bert"
-        await _read_again(bench, following)
-        await until_evidence(following, _sure)
-        bench.api.selectors[SCALE] = ""
-        await _read_again(bench, following)
-        evidence = await until_evidence(following, lambda evidence: not _sure(evidence))
-        assert _ours(evidence) == {"a", "b"}, "an empty one is not trusted for a moment"
-    stated = bench.changes("models.example.com/scale")
-    assert [fact.works for fact in stated] == [True, False, True, False]
-    assert "HTTP 403, x is forbidden: User y" in stated[1].reason
+    await bench.selections.learn(SCALE)
+    bench.api.selectors["bert"] = FORBIDDEN
+    for _ in range(4):
+        await bench.read_again()
+        assert bench.trusted
+    await bench.read_again()
+    assert not bench.trusted
+    assert bench.selecting(app="bert") == {OWNER}, "what was known of them stays"
+    assert bench.selections.pods(SCALE) == SCALE.pods
+    bench.api.selectors["bert"] = "app=bert"
+    await bench.read_again()
+    assert bench.trusted
+    bench.api.selectors["bert"] = ""
+    await bench.read_again()
+    assert not bench.trusted, "an empty one is not trusted for a moment"
+    assert bench.works == [True, False, True, False]
 
 
 async def test_what_nobody_uses_any_more_is_forgotten(bench: Bench) -> None:
-    bench.api.selectors[SCALE] = FORBIDDEN
-    async with bench.watching() as following:
-        with pytest.raises(errors.SourceRefusedError):
-            await following.target(BERT, PATIENCE_SECONDS)
-        bench.clock.seconds += FORGET_SECONDS + 1
-        for path in api_server.PATHS:
-            bench.api.end(path)
-        await until_evidence(following, bool)
-    assert _reads(bench) == 1
-    assert [fact.works for fact in bench.changes("models.example.com/scale")] == [False, True]
+    bench.api.selectors["bert"] = FORBIDDEN
+    await bench.selections.learn(SCALE)
+    bench.clock.seconds += FORGET_SECONDS + 1
+    await bench.read_again()
+    assert len(bench.api.reads) == 1
+    assert bench.works == [False, True]
 
 
-@pytest.mark.slow
 async def test_no_more_selectors_are_read_than_the_limit(bench: Bench) -> None:
-    names = [f"bert-{number}" for number in range(selections.LIMIT + 1)]
-    bench.api.objects[api_server.SCALED_OBJECTS] = [_scaled(name, name) for name in names]
-    bench.api.page_objects = len(names)
-    for name in names:
-        bench.api.selectors[SCALE.replace("bert", name)] = "app=bert"
-    async with bench.watching() as following:
-        asked = [following.target(ScaledObject("ml", name), PATIENCE_SECONDS) for name in names]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-    refused = [each for each in answers if isinstance(each, errors.SourceRefusedError)]
-    assert len(refused) == 1
-    assert "500 other selectors are read already" in str(refused[0])
-    assert all(isinstance(each, Selected) for each in answers if each not in refused)
+    scales = [SCALE._replace(name=f"bert-{number}") for number in range(selections.LIMIT + 1)]
+    bench.api.selectors = {scale.name: "app=bert" for scale in scales}
+    for scale in scales:
+        await bench.selections.learn(scale)
+    assert [bench.selections.pods(scale) for scale in scales] == [
+        *(scale.pods for scale in scales[:-1]),
+        "500 other selectors are read already",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -227,15 +183,15 @@ async def test_a_selector_that_leaves_out_pods_of_a_replica_is_not_trusted(
     bench: Bench, selected: tuple[str, str], left_out: tuple[str, str]
 ) -> None:
     """It is made for the HPA, which counts replicas: it selects one pod of each."""
-    worker = api_server.pod("bert-0-1", left_out)
-    without_gpu = api_server.pod("proxy-0", left_out) | {"spec": {"containers": [{"name": "x"}]}}
-    ours = api_server.pod("bert-0", selected, {"app": "bert"})
-    bench.api.objects[api_server.PODS] = [ours, worker, without_gpu]
-    async with bench.watching() as following:
-        await following.target(BERT, PATIENCE_SECONDS)
-        assert not _sure(await fetch_evidence(following))
-        (last,) = bench.changes("models.example.com/scale")[-1:]
-        assert "leaves out bert-0-1, which belongs to selected pods" in str(last)
-        bench.api.tell(api_server.PODS, "DELETED", worker)
-        assert _ours(await until_evidence(following, _sure)) == {"bert-0"}
-        assert bench.changes("models.example.com/scale")[-1] != last
+    await bench.selections.learn(SCALE)
+    worker = PodStatement(owners=frozenset({Owner(*left_out)}), asks_gpu=True)
+    pods = {
+        ("ml", "bert-0"): PodStatement(owners=frozenset({Owner(*selected), OWNER}), asks_gpu=True),
+        ("ml", "proxy-0"): replace(worker, asks_gpu=False),
+        ("ml", "bert-0-1"): worker,
+    }
+    assert not bench.selections.trusted({"ml"}, pods)
+    assert "leaves out bert-0-1, which belongs to selected pods" in str(bench.seen[-1])
+    pods["ml", "bert-0-1"] = replace(worker, ended=True)
+    assert bench.selections.trusted({"ml"}, pods) == TRUSTED
+    assert bench.works == [True, False, True]

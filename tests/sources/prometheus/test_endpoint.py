@@ -4,7 +4,7 @@ One server and one proxy serve the whole module; every test has namespaces of it
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
@@ -54,16 +53,6 @@ async def server(
 ) -> AsyncIterator[PrometheusServer]:
     async with PrometheusServer(tmp_path_factory.mktemp("prometheus")) as running:
         await running.write(gpus.history(now, [Up(begin=-3600)]))
-        yield running
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def proxy(
-    server: PrometheusServer, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[LabelProxy]:
-    flags = (*NAMED_BY_PARAMETER, "-error-on-replace")
-    directory = tmp_path_factory.mktemp("proxy")
-    async with LabelProxy(directory, upstream=server.url, flags=flags) as running:
         yield running
 
 
@@ -188,50 +177,30 @@ def _another_list(ns: str, now: float) -> list[Series]:
     return listed.history(now, [pod, owner, replace(listed.up(), labels={"namespace": ns})])
 
 
-def _no_replicas(ns: str, now: float) -> list[Series]:
-    return listed.history(now, [listed.replicas(0, namespace=ns), listed.up()])
-
-
-Others = Callable[[str, float], list[Series]]
-
-
 @pytest.mark.parametrize(
-    ("shown", "others", "state", "value", "active", "evidence"),
+    ("shown", "others", "state", "active"),
     [
-        pytest.param({}, _other_targets, State.UNKNOWN, None, None, None, id="no GPU series"),
-        pytest.param(
-            {"b": (0, -200), "c": (0, None)},
-            None, State.PARTIAL, None, True, None, id="a pod went away",
-        ),
-        pytest.param(
-            {}, _no_replicas,
-            State.EMPTY, 0, False, EvidenceSource.KUBE_STATE_METRICS, id="no replicas",
-        ),
-        pytest.param(
-            {"b": (0, -300), "c": (0, None)}, _another_list,
-            State.PARTIAL, None, True, EvidenceSource.KUBE_STATE_METRICS, id="not listed",
-        ),
+        pytest.param([], _other_targets, State.UNKNOWN, None, id="no GPU series"),
+        pytest.param([("b", -300), ("c", None)], _another_list, State.PARTIAL, True, id="no list"),
     ],
-)  # fmt: skip
-async def test_what_is_decided_of_one_tenant(  # noqa: PLR0913, PLR0917 - a table
+)
+async def test_of_one_tenant_absence_proves_nothing(  # noqa: PLR0913, PLR0917 - a table
     server: PrometheusServer,
-    proxy: LabelProxy,
+    tmp_path: Path,
     ns: str,
-    shown: Mapping[str, tuple[float, float | None]],
-    others: Others | None,
+    shown: list[tuple[str, float | None]],
+    others: Callable[[str, float], list[Series]],
     state: State,
-    value: float | None,
     active: bool | None,  # noqa: FBT001 - a table
-    evidence: EvidenceSource | None,
 ) -> None:
     now = lately()
-    pods = [bert(ns, letter, load, end) for letter, (load, end) in shown.items()]
-    await server.write([*gpus.history(now, pods), *(others(ns, now) if others else ())])
-    decision, seen = await decided(ns, proxy.url)
+    pods = [bert(ns, letter, 0, end) for letter, end in shown]
+    await server.write([*gpus.history(now, pods), *others(ns, now)])
+    flags = (*NAMED_BY_PARAMETER, "-error-on-replace")
+    async with LabelProxy(tmp_path, upstream=server.url, flags=flags) as proxy:
+        decision, seen = await decided(ns, proxy.url)
 
-    assert (decision.state, decision.value, decision.active) == (state, value, active)
-    if evidence is not None:
-        assert decision.evidence is evidence
+    assert (decision.state, decision.value, decision.active) == (state, None, active)
     assert {fact.source for fact in seen if isinstance(fact, facts.Queried)} == {"default"}
     assert {fact.source for fact in seen if isinstance(fact, facts.SnapshotTaken)} == {
         f"default/{ns}"

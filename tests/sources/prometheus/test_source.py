@@ -109,6 +109,7 @@ async def test_a_pod_is_as_old_as_its_freshest_sample_in_every_label_scheme(
         (Gpu("minute", 1, ns), 60),
         (Gpu("engine", 0.5, ns, metric=ENGINE), 110),
         (Gpu("exported", 1, ns), 200),
+        (Gpu("plain", 1, ns), 200),
         (Gpu("plain", 1, ns, convention="plain"), 150),
         (Gpu("old", 1, ns, convention="old"), 100),
     ]

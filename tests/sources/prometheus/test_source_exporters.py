@@ -10,6 +10,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support import exporters
@@ -54,7 +55,7 @@ async def source(
         everywhere = f"count(up offset 5s == 1) == {len(jobs)}"
         await running.wait_for(everywhere, FIRST_SCRAPES_SECONDS + 2 * kind.LATE_SECONDS)
         settings = PrometheusSettings.model_validate({"url": running.url, "step": "1s"})
-        source = PrometheusSource("default", settings)
+        source = PrometheusSource(PrometheusClient("default", settings))
         yield source
         await source.close()
 

@@ -25,7 +25,6 @@ class Way(NamedTuple):
 
     evidence: EvidenceSource = EvidenceSource.EXPORTERS
     recipe: Recipe | None = None
-    is_direct: bool = False
     has_demand: bool = False
     """It has a demandQuery, which wakes."""
 
@@ -37,8 +36,6 @@ WAYS: Mapping[str, Way] = {
     "`avg`, `AverageValue`": Way(recipe=recipes.AVERAGE),
     "`sum`, `AverageValue`": Way(recipe=recipes.SUM),
 }
-DIRECT, LIKE = Way(is_direct=True), "exporters only"
-"""The way that is not in the table, and the one whose figures it has, except from zero."""
 TO = "\N{EN DASH}"
 OVERLOADED = "… and overloaded seconds"
 Figures = Mapping[str, float | None]
@@ -48,7 +45,6 @@ Scene = Callable[[Way, int], Awaitable[Figures]]
 
 def _loop(way: Way, seed: int, work: Callable[[float], float], **terms: Any) -> Loop:  # noqa: ANN401 - fields of Loop
     loop = Loop(work, way.evidence, seed=seed, recipe=way.recipe, **terms)
-    loop.monitoring.is_direct = way.is_direct
     loop.keda.last_active = loop.clock
     return loop
 
@@ -200,17 +196,6 @@ def cell(values: Sequence[float | None]) -> str:
     low, high = min(known), max(known)
     shown = f"{low:g}" if low == high else f"{low:g}{TO}{high:g}"
     return shown if len(known) == len(values) else f"{shown}, or never"
-
-
-def holds(shown: str, values: Sequence[float | None]) -> bool:
-    """Tell whether all values are within the range of a cell."""
-    never = "never" in shown
-    text = shown.removesuffix("never").removesuffix(", or ")
-    bounds = [float(part) for part in text.split(TO)] if text else []
-    return all(
-        never if value is None else bool(bounds) and bounds[0] <= value <= bounds[-1]
-        for value in values
-    )
 
 
 async def rows(scene: Scene, seeds: Iterable[int] = SEEDS) -> list[list[str]]:

@@ -287,7 +287,7 @@ class Loop(ClosedLoop[SimPod]):
     async def _demanded(self) -> list[Metric]:
         """Return the metric of the demand, where the trigger has one."""
         wanted = self.trigger.demand
-        if wanted is None or wanted.threshold is None or wanted.is_alone:
+        if wanted is None or wanted.threshold is None or self.trigger.is_by_demand:
             return []
         found = await self.first.demand(BERT, self.trigger, None)
         return [Metric(value=found.value, target=wanted.threshold)]

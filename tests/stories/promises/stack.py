@@ -14,6 +14,7 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
@@ -92,9 +93,8 @@ async def running(
     """Run the scaler on the Prometheus at `url`; the step is a second unless told otherwise."""
     seen: list[facts.Fact] = []
     configured = PrometheusSettings.model_validate({"url": url, "step": "1s", **settings})
-    source = PrometheusSource(
-        "default", configured, seen.append, claims_without_gpus=claims_without_gpus
-    )
+    client = PrometheusClient("default", configured, seen.append)
+    source = PrometheusSource(client, claims_without_gpus=claims_without_gpus)
     evaluator = Evaluator({"default": source.ports()}, seen.append)
     server = service.GrpcServer(
         evaluator,

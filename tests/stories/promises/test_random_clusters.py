@@ -17,6 +17,7 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -61,7 +62,7 @@ class Answers:
 
     def __init__(self, server: PrometheusServer) -> None:
         values = PrometheusSettings.model_validate({"url": server.url})
-        self._source = PrometheusSource("default", values, self._note)
+        self._source = PrometheusSource(PrometheusClient("default", values, self._note))
         self._evaluator = Evaluator({"default": self._source.ports()}, self._note)
         self._at = 0.0
         self._instants: dict[ScaledObject, float] = {}

@@ -82,7 +82,7 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.egress.to) -}}
 {{- $wrong = append $wrong "networkPolicy.egress.enabled leaves nothing but DNS: set networkPolicy.egress.to to the sources, and to the Kubernetes API where kubernetesApi.enabled is true" -}}
 {{- end -}}
-{{- if and (include "keda-gpu-scaler.asksKubernetes" .) (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- if and .Values.kubernetesApi.enabled (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- $wrong = append $wrong "kubernetesApi.enabled would give its role to the service account `default`: set serviceAccount.name, or serviceAccount.create to true" -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}

@@ -42,7 +42,7 @@ traces: set traces.enabled and traces.endpoint
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- with include "keda-gpu-scaler.secretIn" (list "url" (include "keda-gpu-scaler.prometheusUrl" .)) -}}
+{{- with include "keda-gpu-scaler.secretIn" (list "url" .Values.prometheus.url) -}}
 {{- $wrong = append $wrong (printf "prometheus.url %s" .) -}}
 {{- end -}}
 {{- if and .Values.settingsSecret.name .Values.settings -}}
@@ -60,7 +60,7 @@ another variable's value. */ -}}
 {{- $own = append $own .name -}}
 {{- end -}}
 {{- $wrong := list -}}
-{{- range include "keda-gpu-scaler.extraEnv" . | fromYamlArray -}}
+{{- range .Values.extraEnv -}}
 {{- $setting := trimPrefix "KEDA_GPU_SCALER_" .name | lower -}}
 {{- $reason := include "keda-gpu-scaler.secretIn" (list $setting .value) -}}
 {{- if and (hasKey $decided $setting) (ne $setting (lower .name)) -}}

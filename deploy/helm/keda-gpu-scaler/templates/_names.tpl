@@ -11,6 +11,8 @@ containerSecurityContext: set securityContext
 dashboard: set metrics.dashboard
 dashboards: set metrics.dashboard
 deploymentAnnotations: set commonAnnotations
+env: set extraEnv
+envFrom: set extraEnvFrom
 existingSecret: set settingsSecret.name, tls.existingSecret or http.tokenSecret.name
 extraArgs: set settings or extraEnv, which hold all that `serve` takes
 extraEnvVars: set extraEnv
@@ -25,6 +27,7 @@ image.name: set image.repository
 image.pullSecrets: set imagePullSecrets
 imagePullSecret: set imagePullSecrets, a list
 ingress: set extraObjects; KEDA reaches the Service of the release
+kubernetesEvidence: set kubernetesApi
 labels: set commonLabels, or podLabels for the pods
 logLevel: set settings.log_level
 logging: set settings.log_level and settings.log_format
@@ -46,6 +49,7 @@ prometheusAddress: set prometheus.url
 prometheusRule: set metrics.prometheusRule
 prometheusRules: set metrics.prometheusRule
 prometheusURL: set prometheus.url
+prometheusUrl: set prometheus.url
 rbac: set kubernetesApi.enabled, which also makes the role
 replicas: set replicaCount
 service.clusterIP: leave it out; the Service for KEDA is headless
@@ -63,25 +67,6 @@ volumeMounts: set extraVolumeMounts
 volumes: set extraVolumes
 {{- end -}}
 
-{{- /* Old names of values, and the new ones. They work in 0.1 alone. */ -}}
-{{- define "keda-gpu-scaler.renamed" -}}
-env: extraEnv
-envFrom: extraEnvFrom
-prometheusUrl: prometheus.url
-kubernetesEvidence: kubernetesApi
-{{- end -}}
-
-{{- /* The old names that are in use. */ -}}
-{{- define "keda-gpu-scaler.oldNames" -}}
-{{- $used := list -}}
-{{- range $old, $_ := include "keda-gpu-scaler.renamed" . | fromYaml -}}
-{{- if get $.Values $old -}}
-{{- $used = append $used $old -}}
-{{- end -}}
-{{- end -}}
-{{- toYaml $used -}}
-{{- end -}}
-
 {{- define "keda-gpu-scaler.wrongNames" -}}
 {{- $wrong := list -}}
 {{- range $path, $hint := include "keda-gpu-scaler.guesses" . | fromYaml -}}
@@ -91,19 +76,6 @@ kubernetesEvidence: kubernetesApi
 {{- end -}}
 {{- if hasKey $at (splitList "." $path | last) -}}
 {{- $wrong = append $wrong (printf "%s is no value of this chart: %s" $path $hint) -}}
-{{- end -}}
-{{- end -}}
-{{- $url := "http://prometheus-operated.monitoring.svc:9090" -}}
-{{- if and .Values.prometheusUrl (not (has .Values.prometheus.url (list $url .Values.prometheusUrl))) -}}
-{{- $wrong = append $wrong "prometheusUrl is the old name of prometheus.url, and both are set: leave prometheusUrl out" -}}
-{{- end -}}
-{{- $new := list -}}
-{{- range .Values.extraEnv -}}
-{{- $new = append $new .name -}}
-{{- end -}}
-{{- range .Values.env -}}
-{{- if has .name $new -}}
-{{- $wrong = append $wrong (printf "env is the old name of extraEnv, and both have %s: leave it out of env" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $wrong -}}

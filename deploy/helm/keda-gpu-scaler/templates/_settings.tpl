@@ -1,30 +1,10 @@
-{{- /* More variables, under the value's name and under its old one. */ -}}
-{{- define "keda-gpu-scaler.extraEnv" -}}
-{{- concat (.Values.env | default list) .Values.extraEnv | toYaml -}}
-{{- end -}}
-
-{{- define "keda-gpu-scaler.extraEnvFrom" -}}
-{{- concat (.Values.envFrom | default list) .Values.extraEnvFrom | toYaml -}}
-{{- end -}}
-
-{{- define "keda-gpu-scaler.prometheusUrl" -}}
-{{- default .Values.prometheus.url .Values.prometheusUrl -}}
-{{- end -}}
-
-{{- /* Whether the scaler asks the Kubernetes API: `true`, or nothing. */ -}}
-{{- define "keda-gpu-scaler.asksKubernetes" -}}
-{{- if or .Values.kubernetesApi.enabled (.Values.kubernetesEvidence | default dict).enabled -}}
-true
-{{- end -}}
-{{- end -}}
-
 {{- /* Whether `settings` or `extraEnv` say where samples come from. */ -}}
 {{- define "keda-gpu-scaler.namesSource" -}}
 {{- $settings := .Values.settings -}}
 {{- if or $settings.sources $settings.prometheus_url $settings.scrape_targets $settings.influxdb_url -}}
 true
 {{- else -}}
-{{- range include "keda-gpu-scaler.extraEnv" . | fromYamlArray -}}
+{{- range .Values.extraEnv -}}
 {{- if has .name (list "KEDA_GPU_SCALER_PROMETHEUS_URL" "KEDA_GPU_SCALER_SCRAPE_TARGETS" "KEDA_GPU_SCALER_INFLUXDB_URL") -}}
 true
 {{- end -}}
@@ -36,7 +16,7 @@ true
 {{- define "keda-gpu-scaler.settings" -}}
 {{- $settings := deepCopy .Values.settings -}}
 {{- if not (include "keda-gpu-scaler.namesSource" .) -}}
-{{- $_ := set $settings "prometheus_url" (include "keda-gpu-scaler.prometheusUrl" .) -}}
+{{- $_ := set $settings "prometheus_url" .Values.prometheus.url -}}
 {{- end -}}
 {{- toYaml $settings -}}
 {{- end -}}
@@ -48,7 +28,7 @@ true
   value: {{ $etc }}/settings/{{ ternary .Values.settingsSecret.key "settings.yaml" (not (empty .Values.settingsSecret.name)) }}
 - name: KEDA_GPU_SCALER_SHUTDOWN_GRACE
   value: {{ printf "%ds" (int .Values.shutdownGraceSeconds) }}
-{{- if include "keda-gpu-scaler.asksKubernetes" . }}
+{{- if .Values.kubernetesApi.enabled }}
 - name: KEDA_GPU_SCALER_KUBERNETES
   value: "true"
 {{- end }}

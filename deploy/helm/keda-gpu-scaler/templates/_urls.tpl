@@ -3,9 +3,6 @@ show a regular expression, and not what to write. */ -}}
 {{- define "keda-gpu-scaler.wrongUrls" -}}
 {{- $settings := .Values.settings -}}
 {{- $wrong := list -}}
-{{- if .Values.prometheusUrl -}}
-{{- $wrong = append $wrong (include "keda-gpu-scaler.wrongUrl" (list "prometheusUrl" .Values.prometheusUrl)) -}}
-{{- end -}}
 {{- if or .Values.prometheus.url (not (or .Values.settingsSecret.name (include "keda-gpu-scaler.namesSource" .))) -}}
 {{- $wrong = append $wrong (include "keda-gpu-scaler.wrongUrl" (list "prometheus.url" .Values.prometheus.url)) -}}
 {{- end -}}
@@ -25,7 +22,7 @@ show a regular expression, and not what to write. */ -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongTargets" (list (printf "settings.sources.%s.targets" $source) $content.targets) | fromYamlArray) -}}
 {{- end -}}
 {{- end -}}
-{{- range include "keda-gpu-scaler.extraEnv" . | fromYamlArray -}}
+{{- range .Values.extraEnv -}}
 {{- if and .value (not (contains "$(" (toString .value))) -}}
 {{- $name := printf "extraEnv: %s" .name -}}
 {{- if has .name (list "KEDA_GPU_SCALER_PROMETHEUS_URL" "KEDA_GPU_SCALER_INFLUXDB_URL") -}}
