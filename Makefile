@@ -148,7 +148,7 @@ bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes 
 	@$(BIN)/python -m benchmarks $(ARGS)
 bench-full: $(TOOLS) ## Run the benchmarks that take longer as well
 	@$(BIN)/python -m benchmarks --full $(ARGS)
-bench-figures: $(TOOLS) ## Run the benchmarks and write their figures into the pages (ARGS=--full, ARGS='--run FILE')
+bench-figures: $(TOOLS) ## Run the benchmarks and write their figures into their page (ARGS=--full, ARGS='--run FILE')
 	@$(BIN)/python -m benchmarks --commit $(ARGS)
 bench-decisions: $(TOOLS) ## Score the decisions on public traces, next to recipes: 10 minutes (ARGS=--quick, ARGS=--commit)
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)

@@ -2,24 +2,21 @@
 
 The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m benchmarks.wake`.
 
-    registry    every benchmark, by its name
     comparison  figures → rows: ratios, intervals, goals
     results     rows as JSON: of a run, and what is committed
     tables      rows as cells of tables
-    quotes      the figures that other pages quote
     page        what follows from the committed figures: `python -m benchmarks.page`
 
     world       the made-up workloads, their GPUs in a Prometheus, and the right answers
     processes   servers as processes of their own, started and stopped by their handles
     within      the whole scaler in a benchmark's own process, to look inside
     echo        a server that answers KEDA's messages and does nothing else
-    demand      made-up demand, which appears at a known moment
     asking      a client that asks as KEDA does and checks each number
     schedule    when KEDA's loops and the HPA's ask about which trigger
-    queries     what KEDA's own trigger asks a Prometheus, and what a Prometheus counts
+    queries     what KEDA's own trigger asks a Prometheus, and what a Prometheus has used
 
     polling     the scaler at KEDA's own rate, next to the echo server and KEDA's own trigger
-    snapshots   fetching and keeping a snapshot of many pods
+    snapshots   what a snapshot of many pods costs: calls and memory
     beside      calls while many pods are fetched, next to calls at other times
     plan        what one replica with many ScaledObjects and pods needs
     streams     open streams of external-push, beside what is measured

@@ -5,17 +5,16 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import page, registry, results, tables
-from benchmarks.comparison import Plan
-from benchmarks.registry import Benchmark
+from benchmarks import page, plan, polling, results, snapshots, tables
+from benchmarks.comparison import Measured
 from benchmarks.results import About, Results
 from tools import programs
 
@@ -26,6 +25,25 @@ LONGEST_SECONDS = 1800.0
 WIDTH = 220
 
 
+class Benchmark(NamedTuple):
+    """One benchmark."""
+
+    measure: Callable[[Path, int], Awaitable[Measured]]
+    """Takes an empty folder for its data, and how many rounds to measure."""
+    programs: tuple[str, ...] = ("prometheus",)
+    """What it runs that is not Python."""
+    is_full_only: bool = False
+    """Too long for `make bench`, and without a goal of its own."""
+
+
+BENCHMARKS = {
+    "polling": Benchmark(polling.measure),
+    "snapshots": Benchmark(snapshots.measure, ()),
+    "plan": Benchmark(plan.measure, is_full_only=True),
+}
+"""In the order in which they run, and in which the page shows them."""
+
+
 @app.command()
 def main(
     *,
@@ -33,22 +51,28 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Less than 10 is a trial.")] = 10,
     full: Annotated[bool, typer.Option(help="Also what takes longer.")] = False,
     run: Annotated[Path | None, typer.Option(help="Show the file of an earlier run.")] = None,
-    commit: Annotated[bool, typer.Option(help="Write the figures and what quotes them.")] = False,
+    commit: Annotated[bool, typer.Option(help="Write the figures and their page.")] = False,
 ) -> None:
     """Measure the scaler next to what it is compared with, and tell which goals are met."""
     # As wide as the table where it is read from a file.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     failed: list[str] = []
     if run is None:
-        chosen = registry.chosen(only or [], is_full=full)
-        found, failed = _measured(chosen, Plan(rounds, full), console)
+        if unknown := set(only or ()) - BENCHMARKS.keys():
+            raise typer.BadParameter(f"no benchmark {', '.join(unknown)}: {', '.join(BENCHMARKS)}")
+        chosen = {
+            name: one
+            for name, one in BENCHMARKS.items()
+            if name in (only or ()) or (not only and (full or not one.is_full_only))
+        }
+        found, failed = _measured(chosen, rounds, console)
     else:
         found = results.parse(run.read_text(encoding="utf-8"))
     show(found, console)
     if commit:
         results.commit(found)
         page.regenerate()
-        console.print(f"written: {results.FIGURES.name}, and every page that quotes it")
+        console.print(f"written: {results.FIGURES.name} and {page.PAGE}")
     if failed:
         raise typer.Exit(1)
 
@@ -67,7 +91,7 @@ def show(found: Results, console: Console) -> None:
 
 
 def _measured(
-    chosen: Mapping[str, Benchmark], plan: Plan, console: Console
+    chosen: Mapping[str, Benchmark], rounds: int, console: Console
 ) -> tuple[Results, list[str]]:
     """Run benchmarks one after the other; return what they found, and which failed."""
     programs.build({program for one in chosen.values() for program in one.programs})
@@ -79,7 +103,7 @@ def _measured(
         about = About.now()
         with tempfile.TemporaryDirectory(prefix="bench-") as directory:
             try:
-                measuring = one.measure(Path(directory), plan)
+                measuring = one.measure(Path(directory), rounds)
                 measured = asyncio.run(asyncio.wait_for(measuring, LONGEST_SECONDS))
             except Exception:  # noqa: BLE001 - the others are still measured, and the run fails
                 traceback.print_exc()

@@ -53,10 +53,9 @@ def _rank(count: int) -> int:
 
 
 class Goal(StrEnum):
-    """What of a row its goal limits, and from which side."""
+    """What of a row its goal limits."""
 
     RATIO_AT_MOST = "ratio at most"
-    RATIO_AT_LEAST = "ratio at least"
     FIGURE_AT_MOST = "figure at most"
     """For what is limited in its own unit, such as memory; the ratio is shown beside it."""
 
@@ -77,16 +76,13 @@ class Row:
     """What it is compared with, for people: `bare grpc.aio server at the same rate`."""
     reference: Sequence[float]
     """Its figures, in the same rounds and the same unit. 0: it cannot be compared as a ratio."""
-    goal: Goal | None = None
-    limit: float | None = None
-    """Of the goal; both are None for a row that is only shown, such as a floor."""
+    goal: Goal
+    limit: float
 
     def __post_init__(self) -> None:
-        """Refuse rounds that are not pairs, and half a goal."""
+        """Refuse rounds that are not pairs."""
         if not self.measured or len(self.measured) != len(self.reference):
             raise ValueError(f"{self.key}: a figure and a reference for each round, at least one")
-        if (self.goal is None) != (self.limit is None):
-            raise ValueError(f"{self.key}: a goal has a limit")
 
     @property
     def figure(self) -> Interval:
@@ -102,22 +98,13 @@ class Row:
         return interval([one / other for one, other in pairs])
 
     @property
-    def is_at_least(self) -> bool:
-        """Whether more is better."""
-        return self.goal is Goal.RATIO_AT_LEAST
-
-    @property
     def judged(self) -> Interval:
         """What the goal is about."""
         return self.figure if self.goal is Goal.FIGURE_AT_MOST else self.ratio or self.figure
 
     @property
-    def is_met(self) -> bool | None:
-        """Whether the whole interval is on the goal's side; None: there is no goal."""
-        if self.limit is None:
-            return None
-        if self.is_at_least:
-            return self.judged.low >= self.limit
+    def is_met(self) -> bool:
+        """Whether the whole interval is on the goal's side."""
         return self.judged.high <= self.limit
 
 
@@ -140,13 +127,3 @@ class Measured:
     details: Sequence[Detail] = ()
     raw: Mapping[str, object] = field(default_factory=dict)
     """Everything else that can be written as JSON, for the file of the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much of everything."""
-
-    rounds: int = 10
-    """Of what takes part in a goal; less only in a short trial run."""
-    is_full: bool = False
-    """`make bench-full`: measure as well what is too long for `make bench`."""

@@ -1,13 +1,13 @@
 """A server that answers KEDA and does nothing else: what grpc.aio costs by itself.
 
 It reads the same requests, writes a constant of the same shape or holds a stream open. Started by
-`processes`, as `python -m benchmarks.echo`; it ends with SIGTERM.
+`processes`, as `python -m benchmarks.echo PORT`; it ends with SIGTERM.
 """
 # ruff: noqa: N802 - the method carries the name of KEDA's contract
 
 import asyncio
-import json
 import signal
+import sys
 from typing import Any, TypeAlias
 
 import grpc
@@ -51,18 +51,17 @@ class Echo(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[misc
         await asyncio.Event().wait()
 
 
-async def main() -> None:
+async def main(port: int) -> None:
     """Serve until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     server = grpc.aio.server()
     externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(Echo(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
-    print(json.dumps({"event": "echo.listening", "grpc_port": port}), flush=True)
     await stop.wait()
     await server.stop(None)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(int(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""What follows from the committed figures: the tables of docs/benchmarks.md, and quotes.
+"""What follows from the committed figures: the tables of docs/benchmarks.md, and a picture.
 
 `python -m benchmarks.page` writes all of it again.
 """
@@ -6,7 +6,7 @@
 import re
 from collections import Counter
 
-from benchmarks import decided, quotes, results, tables
+from benchmarks import decided, results, tables
 from benchmarks.results import ROOT, About, Results
 
 PAGE = "docs/benchmarks.md"
@@ -22,24 +22,22 @@ def regenerate() -> None:
 
 def files(found: Results) -> dict[str, str]:
     """Return the text of every file that follows from figures, by its path."""
-    quoting = dict.fromkeys([PAGE, *(quote.page for quote in quotes.QUOTES)])
-    texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in quoting}
-    written = quotes.pages(found, texts)
-    written[PAGE] = put_blocks(written[PAGE], blocks(found))
-    return written | {"docs/images/decisions.svg": decided.curves(decided.committed())}
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    picture = decided.curves(decided.committed())
+    return {PAGE: put_blocks(page, blocks(found)), "docs/images/decisions.svg": picture}
 
 
 def blocks(found: Results) -> dict[str, str]:
     """Return what is generated in the page, by the names of its marks."""
-    rows = results.rows(found)
     made = {
-        "goals": tables.markdown(tables.HEAD, tables.cells(r for r in rows if r.goal is not None)),
+        "goals": tables.markdown(tables.HEAD, tables.cells(results.rows(found))),
         "machine": tables.markdown(
             ["version", "when", "machine", "load before each benchmark"], _machines(found)
         ),
     }
     made["decisions"] = tables.markdown(decided.HEAD, decided.cells(decided.committed()))
-    made |= {each.key: tables.of_detail(each) for one in found.values() for each in one.details}
+    details = (each for one in found.values() for each in one.details)
+    made |= {each.key: tables.markdown(each.head, each.cells) for each in details}
     return {f"figures-{name}": text for name, text in made.items()}
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import grpc
 
 from benchmarks import asking, processes, queries, world
-from benchmarks.comparison import Detail, Measured, Plan
+from benchmarks.comparison import Detail, Measured
 from benchmarks.processes import Memory, Server
 from benchmarks.world import Trigger
 from tests.support.processes import until
@@ -72,7 +72,7 @@ class Served:
         return 100 * (self.step_cpu_seconds + polls) / STEP_SECONDS
 
 
-async def measure(directory: Path, _plan: Plan) -> Measured:
+async def measure(directory: Path, _rounds: int) -> Measured:
     """Measure each size once."""
     served = [await serve(directory / f"{size.objects}-{size.pods}", size) for size in SIZES]
     return Measured(details=[detail(served)], raw={"sizes": [asdict(one) for one in served]})
@@ -119,7 +119,7 @@ async def serve(directory: Path, size: Size) -> Served:
     async with PrometheusServer(_new(directory)) as prometheus:
         await world.fill(prometheus, workloads, AHEAD_SECONDS)
         async with (
-            processes.scaler(prometheus.url, SETTINGS) as scaler,
+            processes.scaler(directory, prometheus.url, SETTINGS) as scaler,
             grpc.aio.insecure_channel(scaler.address) as channel,
         ):
             client = asking.Client(channel)

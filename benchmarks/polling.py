@@ -14,20 +14,21 @@ of the scaler, and begins in the middle between two instants, so that each has i
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import grpc
 import httpx
 
 from benchmarks import asking, processes, queries, schedule, streams, world
-from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
+from benchmarks.comparison import Detail, Goal, Measured, Row
 from benchmarks.processes import Memory, Server, ServerError
 from benchmarks.schedule import Ask
 from tests.support.prometheus import PrometheusServer
@@ -72,7 +73,7 @@ class Contender:
     """Who is asked, about how many, and how."""
 
     triggers: int
-    ask: Callable[[Ask], Awaitable[None]]
+    ask: Callable[[Ask], Coroutine[Any, Any, None]]
     server: Server | None = None
     prometheus: PrometheusServer | None = None
 
@@ -88,14 +89,13 @@ class Contender:
 Rounds = dict[str, list[Used]]
 
 
-async def measure(directory: Path, plan: Plan) -> Measured:
+async def measure(directory: Path, rounds: int) -> Measured:
     """Ask in both situations, one after the other."""
-    rounds, memories = await _to_zero(directory / "to-zero", plan.rounds)
-    kept = await _to_one(directory / "to-one", plan.rounds)
-    raw = {"to_zero": rounds, "to_one": kept, "memories": memories}
-    details = [queries_detail(rounds), sizes_detail(rounds, memories), bill_detail(rounds, kept)]
-    rows = [*rows_to_zero(rounds), memory_row(memories[SCALER]), *rows_to_one(kept)]
-    return Measured(rows, details, raw)
+    used, memories = await _to_zero(directory / "to-zero", rounds)
+    kept = await _to_one(directory / "to-one", rounds)
+    raw = {"to_zero": used, "to_one": kept, "memories": memories}
+    details = [queries_detail(used), sizes_detail(used, memories), bill_detail(used, kept)]
+    return Measured([bill_row(used), memory_row(memories[SCALER])], details, raw)
 
 
 async def _to_zero(directory: Path, rounds: int) -> tuple[Rounds, dict[str, Memory]]:
@@ -104,7 +104,7 @@ async def _to_zero(directory: Path, rounds: int) -> tuple[Rounds, dict[str, Memo
         seconds = rounds * schedule.STEP_SECONDS
         contenders = {
             SCALER: await enter(_scaler(directory / SCALER, OBJECTS, seconds)),
-            ECHO: await enter(_echo()),
+            ECHO: await enter(_echo(directory)),
             OWN: await enter(_own_trigger(directory / OWN, seconds)),
         }
         for count in FEWER:
@@ -124,7 +124,7 @@ async def _to_one(directory: Path, rounds: int) -> Rounds:
         contenders = {
             SCALER: await enter(_scaler(directory / SCALER, OBJECTS, seconds)),
             PUSHED: pushed,
-            ECHO: await enter(_echo()),
+            ECHO: await enter(_echo(directory)),
         }
         if pushed.server is None:
             raise ValueError("there is no scaler to open streams to")
@@ -146,7 +146,7 @@ async def _scaler(directory: Path, triggers: int, seconds: float) -> AsyncIterat
     async with _prometheus(directory) as prometheus:
         await world.fill(prometheus, triggers, seconds + AHEAD_SECONDS)
         async with (
-            processes.scaler(prometheus.url) as server,
+            processes.scaler(directory, prometheus.url) as server,
             grpc.aio.insecure_channel(server.address) as channel,
         ):
             client = asking.Client(channel)
@@ -161,10 +161,14 @@ async def _scaler(directory: Path, triggers: int, seconds: float) -> AsyncIterat
 
 
 @contextlib.asynccontextmanager
-async def _echo() -> AsyncIterator[Contender]:
+async def _echo(directory: Path) -> AsyncIterator[Contender]:
     """Run the server that answers the same calls without looking."""
     about = world.triggers(OBJECTS)
-    async with processes.echo() as server, grpc.aio.insecure_channel(server.address) as channel:
+    async with (
+        processes.echo(directory) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        await channel.channel_ready()
         client = asking.Client(channel, is_checked=False)
 
         async def ask(each: Ask) -> None:
@@ -181,12 +185,12 @@ async def _own_trigger(directory: Path, seconds: float) -> AsyncIterator[Contend
     async with _prometheus(directory) as prometheus:
         await world.fill(prometheus, OBJECTS, seconds + AHEAD_SECONDS)
         async with httpx.AsyncClient(base_url=prometheus.url, trust_env=False) as client:
-            own = queries.OwnTrigger(client)
-            await _all(own.poll, about)
+            poll = functools.partial(queries.poll, client)
+            await _all(poll, about)
 
             async def ask(each: Ask) -> None:
                 if each.is_for_value:
-                    await own.poll(about[each.trigger])
+                    await poll(about[each.trigger])
 
             yield Contender(OBJECTS, ask, prometheus=prometheus)
 
@@ -220,21 +224,19 @@ async def _play(
     return {name: between(found) for name, found in readings.items()}
 
 
-async def _asked(asks: list[Ask], ask: Callable[[Ask], Awaitable[None]], begin: float) -> None:
+async def _asked(
+    asks: list[Ask], ask: Callable[[Ask], Coroutine[Any, Any, None]], begin: float
+) -> None:
     """Ask each at its time, without waiting for the ones before.
 
     Raises:
         ServerError: the machine was too busy to ask at this rate.
     """
     loop = asyncio.get_running_loop()
-
-    async def answered(each: Ask) -> None:
-        await ask(each)
-
     async with asyncio.TaskGroup() as group:
         for each in asks:
             await asyncio.sleep(begin + each.at - loop.time())
-            group.create_task(answered(each))
+            group.create_task(ask(each))
     late = loop.time() - begin - asks[-1].at
     if late > schedule.STEP_SECONDS:
         raise ServerError(f"everything was asked {late:.0f} s late: this is not KEDA's rate")
@@ -255,39 +257,18 @@ def server_percents(used: Sequence[Used]) -> list[float]:
     return [100 * one.server_seconds / schedule.STEP_SECONDS for one in used]
 
 
-def rows_to_zero(rounds: Rounds) -> list[Row]:
+def bill_row(rounds: Rounds) -> Row:
     """Return what is compared where everything can go to zero."""
-    own = percents(rounds[OWN])
-    theirs = "Prometheus with KEDA's own triggers"
-    calls = OBJECTS * schedule.calls_per_minute(polls_values=True) / 60
-    return [
-        Row(
-            key="polling.at-kedas-rate",
-            name=f"scaler at KEDA's rate: {OBJECTS:,} ScaledObjects, {calls:.0f} calls a second",
-            unit="% of a core",
-            measured=server_percents(rounds[SCALER]),
-            reference_name="echo server at the same rate",
-            reference=server_percents(rounds[ECHO]),
-        ),
-        Row(
-            key="polling.bill",
-            name=f"scaler and Prometheus, {OBJECTS:,} ScaledObjects, minReplicaCount 0",
-            unit="% of a core",
-            measured=percents(rounds[SCALER]),
-            reference_name=theirs,
-            reference=own,
-            goal=Goal.RATIO_AT_MOST,
-            limit=1.3,
-        ),
-        Row(
-            key="polling.floor",
-            name="its floor: the echo server with the same calls, and nothing else",
-            unit="% of a core",
-            measured=server_percents(rounds[ECHO]),
-            reference_name=theirs,
-            reference=own,
-        ),
-    ]
+    return Row(
+        key="polling.bill",
+        name=f"scaler and Prometheus, {OBJECTS:,} ScaledObjects, minReplicaCount 0",
+        unit="% of a core",
+        measured=percents(rounds[SCALER]),
+        reference_name="Prometheus with KEDA's own triggers",
+        reference=percents(rounds[OWN]),
+        goal=Goal.RATIO_AT_MOST,
+        limit=1.3,
+    )
 
 
 def memory_row(memory: Memory) -> Row:
@@ -302,26 +283,6 @@ def memory_row(memory: Memory) -> Row:
         goal=Goal.FIGURE_AT_MOST,
         limit=110.0,
     )
-
-
-def rows_to_one(rounds: Rounds) -> list[Row]:
-    """Return what is compared where nothing can go to zero, on KEDA 2.21."""
-    calls = OBJECTS * schedule.calls_per_minute(polls_values=False) / 60
-    names = {
-        SCALER: ("bill-min-1", "`external`"),
-        PUSHED: ("bill-min-1-push", "`external-push`"),
-    }
-    return [
-        Row(
-            key=f"polling.{key}",
-            name=f"scaler and Prometheus, minReplicaCount 1 on KEDA 2.21, {kind}",
-            unit="% of a core",
-            measured=percents(rounds[name]),
-            reference_name=f"echo server with the same {calls:.0f} calls a second",
-            reference=server_percents(rounds[ECHO]),
-        )
-        for name, (key, kind) in names.items()
-    ]
 
 
 def queries_detail(rounds: Rounds) -> Detail:

@@ -1,12 +1,7 @@
-"""Servers as processes of their own: started, waited for and stopped by their handles.
-
-A server logs where it listens in one JSON line; nothing here waits for a fixed time.
-"""
+"""Servers as processes of their own, with a log in a folder: what they use is read from outside."""
 
 import asyncio
 import contextlib
-import json
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -14,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.support.processes import Program, free_port
+
 START_SECONDS = 30.0
-STOP_SECONDS = 30.0
-_PREFIX = "KEDA_GPU_SCALER_"
-_LONGEST_LINE_BYTES = 1024 * 1024
 _KIB = 1024
 _SCHEDULED = 2
 """CPUCLOCK_SCHED of Linux: all CPU time, user's and system's."""
@@ -34,14 +28,15 @@ class Memory:
 
 
 class ServerError(Exception):
-    """A server did not start, or answered wrongly."""
+    """A server answered wrongly."""
 
 
+@dataclass(frozen=True, slots=True)
 class Server:
     """A running server."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
-        self._process, self.port = process, port
+    program: Program
+    port: int
 
     @property
     def address(self) -> str:
@@ -50,11 +45,11 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Return the CPU time of all its threads so far, in nanoseconds' resolution."""
-        return time.clock_gettime(cpu_clock(self._process.pid))
+        return time.clock_gettime(cpu_clock(self.program.pid))
 
     def memory(self) -> Memory:
         """Return what it has in memory."""
-        return memory(Path(f"/proc/{self._process.pid}/status").read_text())
+        return memory(Path(f"/proc/{self.program.pid}/status").read_text())
 
 
 def cpu_clock(pid: int) -> int:
@@ -70,81 +65,41 @@ def memory(status: str) -> Memory:
 
 @contextlib.asynccontextmanager
 async def scaler(
-    prometheus_url: str, more: Mapping[str, str] = MappingProxyType({})
+    directory: Path, prometheus_url: str, more: Mapping[str, str] = MappingProxyType({})
 ) -> AsyncIterator[Server]:
     """Run `keda-gpu-scaler serve` with its defaults, and more settings, on this Prometheus."""
+    port, http = free_port(), f"127.0.0.1:{free_port()}"
     settings = {
-        "GRPC_ADDRESS": "127.0.0.1:0",
-        "HTTP_ADDRESS": "127.0.0.1:0",
+        "GRPC_ADDRESS": f"127.0.0.1:{port}",
+        "HTTP_ADDRESS": http,
         "PROMETHEUS_URL": prometheus_url,
         **more,
     }
-    chosen = {_PREFIX + name: value for name, value in settings.items()}
-    async with _running("keda_gpu_scaler", "serve", settings=chosen) as server:
-        yield server
-
-
-@contextlib.asynccontextmanager
-async def echo() -> AsyncIterator[Server]:
-    """Run the server that does nothing but answer."""
-    async with _running("benchmarks.echo", settings={}) as server:
-        yield server
-
-
-@contextlib.asynccontextmanager
-async def _running(*module: str, settings: Mapping[str, str]) -> AsyncIterator[Server]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIX)}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", *module),
-        env={**kept, **settings},
-        limit=_LONGEST_LINE_BYTES,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
+    program = _program(
+        directory,
+        "keda_gpu_scaler",
+        "serve",
+        **{f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()},
     )
-    output = process.stdout or asyncio.StreamReader()
-    reading: asyncio.Task[None] | None = None
     try:
-        async with asyncio.timeout(START_SECONDS):
-            port = await _port(process, output)
-        reading = asyncio.create_task(_drained(output), name=f"output of {module[0]}")
-        yield Server(process, port)
+        await program.start_serving(f"http://{http}/readyz", START_SECONDS)
+        yield Server(program, port)
     finally:
-        await _stop(process)
-        if reading is not None:
-            await reading
+        await asyncio.to_thread(program.stop)
 
 
-async def _port(process: asyncio.subprocess.Process, output: asyncio.StreamReader) -> int:
-    async for line in output:
-        port = listening_port(line)
-        if port is not None:
-            return port
-    status = await process.wait()
-    raise ServerError(f"a server ended with status {status} before it listened; see above")
-
-
-def listening_port(line: bytes) -> int | None:
-    """Return the gRPC port if this line of a log says that a server listens."""
+@contextlib.asynccontextmanager
+async def echo(directory: Path) -> AsyncIterator[Server]:
+    """Run the server that does nothing but answer: a channel to it may have to wait."""
+    port = free_port()
+    program = _program(directory, "benchmarks.echo", str(port))
+    program.start()
     try:
-        said = json.loads(line)
-    except ValueError:
-        return None
-    port = said.get("grpc_port") if isinstance(said, dict) else None
-    return port if isinstance(port, int) else None
+        yield Server(program, port)
+    finally:
+        await asyncio.to_thread(program.stop)
 
 
-async def _drained(output: asyncio.StreamReader) -> None:
-    """Read on: a server stops at a full pipe when its log is not read."""
-    async for _line in output:
-        pass
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
-    try:
-        async with asyncio.timeout(STOP_SECONDS):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+def _program(directory: Path, *module: str, **environment: str) -> Program:
+    command = [sys.executable, "-m", *module]
+    return Program(module[0], command, directory / f"{module[0]}.log", environment)

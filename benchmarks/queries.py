@@ -1,12 +1,13 @@
-"""What KEDA's own prometheus trigger asks for a workload, and what a Prometheus counts."""
+"""What KEDA's own prometheus trigger asks for a workload, and what a Prometheus has used."""
 
 import json
+import time
+from typing import NamedTuple
 
 import httpx
 
-from benchmarks import counters, world
-from benchmarks.counters import Counters
-from benchmarks.processes import ServerError
+from benchmarks import world
+from benchmarks.processes import ServerError, cpu_clock
 from benchmarks.world import Trigger
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from tests.support.prometheus import PrometheusServer
@@ -15,23 +16,17 @@ _CLOSE_ENOUGH = 1e-6
 """A server's mean may differ in the 15th digit."""
 
 
-class OwnTrigger:
-    """Asks Prometheus for one workload's number, as a prometheus trigger does."""
+async def poll(client: httpx.AsyncClient, trigger: Trigger) -> None:
+    """Ask Prometheus for one workload's number, as a prometheus trigger does.
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
-
-    async def poll(self, trigger: Trigger) -> None:
-        """Ask once.
-
-        Raises:
-            ServerError: the answer is not the right one.
-        """
-        response = await self._client.get("/api/v1/query", params={"query": promql(trigger)})
-        found = response.raise_for_status().json()["data"]["result"]
-        value = float(found[0]["value"][1]) if found else None
-        if value is None or abs(value - trigger.value) > _CLOSE_ENOUGH:
-            raise ServerError(f"{trigger.workload}: Prometheus says {value}, not {trigger.value}")
+    Raises:
+        ServerError: the answer is not the right one.
+    """
+    response = await client.get("/api/v1/query", params={"query": promql(trigger)})
+    found = response.raise_for_status().json()["data"]["result"]
+    value = float(found[0]["value"][1]) if found else None
+    if value is None or abs(value - trigger.value) > _CLOSE_ENOUGH:
+        raise ServerError(f"{trigger.workload}: Prometheus says {value}, not {trigger.value}")
 
 
 def promql(trigger: Trigger) -> str:
@@ -41,8 +36,14 @@ def promql(trigger: Trigger) -> str:
     return f"sum(avg_over_time(DCGM_FI_DEV_GPU_UTIL{{{chosen}}}[2m]))"
 
 
+class Counters(NamedTuple):
+    """Counts since the server started."""
+
+    queries: int
+    """Instant queries asked, with any outcome."""
+    cpu_seconds: float
+
+
 async def read(prometheus: PrometheusServer) -> Counters:
-    """Return what a Prometheus counts of itself."""
-    async with httpx.AsyncClient(trust_env=False) as client:
-        page = await client.get(f"{prometheus.url}/metrics")
-        return counters.parse(page.raise_for_status().text)
+    """Return what a Prometheus has used so far."""
+    return Counters(await prometheus.requests(), time.clock_gettime(cpu_clock(prometheus.pid)))

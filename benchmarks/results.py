@@ -15,7 +15,7 @@ from benchmarks.comparison import Detail, Goal, Measured, Row
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / ".cache" / "bench"
 FIGURES = ROOT / "benchmarks" / "figures.json"
-"""What is committed, and what the pages quote."""
+"""What is committed, and what the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,7 @@ def _found(said: Mapping[str, Any]) -> Found:
 
 
 def _row(said: Mapping[str, Any]) -> Row:
-    goal = said["goal"]
-    return Row(**{**said, "goal": None if goal is None else Goal(goal)})
+    return Row(**{**said, "goal": Goal(said["goal"])})
 
 
 def committed() -> Results:

@@ -13,8 +13,6 @@ POLL_SECONDS = 30.0
 SYNC_SECONDS = 15.0
 STEP_SECONDS, DELAY_SECONDS = 15.0, 10.0
 """The scaler's defaults: a decision holds for a step, and instants are so long ago."""
-_CALLS = 3
-"""GetMetricSpec, GetMetrics and IsActive, of which only the last two need a query."""
 
 
 class Ask(NamedTuple):
@@ -48,12 +46,6 @@ def queries_per_second(triggers: int, *, polls_values: bool = True) -> float:
         polls_values: whether KEDA polls for values, or the HPA alone asks for them.
     """
     return triggers * ((1 / POLL_SECONDS if polls_values else 0) + 1 / SYNC_SECONDS)
-
-
-def calls_per_minute(*, polls_values: bool) -> float:
-    """Return how often a scaler is called about one ScaledObject with replicas."""
-    polled = _CALLS if polls_values else 1
-    return 60 * (polled / POLL_SECONDS + _CALLS / SYNC_SECONDS)
 
 
 def seconds_until_between(now: float) -> float:

@@ -15,17 +15,16 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
 
 from benchmarks import processes, world
-from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
+from benchmarks.comparison import Goal, Measured, Row
 from benchmarks.processes import ServerError
 from keda_gpu_scaler.cli.serve import keep_modules, share_interpreter
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
@@ -36,14 +35,12 @@ from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.sources.series import LARGEST_GPUS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 
 PODS, POINTS = 10_000, 8
 _MIB = 2**20
-STATED_PODS = 50_000
 STEP_SECONDS = 15.0
 GPUS_PER_NODE = 8
 AT = 1_790_000_010.0
@@ -55,10 +52,8 @@ _QUERY = SnapshotQuery(
     span_seconds=POINTS * STEP_SECONDS,
     window_seconds=60.0,
 )
-_TICK_SECONDS = 0.001
 _FETCHES = 3
 """The first one reads the last hour as well; the later ones are as each step has them."""
-_CALM_SECONDS = 1.0
 _LATEST = 0.99
 _SUBQUERY = re.compile(r"\[(\w+):(\w+)\]$")
 
@@ -67,33 +62,26 @@ _SUBQUERY = re.compile(r"\[(\w+):(\w+)\]$")
 class Snapshots:
     """What snapshots cost; lists have one figure for each round."""
 
-    cpu_seconds: list[float]
-    """CPU time of a whole fetch, to the snapshot."""
-    late_seconds: list[float]
-    """p99 of how late a timer of the event loop is during a fetch."""
-    calm_seconds: list[float]
-    """The same without one."""
     called_seconds: list[float]
-    """p99 of calls at KEDA's rate while one such fetch follows the other."""
+    """p99 of calls at KEDA's rate while one fetch follows the other."""
     undisturbed_seconds: list[float]
     """The same without one."""
-    held_seconds: list[float]
-    """The most CPU time that the process used for something else while that timer was due."""
     idle_bytes: int
     """What a process has in memory before it fetches, the scaler's modules loaded."""
-    peak_bytes: Mapping[int, int]
-    """The most it has had in memory after fetches of so many pods, the last hour among them."""
+    peak_bytes: int
+    """The most it has had in memory after fetches, the last hour among them."""
 
 
-async def measure(_directory: Path, plan: Plan) -> Measured:
+async def measure(_directory: Path, rounds: int) -> Measured:
     """Measure each in processes of their own, in which nothing else happens."""
-    sizes = (PODS, STATED_PODS) if plan.is_full else (PODS,)
-    found = await each(plan.rounds, sizes)
-    return Measured(rows(found), [detail(found)], asdict(found))
+    called, undisturbed = await _in_a_process("benchmarks.beside", "serve", str(rounds))
+    idle, peak = await _in_a_process("benchmarks.snapshots", str(PODS))
+    found = Snapshots(called, undisturbed, idle, peak)
+    return Measured(rows(found), raw=asdict(found))
 
 
 def rows(found: Snapshots) -> list[Row]:
-    """Return what has a goal, and the peaks of more pods."""
+    """Return what has a goal."""
     return [
         Row(
             key="snapshots.calls",
@@ -105,95 +93,27 @@ def rows(found: Snapshots) -> list[Row]:
             goal=Goal.FIGURE_AT_MOST,
             limit=150.0,
         ),
-        *(
-            Row(
-                key=f"snapshots.peak-{pods}",
-                name=f"most memory after fetches of {pods:,} pods",
-                unit="MiB",
-                measured=[peak / _MIB],
-                reference_name="the process before them",
-                reference=[found.idle_bytes / _MIB],
-                goal=Goal.RATIO_AT_MOST if pods == PODS else None,
-                limit=2.0 if pods == PODS else None,
-            )
-            for pods, peak in found.peak_bytes.items()
+        Row(
+            key=f"snapshots.peak-{PODS}",
+            name=f"most memory after fetches of {PODS:,} pods",
+            unit="MiB",
+            measured=[found.peak_bytes / _MIB],
+            reference_name="the process before them",
+            reference=[found.idle_bytes / _MIB],
+            goal=Goal.RATIO_AT_MOST,
+            limit=2.0,
         ),
     ]
 
 
-def detail(found: Snapshots) -> Detail:
-    """Return what a whole fetch takes."""
-    cells = [
-        f"{median(found.cpu_seconds):.2f} s",
-        f"{1000 * median(found.held_seconds):.0f} ms",
-        f"{1000 * median(found.late_seconds):.1f} ms",
-        f"{1000 * median(found.calm_seconds):.1f} ms",
-    ]
-    head = [
-        f"a fetch of {PODS:,} pods",
-        "CPU time",
-        "the event loop is held at most",
-        "p99 of how late a timer of it is",
-        "without a fetch",
-    ]
-    return Detail("snapshots", "What a fetch takes", head, [["medians of the rounds", *cells]])
-
-
-async def each(rounds: int, sizes: Iterable[int]) -> Snapshots:
-    """Return what all of it costs, and the memory of these numbers of pods."""
-    cpu, late, calm, held = await _in_a_process("fetch", rounds)
-    called, undisturbed = await _in_a_process("serve", rounds, "benchmarks.beside")
-    memories = {pods: await _in_a_process("remember", pods) for pods in sizes}
-    idle = min(idle for idle, _ in memories.values())
-    peaks = {pods: peak for pods, (_, peak) in memories.items()}
-    return Snapshots(cpu, late, calm, called, undisturbed, held, idle, peaks)
-
-
-async def _in_a_process(what: str, count: int, module: str = "benchmarks.snapshots") -> Any:  # noqa: ANN401 - what its function returns
+async def _in_a_process(*words: str) -> Any:  # noqa: ANN401 - what its function returns
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, what, str(count)),
-        stdout=asyncio.subprocess.PIPE,
+        *(sys.executable, "-m", *words), stdout=asyncio.subprocess.PIPE
     )
     said, _ = await process.communicate()
     if process.returncode != 0:
-        raise ServerError(f"the process to {what} {count} ended with {process.returncode}")
+        raise ServerError(f"{' '.join(words)} ended with {process.returncode}")
     return json.loads(said)
-
-
-async def fetch(rounds: int) -> tuple[list[float], list[float], list[float], list[float]]:
-    """Return for each round what a fetch costs and does to a timer, as `Snapshots` has it."""
-    cpu, late, calm, held = list[float](), list[float](), list[float](), list[float]()
-    share_interpreter()
-    prometheus = Prometheus(PODS)
-    async with fetcher(prometheus) as fetched:
-        keep_modules()
-        await fetched(AT)  # reads the last hour as well
-        for number in range(1, rounds + 1):
-            at = AT + number * STEP_SECONDS
-            prometheus.prepare(at)
-            began = time.process_time()
-            during = await _lateness(asyncio.create_task(fetched(at)))
-            cpu.append(time.process_time() - began)
-            without = await _lateness(asyncio.create_task(asyncio.sleep(_CALM_SECONDS)))
-            late.append(p99(late for late, _ in during))
-            held.append(max(used for _, used in during))
-            calm.append(p99(late for late, _ in without))
-    return cpu, late, calm, held
-
-
-async def _lateness(until: "asyncio.Task[Any]") -> list[tuple[float, float]]:
-    """Return how late each tick of a timer was, until a task has ended, and the CPU time meanwhile.
-
-    The CPU time is the process's own: on a busy machine ticks are late for other reasons as well.
-    """
-    found = []
-    while not until.done():
-        began, used = time.perf_counter(), time.process_time()
-        await asyncio.sleep(_TICK_SECONDS)
-        late = time.perf_counter() - began - _TICK_SECONDS
-        found.append((late, max(0.0, time.process_time() - used - _TICK_SECONDS)))
-    await until
-    return found
 
 
 def p99(found: Iterable[float]) -> float:
@@ -203,22 +123,14 @@ def p99(found: Iterable[float]) -> float:
 
 
 async def remember(pods: int) -> tuple[int, int]:
-    """Return the bytes in memory before snapshots are fetched and kept, and at the most.
-
-    As many sources are asked as so many pods need.
-    """
+    """Return the bytes in memory before snapshots are fetched and kept, and at the most."""
     importlib.import_module("keda_gpu_scaler.app")  # what a scaler has loaded
     share_interpreter()
     keep_modules()
     idle = _memory().resident_bytes
-    count = math.ceil(pods / LARGEST_GPUS)
-    kept = []
-    async with AsyncExitStack() as stack:
-        for _ in range(count):
-            fetched = await stack.enter_async_context(fetcher(Prometheus(pods // count)))
-            for number in range(_FETCHES):
-                snapshot = await fetched(AT + number * STEP_SECONDS)
-            kept.append(snapshot)
+    async with fetcher(Prometheus(pods)) as fetched:
+        for number in range(_FETCHES):
+            await fetched(AT + number * STEP_SECONDS)
         return idle, _memory().peak_bytes
 
 
@@ -346,6 +258,4 @@ def _data(kind: str, result: object) -> bytes:
 
 
 if __name__ == "__main__":
-    _, what, count = sys.argv
-    measuring = {"fetch": fetch, "remember": remember}[what](int(count))
-    print(json.dumps(asyncio.run(measuring)))
+    print(json.dumps(asyncio.run(remember(int(sys.argv[1])))))

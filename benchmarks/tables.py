@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from benchmarks.comparison import Detail, Goal, Row
+from benchmarks.comparison import Goal, Row
 
 HEAD = ["what", "figure", "next to", "its figure", "ratio", "90 % interval", "goal", "met"]
 _DASH = "\N{EN DASH}"
 _GOALS = {
     Goal.RATIO_AT_MOST: "≤ {limit:g}",
-    Goal.RATIO_AT_LEAST: "≥ {limit:g}",
     Goal.FIGURE_AT_MOST: "≤ {limit:g} {unit}",
 }
 
@@ -24,7 +23,6 @@ def _cells(row: Row) -> list[str]:
     is_of_figure = row.goal is Goal.FIGURE_AT_MOST
     shown = row.judged
     unit = f" {row.unit}" if is_of_figure else ""
-    goal = _DASH if row.goal is None else _GOALS[row.goal].format(limit=row.limit, unit=row.unit)
     # A count is the same in every round: it has no interval.
     ends = _DASH if len(row.measured) == 1 else f"{number(shown.low)} to {number(shown.high)}{unit}"
     return [
@@ -34,8 +32,8 @@ def _cells(row: Row) -> list[str]:
         number(median(row.reference)) if any(row.reference) else _DASH,
         _DASH if ratio is None else number(ratio.median),
         ends,
-        goal,
-        {None: _DASH, True: "yes", False: "no"}[row.is_met],
+        _GOALS[row.goal].format(limit=row.limit, unit=row.unit),
+        "yes" if row.is_met else "no",
     ]
 
 
@@ -52,8 +50,3 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Return a table of a page."""
     rule = ["---"] * len(head)
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *lines))
-
-
-def of_detail(detail: Detail) -> str:
-    """Return the table of a detail."""
-    return markdown(detail.head, detail.cells)

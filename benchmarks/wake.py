@@ -21,7 +21,7 @@ from lightkube import codecs
 from lightkube.resources.apps_v1 import Deployment
 from rich.console import Console
 
-from benchmarks import demand, page, processes, results, schedule, waking, world
+from benchmarks import page, processes, results, schedule, waking, world
 from benchmarks.__main__ import WIDTH, show
 from benchmarks.comparison import Measured
 from benchmarks.results import About
@@ -30,7 +30,7 @@ from tests.e2e import manifests
 from tests.e2e.cluster import Cluster
 from tests.e2e.generation import CLUSTER
 from tests.e2e.resources import ScaledObject
-from tests.e2e.watching import again
+from tests.e2e.watching import following
 from tests.support.processes import until
 from tests.support.prometheus import PrometheusServer
 from tools import programs
@@ -51,7 +51,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Workloads of each kind to wake.")] = 16,
     seconds: Annotated[float, typer.Option(min=1, help="The time to wake them in.")] = 120.0,
     seed: Annotated[int, typer.Option(help="Of the moments when demand appears.")] = 1,
-    commit: Annotated[bool, typer.Option(help="Write the figures and what quotes them.")] = False,
+    commit: Annotated[bool, typer.Option(help="Write the figures and their page.")] = False,
 ) -> None:
     """Measure how long the first replica takes, by KEDA's own trigger and by ours."""
     programs.build(CLUSTER)
@@ -60,7 +60,7 @@ def main(
     with tempfile.TemporaryDirectory(prefix="bench-") as name, _cluster(Path(name)) as cluster:
         found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    measured = {"wake": results.found(about, Measured(found.rows(), [found.detail()]))}
+    measured = {"wake": results.found(about, Measured(details=[found.detail()]))}
     show(measured, console)
     console.print(f"everything measured: {results.write(measured, {})}", soft_wrap=True)
     if commit:
@@ -82,7 +82,7 @@ async def measure(kubeconfig: Path, directory: Path, moments: Sequence[float]) -
     awake: dict[str, float] = {}
     async with (
         PrometheusServer(directory) as prometheus,
-        processes.scaler(prometheus.url) as scaler,
+        processes.scaler(directory, prometheus.url) as scaler,
         _namespace(kubeconfig) as client,
         _watching(client, awake),
     ):
@@ -130,12 +130,8 @@ async def _watching(client: lightkube.AsyncClient, awake: dict[str, float]) -> A
             if found.spec.replicas:
                 awake.setdefault(found.metadata.name, time.time())
 
-    watching = asyncio.create_task(again(watch), name="watch")
-    try:
+    async with following([watch]):
         yield
-    finally:
-        watching.cancel()
-        await asyncio.wait({watching})
 
 
 async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None:
@@ -143,7 +139,7 @@ async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None
     now, end = time.time(), appeared[-1] + WAKE_SECONDS
     await world.fill(prometheus, 1, end - now)
     await prometheus.write(
-        demand.rising(one.name, now, appeared[one.number], end)
+        waking.rising(one.name, now, appeared[one.number], end)
         for one in waking.sleepers(len(appeared))
     )
 

@@ -1,8 +1,10 @@
 """When demand appears, for which workload, and how long each trigger took to wake it. Pure.
 
 In each round the demand for several workloads at zero appears at the same moment, one for each kind
-of trigger. The moments are spread over the time, one at random in each equal part of it, so that no
-kind is lucky with where in KEDA's poll they fall.
+of trigger: nothing until then, and one request from then on. It is stored in advance, so that the
+moment is known exactly and nothing is written or scraped during the measurement. The moments are
+spread over the time, one at random in each equal part of it, so that no kind is lucky with where in
+KEDA's poll they fall.
 """
 
 import random
@@ -12,10 +14,13 @@ from enum import StrEnum
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks import demand
-from benchmarks.comparison import Detail, Row
+from benchmarks import world
+from benchmarks.comparison import Detail
 from benchmarks.processes import ServerError
+from tests.support.series import Series
 
+_METRIC = "router_requests_running"
+_INTERVAL_SECONDS = 15.0
 ACTIVATION_ONLY = "1000000"
 """As a target per replica: one replica is enough for the demand here."""
 
@@ -44,7 +49,7 @@ class Sleeper(NamedTuple):
 
     def trigger(self, prometheus_url: str, scaler_address: str) -> dict[str, object]:
         """Return its trigger: the same query of the same Prometheus, everything else a default."""
-        query = demand.promql(self.name)
+        query = _promql(self.name)
         if self.kind is Kind.PROMETHEUS:
             metadata = {"serverAddress": prometheus_url, "query": query}
             return {"type": self.kind, "metadata": {**metadata, "threshold": ACTIVATION_ONLY}}
@@ -57,20 +62,6 @@ class Woken:
     """How long it took from the demand to a replica that is wanted, in each round."""
 
     seconds: Mapping[Kind, Sequence[float]]
-
-    def rows(self) -> list[Row]:
-        """Return both ways to use this scaler, next to KEDA's own trigger."""
-        return [
-            Row(
-                key=f"wake.{kind}",
-                name=f"from the demand to the first replica, `{kind}`",
-                unit="s",
-                measured=self.seconds[kind],
-                reference_name="KEDA's own prometheus trigger",
-                reference=self.seconds[Kind.PROMETHEUS],
-            )
-            for kind in (Kind.EXTERNAL, Kind.EXTERNAL_PUSH)
-        ]
 
     def detail(self) -> Detail:
         """Return the seconds of each kind."""
@@ -93,6 +84,28 @@ class Woken:
         head = ["from the demand to the first replica", f"median of {rounds} rounds", "longest"]
         title = "From the demand to the first replica"
         return Detail("wake", title, [*head, "median ÷ KEDA's own"], cells)
+
+
+def _promql(workload: str) -> str:
+    """Return the expression for the demand for one workload."""
+    return f'sum({_METRIC}{{namespace="{world.NAMESPACE}",workload="{workload}"}})'
+
+
+def rising(workload: str, begin: float, rises_at: float, end: float) -> Series:
+    """Return the demand for a workload: 0 from `begin`, and 1 from `rises_at` until `end`.
+
+    Args:
+        workload: the workload that the demand is for.
+        begin: the first sample, in seconds since the epoch.
+        rises_at: the first sample of 1.
+        end: no sample is later.
+    """
+    samples: list[tuple[float, float | None]] = []
+    for value, first, last in ((0.0, begin, rises_at), (1.0, rises_at, end)):
+        count = int((last - first) // _INTERVAL_SECONDS) + 1
+        times = (first + number * _INTERVAL_SECONDS for number in range(count))
+        samples += [(time, value) for time in times if time < last]
+    return Series(_METRIC, {"namespace": world.NAMESPACE, "workload": workload}, samples)
 
 
 def sleepers(rounds: int) -> list[Sleeper]:

@@ -7,16 +7,14 @@ arrive. A replica may have another version: unknown fields are ignored.
 """
 
 import asyncio
-import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts.store import LIMIT, NEVER, AlertRecord, Alerts, Key
+from keda_gpu_scaler.alerts.store import LIMIT, AlertRecord, Alerts
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.replicas import Replicas
 
@@ -27,57 +25,30 @@ LONGEST_BYTES = 16 * 2**20
 BROADCAST_BYTES = 4 * 2**20
 """Of what is sent at once: a full store of usual names. A replica that refuses more asks for it."""
 
-_Text = Annotated[str, msgspec.Meta(max_length=256)]
-"""An alert's mark or name; senders' texts are cut to less."""
-
-
-class _Record(msgspec.Struct, gc=False):
-    """A record as a replica sends it; a time that is not known is null."""
-
-    namespace: str
-    scaled_object: str
-    alert: _Text
-    name: _Text
-    began_at: float | None = None
-    heard_at: float | None = None
-    ended_at: float | None = None
-    told_at: float | None = None
-
 
 class _Records(msgspec.Struct):
-    alerts: Annotated[list[_Record], msgspec.Meta(max_length=LIMIT)]
+    alerts: Annotated[list[AlertRecord], msgspec.Meta(max_length=LIMIT)]
 
 
 _DECODER = msgspec.json.Decoder(_Records)
 
 
-def written_records(records: Iterable[AlertRecord]) -> bytes:
-    """Return records as a replica sends them: JSON, in which `NEVER` is null."""
-    times_of = operator.attrgetter("began_at", "heard_at", "ended_at", "told_at")
-    alerts = [
-        _Record(*record.key.scaled_object, record.key.alert, record.name, *times_of(record))
-        for record in records
-    ]
-    return msgspec.json.encode(_Records(alerts))
+def written_records(records: Sequence[AlertRecord]) -> bytes:
+    """Return records as a replica sends them."""
+    return msgspec.json.encode(_Records([*records]))
 
 
 def read_records(body: bytes | bytearray) -> list[AlertRecord]:
     """Return the records that another replica sent, or raise RequestError if they are none."""
     try:
-        received = _DECODER.decode(body).alerts
+        records = _DECODER.decode(body).alerts
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"expected the alerts that another replica knows of: {error}"
         raise errors.RequestError(message) from error
-    records: list[AlertRecord] = []
-    for record in received:
-        if not (workload.is_namespace(record.namespace) and workload.is_name(record.scaled_object)):
+    for record in records:
+        namespace, name = record.key.scaled_object
+        if not (workload.is_namespace(namespace) and workload.is_name(name)):
             raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
-        if record.heard_at is None and record.told_at is None:
-            raise errors.RequestError("expected heard_at or told_at")
-        key = Key(ScaledObject(record.namespace, record.scaled_object), record.alert)
-        times = record.began_at, record.heard_at, record.ended_at, record.told_at
-        at = (NEVER if time is None else time for time in times)
-        records.append(AlertRecord(key, record.name, *at))
     return records
 
 

@@ -11,13 +11,16 @@ revive it. A record that no message mentions for that time is forgotten.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
-NEVER = float("-inf")
+NEVER = 0.0
+"""Before any time of an alert."""
 LATE_SECONDS = 10.0
 """A message can be this late: delayed, or sent again after a lost answer. If an alert is said to
 fire later than this after its end was told, it fires again, even if it claims to have begun before:
@@ -34,11 +37,15 @@ SENDER_AHEAD_SECONDS = 600.0
 """How far a sender's clock may be ahead. A beginning later than that would outlast every end."""
 
 
+Text = Annotated[str, msgspec.Meta(max_length=256)]
+"""An alert's mark or name; senders' texts are cut to less."""
+
+
 class Key(NamedTuple):
     """What identifies one alert."""
 
     scaled_object: ScaledObject
-    alert: str
+    alert: Text
     """The sender's mark of the alert, such as a fingerprint of its labels."""
 
 
@@ -60,7 +67,7 @@ class AlertRecord:
     """The newest information on an alert; times in seconds since the epoch, or `NEVER`."""
 
     key: Key
-    name: str
+    name: Text
     began_at: float = NEVER
     """Its newest beginning, by the sender's clock if it gave one."""
     heard_at: float = NEVER

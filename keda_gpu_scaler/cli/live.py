@@ -16,7 +16,7 @@ from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Trigger
 from keda_gpu_scaler.cli import local
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator.demand_cache import NOTHING
+from keda_gpu_scaler.evaluator.demands import NOTHING
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import alternatives, quoted

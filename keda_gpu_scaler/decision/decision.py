@@ -5,7 +5,6 @@ Pure: no clock, no I/O, no logger. Unknown is never zero. Only `measured`, `empt
 time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 """
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed
+from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed, replica_of
 from keda_gpu_scaler.decision.value import value
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
@@ -133,30 +132,6 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     return _with_unschedulable(spec, pods, decided, view.at) if is_fresh else decided
 
 
-def _with_unschedulable(
-    spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, at: float
-) -> Decision:
-    """Return the decision with the replicas named that are unschedulable at the snapshot's instant.
-
-    The answer is the same. A group is unschedulable if one of its pods is.
-    """
-    waiting = [
-        (pod.status.unschedulable, load.replica_of(spec, pod))
-        for pod in pods
-        if pod.status and pod.status.unschedulable and not pod.ended
-    ]
-    if not waiting:
-        return decided
-    first, _ = min(waiting)
-    replicas = len({replica for _, replica in waiting})
-    return replace(
-        decided,
-        reason=f"{decided.reason}; {reasons.unschedulable(replicas, decided.wanted, first, at)}",
-        unschedulable=replicas,
-        unschedulable_since=first.since,
-    )
-
-
 def _decide(
     spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
 ) -> Decision:
@@ -167,27 +142,11 @@ def _decide(
         is_young = context.now - asked_since < spec.start_timeout_seconds
         state = State.STARTING if is_young else State.UNKNOWN
         workload = replace(workload, is_only_asked_about=True)
+    is_known = state is not State.UNKNOWN
+    is_summed = is_known and view.is_complete and not spec.is_by_demand
+    number = value(spec, workload) if is_summed else None
     busy = activity.activity(spec, pods, view.at, context.now)
-    decided = functools.partial(
-        Decision,
-        state=state,
-        activated=busy.active,
-        expected=len(workload.replicas),
-        wanted=workload.wanted,
-        reporting_pods=workload.reporting_pods,
-        evidence=view.evidence_source,
-        ignored=workload.ignored,
-        unseen=workload.unseen,
-    )
-    if state is State.UNKNOWN:
-        why = reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
-        return _by_on_unknown(
-            spec,
-            decided(reason=why, value=None, active=None, remembered=context.remembered),
-            hpa_has_stopped=context.hpa_has_stopped,
-            has_pods=_has_pods(spec, view, workload, context),
-        )
-    number = value(spec, workload) if view.is_complete and not spec.is_by_demand else None
+    is_active = busy.active or _active_by_state(spec, state, view, workload, busy)
     match state:
         case State.MEASURED:
             reason = reasons.measured(spec, workload, busy, number)
@@ -197,15 +156,30 @@ def _decide(
             reason = reasons.partial(spec, workload, busy, number)
         case State.EMPTY:
             number, reason = 0.0, reasons.empty(spec, view.evidence_source)
-        case _:
+        case State.ENDED:
             reason = reasons.ended(spec, workload)
-    return decided(
+        case _:
+            reason = reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
+    decided = Decision(
+        state=state,
         reason=reason,
         value=number,
-        active=busy.active or _active_by_state(spec, state, view, workload, busy),
-        average=workload.mean if workload.measured else None,
-        measured=len(workload.measured),
+        active=is_active if is_known else None,
+        activated=busy.active,
+        average=workload.mean if is_known and workload.measured else None,
+        expected=len(workload.replicas),
+        wanted=workload.wanted,
+        measured=len(workload.measured) if is_known else 0,
+        reporting_pods=workload.reporting_pods,
+        evidence=view.evidence_source,
+        ignored=workload.ignored,
+        unseen=workload.names(PodState.UNSEEN),
+        remembered=None if is_known else context.remembered,
     )
+    if is_known:
+        return decided
+    has_pods = _has_pods(spec, view, workload, context)
+    return _by_on_unknown(spec, decided, hpa_has_stopped=context.hpa_has_stopped, has_pods=has_pods)
 
 
 def _state(
@@ -216,7 +190,7 @@ def _state(
         return State.UNKNOWN
     if not workload.replicas:
         return _state_without_replicas(spec, view, workload)
-    are_freed = all(is_freed(spec, pod_state.pod, view.at) for pod_state in workload.reported)
+    are_freed = all(is_freed(spec, reported.pod, view.at) for reported in workload.reported)
     if not workload.reporting_pods and not are_freed:
         return State.UNKNOWN
     if not view.is_complete:
@@ -230,7 +204,7 @@ def _state_without_replicas(
     spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload
 ) -> State:
     """Return the state if no pod should report: none is Ready yet, or there is none."""
-    if workload.starting or workload.stalled:
+    if workload.not_ready:
         return State.STARTING
     evidence = view.evidence
     if evidence is not None and workload.last_alive >= evidence.scraped_at:
@@ -265,14 +239,14 @@ def _active_by_state(
     busy: Activity,
 ) -> bool:
     """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if workload.starting or workload.is_only_asked_about:
+    if workload.of(PodState.STARTING) or workload.is_only_asked_about:
         return True
     is_known = state is State.MEASURED or (
         state is State.PARTIAL
         and view.is_complete
         and all(
-            pod_state.reporting is PodState.MEASURED or is_freed(spec, pod_state.pod, view.at)
-            for pod_state in workload.reported
+            reported.state is PodState.MEASURED or is_freed(spec, reported.pod, view.at)
+            for reported in workload.reported
         )
     )
     return not busy.covered if is_known else bool(workload.replicas)
@@ -338,6 +312,30 @@ def _by_on_unknown(
         held = "inactive because the workload had no pods when it was last known"
     kept = "" if spec.is_by_demand else "hold, "
     return replace(decided, active=active, reason=f"{why}: {kept}{held}")
+
+
+def _with_unschedulable(
+    spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, at: float
+) -> Decision:
+    """Return the decision with the replicas named that are unschedulable at the snapshot's instant.
+
+    The answer is the same. A group is unschedulable if one of its pods is.
+    """
+    waiting = [
+        (pod.status.unschedulable, replica_of(spec, pod))
+        for pod in pods
+        if pod.status and pod.status.unschedulable and not pod.ended
+    ]
+    if not waiting:
+        return decided
+    first, _ = min(waiting)
+    replicas = len({replica for _, replica in waiting})
+    return replace(
+        decided,
+        reason=f"{decided.reason}; {reasons.unschedulable(replicas, decided.wanted, first, at)}",
+        unschedulable=replicas,
+        unschedulable_since=first.since,
+    )
 
 
 def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:

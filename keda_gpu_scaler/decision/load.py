@@ -18,26 +18,24 @@ from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     FULL,
     NEVER,
-    NO_GPU_SECONDS,
     NOT_READY,
     NOT_SEEN,
     REPORTING,
     PodState,
     Reported,
-    are_shown_for_long,
+    expected_pods,
     has_limit,
     in_use_unnamed,
     lacks_past,
+    listed,
     loads,
     mean,
-    pod_states,
-    ready_since,
+    replica_of,
     since_when,
     window_seconds,
     within,
 )
-from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
 
@@ -56,7 +54,7 @@ class Replica:
     """One replica: a pod, or a group of pods."""
 
     name: str
-    reporting: PodState
+    state: PodState
     load: float
     """0 while it is not known."""
     pods: Sequence[Reported]
@@ -65,14 +63,13 @@ class Replica:
     def is_never_named(self) -> bool:
         """Whether it has a pod that does not report, and that no exporter has ever named."""
         return any(
-            pod_state.reporting in NOT_SEEN and not pod_state.pod.was_seen
-            for pod_state in self.pods
+            reported.state in NOT_SEEN and not reported.pod.was_seen for reported in self.pods
         )
 
     @property
     def is_unnamed(self) -> bool:
         """Whether GPUs of one of its pods are shown without a pod now."""
-        return any(pod_state.pod.is_unnamed for pod_state in self.pods)
+        return any(reported.pod.is_unnamed for reported in self.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,12 @@ class MeasuredWorkload:
     is_only_asked_about: bool = False
     """The HPA says that it has replicas, and no exporter shows one."""
 
-    def of(self, *reporting: PodState) -> list[Replica]:
-        return [replica for replica in self.replicas if replica.reporting in reporting]
+    def of(self, *states: PodState) -> list[Replica]:
+        every = (*self.replicas, *self.not_ready)
+        return [replica for replica in every if replica.state in states]
+
+    def names(self, *states: PodState) -> tuple[str, ...]:
+        return tuple(replica.name for replica in self.of(*states))
 
     @property
     def mean(self) -> float:
@@ -108,26 +109,8 @@ class MeasuredWorkload:
         return round(mean(self.measured), DECIMALS) if self.measured else 0.0
 
     @property
-    def unseen(self) -> tuple[str, ...]:
-        """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
-        return tuple(replica.name for replica in self.of(PodState.UNSEEN))
-
-    @property
-    def starting(self) -> tuple[str, ...]:
-        """Replicas that were never Ready, and are young enough to become so."""
-        return self._not_ready(PodState.STARTING)
-
-    @property
-    def stalled(self) -> tuple[str, ...]:
-        """Replicas that were never Ready within startTimeout."""
-        return self._not_ready(PodState.STALLED)
-
-    def _not_ready(self, reporting: PodState) -> tuple[str, ...]:
-        return tuple(replica.name for replica in self.not_ready if replica.reporting is reporting)
-
-    @property
     def reporting_pods(self) -> int:
-        return sum(pod_state.reporting in REPORTING for pod_state in self.reported)
+        return sum(reported.state in REPORTING for reported in self.reported)
 
     @property
     def ended_pods(self) -> int:
@@ -137,26 +120,20 @@ class MeasuredWorkload:
     def blank(self) -> tuple[str, ...]:
         """GPUs of pods that report, which show no number that can be believed."""
         return tuple(
-            f"{gpu.gpu} of {pod_state.pod.name}"
-            for pod_state in self.reported
-            if pod_state.reporting in NOT_SEEN
-            for gpu in pod_state.pod.gpus
-            if gpu.refused[-1:] == (pod_state.pod.last_seen,)
+            f"{gpu.gpu} of {reported.pod.name}"
+            for reported in self.reported
+            if reported.state in NOT_SEEN
+            for gpu in reported.pod.gpus
+            if gpu.refused[-1:] == (reported.pod.last_seen,)
         )
-
-    @property
-    def ready_known(self) -> bool:
-        """Whether it is known for some of its pods whether they are Ready."""
-        should = _should_report(_alive(self.pods))
-        return any(pod.readiness is not Readiness.UNKNOWN for pod in should)
 
     @property
     def lacks_past(self) -> bool:
         """Whether its source lacks samples of a part of the window in which a pod may have run."""
         return any(
-            pod_state.reporting is PodState.WARMING
-            and lacks_past(pod_state.pod, pod_state.since, pod_state.window_seconds)
-            for pod_state in self.reported
+            reported.state is PodState.WARMING
+            and lacks_past(reported.pod, reported.since, reported.window_seconds)
+            for reported in self.reported
         )
 
     @property
@@ -167,7 +144,7 @@ class MeasuredWorkload:
     @property
     def last_alive(self) -> float:
         """The same for pods that have not ended and may have a GPU."""
-        return _last_listed(_listed_with_gpu(_alive(self.pods)))
+        return _last_listed(listed([pod for pod in self.pods if not pod.ended]))
 
     @property
     def total(self) -> float:
@@ -192,13 +169,9 @@ class MeasuredWorkload:
 
     def total_by(self, aggregation: Aggregation) -> float:
         """Return the sum, or what `max` or `p95` makes of it, which is never less."""
-        if aggregation not in _OUTSTANDING:
-            return self.total
-        raised = round(self.counted * self.outstanding(aggregation), DECIMALS)
-        return max(self.total, raised)
+        return max(self.total, round(self.counted * self.outstanding(aggregation), DECIMALS))
 
 
-_OUTSTANDING = (Aggregation.MAX, Aggregation.P95)
 _P95 = 0.95
 
 
@@ -208,7 +181,7 @@ def outstanding(aggregation: Aggregation, known: Sequence[float]) -> float:
     Between two loads it is interpolated as PromQL's `quantile` does: of fewer than 20 replicas, it
     lies between the two largest.
     """
-    if not known or aggregation not in _OUTSTANDING:
+    if not known or aggregation not in {Aggregation.MAX, Aggregation.P95}:
         return 0.0
     ordered = sorted(known)
     if aggregation is Aggregation.MAX:
@@ -253,11 +226,6 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     ]
 
 
-def replica_of(spec: TriggerSpec, pod: Pod) -> str:
-    """Name the replica that a pod of the workload is part of: itself, or its group."""
-    return spec.pods.replica_of(pod.name, pod.owners)
-
-
 def workload(
     spec: TriggerSpec,
     pods: Sequence[Pod],
@@ -266,19 +234,17 @@ def workload(
 ) -> MeasuredWorkload:
     """Return the workload's replicas with their loads, and what is known of those to come.
 
-    Silence is measured up to the snapshot's instant: a failed fetch adds none. A pod that
-    disappeared with its exporter counts as missing for `GIVE_UP_SECONDS` while others report,
-    unless the cluster says that it exists; it does not come back when the others end.
+    The age of samples is measured up to `now`, and all else up to the snapshot's instant.
     """
-    reported, ignored = expected_pods(spec, pods, view.at, now)
+    expected, ignored = expected_pods(spec, pods, view.at, now)
     groups: dict[str, list[Reported]] = defaultdict(list)
-    for pod_state in reported:
-        groups[replica_of(spec, pod_state.pod)].append(pod_state)
+    for reported in expected:
+        groups[replica_of(spec, reported.pod)].append(reported)
     by_name = sorted(groups.items())
     every = [_replica(name, group) for name, group in by_name]
-    replicas = [replica for replica in every if replica.reporting not in NOT_READY]
-    not_ready = [replica for replica in every if replica.reporting in NOT_READY]
-    measured = [replica for replica in replicas if replica.reporting is PodState.MEASURED]
+    replicas = [replica for replica in every if replica.state not in NOT_READY]
+    not_ready = [replica for replica in every if replica.state in NOT_READY]
+    measured = [replica for replica in replicas if replica.state is PodState.MEASURED]
     known_loads = [replica.load for replica in measured]
     sums = over_time.sums(spec, pods, [group for _, group in by_name], known_loads, view.at)
     owner = spec.pods.owner
@@ -287,7 +253,7 @@ def workload(
     if wanted is not None:
         # One that was not Ready within startTimeout is given up, unless those that are measured
         # are full: then it would be asked for again.
-        late = sum(replica.reporting is PodState.STALLED for replica in not_ready)
+        late = sum(replica.state is PodState.STALLED for replica in not_ready)
         if late and has_limit(spec.signal) and peak(spec, measured) >= FULL:
             late = 0
         pending = max(0, wanted - len(replicas) - len(ignored) - late)
@@ -295,10 +261,8 @@ def workload(
     # that are asked for on target, and no more.
     before = min(sums.before, (len(replicas) + pending) * spec.threshold)
     # Full replicas ask for more than they show, unless others are to come.
-    is_more_to_come = pending or any(
-        replica.reporting is PodState.STARTING for replica in not_ready
-    )
-    are_seen = all(replica.reporting in REPORTING for replica in replicas)
+    is_more_to_come = pending or any(replica.state is PodState.STARTING for replica in not_ready)
+    are_seen = all(replica.state in REPORTING for replica in replicas)
     are_full = sums.are_full and are_seen and not is_more_to_come
     newest_sum = sums.newest
     if are_full:
@@ -307,7 +271,7 @@ def workload(
         newest_sum = round(max(shown, least), DECIMALS)
     return MeasuredWorkload(
         pods,
-        reported,
+        expected,
         replicas,
         not_ready,
         ignored,
@@ -325,7 +289,7 @@ def peak(spec: TriggerSpec, measured: Sequence[Replica]) -> float:
     """
     of_replicas = []
     for replica in measured:
-        of_pods = [_half_loads(spec, pod_state.pod) for pod_state in replica.pods]
+        of_pods = [_half_loads(spec, reported.pod) for reported in replica.pods]
         of_replicas.append(map(_mean_known, zip_longest(*of_pods)))
     means = map(_mean_known, zip_longest(*of_replicas))
     return round(max((load for load in means if load is not None), default=0.0), DECIMALS)
@@ -349,60 +313,8 @@ def _half_loads(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
         yield mean(half_loads.values()) if half_loads else None
 
 
-def expected_pods(
-    spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float
-) -> tuple[list[Reported], tuple[str, ...]]:
-    """Return the pods that should report, and the names of those that are Ready and have no GPU.
-
-    The arguments are those of `workload`.
-    """
-    should = _should_report(_alive(pods))
-    ignored = {pod.name for pod in should if _has_no_gpu(spec, pod, should, at)}
-    reported = pod_states(spec, [pod for pod in should if pod.name not in ignored], at, now)
-    # Nothing has shown the others for so long, and nothing says that they exist.
-    given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - GIVE_UP_SECONDS
-    kept = [
-        pod_state
-        for pod_state in reported
-        if pod_state.reporting is not PodState.MISSING
-        or pod_state.pod.shown_at + pod_state.pod.unsure_seconds >= given_up_at
-    ]
-    return kept, tuple(sorted(ignored))
-
-
-def _alive(pods: Sequence[Pod]) -> list[Pod]:
-    return [pod for pod in pods if not pod.ended]
-
-
-def _should_report(alive: Sequence[Pod]) -> list[Pod]:
-    """Return the pods that exporters have shown, and listed ones of which readiness is known."""
-    listed = _listed_with_gpu(alive)
-    known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
-    return [pod for pod in alive if pod.was_seen or pod.name in known]
-
-
 def _last_listed(pods: Sequence[Pod]) -> float:
     return max((pod.status.listed_at for pod in pods if pod.status), default=NEVER)
-
-
-def _listed_with_gpu(pods: Sequence[Pod]) -> list[Pod]:
-    """Return the listed pods that may ask for a GPU; all listed ones if none does."""
-    asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu is not False]
-    return asking or [pod for pod in pods if pod.status is not None]
-
-
-def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
-    """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough.
-
-    Where it is unknown what it asks for, the others are those of its group: pods alike work alike.
-    """
-    if pod.was_seen or pod.status is None or pod.status.asks_gpu:
-        return False
-    if pod.status.asks_gpu is None:
-        replica = replica_of(spec, pod)
-        siblings = [sibling for sibling in siblings if replica_of(spec, sibling) == replica]
-    lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
-    return lasting and are_shown_for_long(siblings, at)
 
 
 _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
@@ -410,7 +322,7 @@ _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
 
 def _replica(name: str, group: Sequence[Reported]) -> Replica:
     """Return the replica of a group, which is as well known as its least known pod."""
-    worst = min([pod_state.reporting for pod_state in group], key=_WORST_FIRST.index)
+    worst = min([reported.state for reported in group], key=_WORST_FIRST.index)
     is_measured = worst is PodState.MEASURED
-    load = mean([pod_state.load for pod_state in group]) if is_measured else 0.0
+    load = mean([reported.load for reported in group]) if is_measured else 0.0
     return Replica(name, worst, load, group)

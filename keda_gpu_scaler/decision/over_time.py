@@ -26,6 +26,7 @@ from keda_gpu_scaler.decision.pod_state import (
     delay_seconds,
     loads,
     mean,
+    replica_of,
     since_when,
     within,
 )
@@ -88,14 +89,16 @@ def sums(
     `pods` are all of the workload, `groups` those of each replica that should report, now or once
     it is Ready, and `measured` the known loads.
     """
-    ready = [group for group in groups if all(state.reporting not in NOT_READY for state in group)]
-    reporting = [group for group in ready if all(state.reporting in REPORTING for state in group)]
+    ready = [
+        group for group in groups if all(reported.state not in NOT_READY for reported in group)
+    ]
+    reporting = [group for group in ready if all(reported.state in REPORTING for reported in group)]
     if not reporting:
         return Sums()
     newest_sum, are_full = newest(spec, reporting, at, is_lone=len(ready) == 1)
     ended = _ended(spec, pods, groups)
     waiting = [
-        state.pod.status for group in groups for state in group if state.reporting in NOT_READY
+        reported.pod.status for group in groups for reported in group if reported.state in NOT_READY
     ]
     are_steady = all(_is_steady(pod) for group in reporting for pod in group)
     if are_steady and not ended and not waiting:
@@ -119,20 +122,19 @@ def _ended(
     ended: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.ended and (pod.gpus or (pod.status is not None and pod.status.may_work_unseen)):
-            ended[spec.pods.replica_of(pod.name, pod.owners)].append(pod)
+            ended[replica_of(spec, pod)].append(pod)
     for group in groups if ended else ():
-        pod = group[0].pod
-        ended.pop(spec.pods.replica_of(pod.name, pod.owners), None)
+        ended.pop(replica_of(spec, group[0].pod), None)
     return ended.values()
 
 
-def _is_steady(pod_state: Reported) -> bool:
+def _is_steady(reported: Reported) -> bool:
     """Tell whether a pod is measured by all samples of its window, as most are."""
-    began = pod_state.pod.last_seen - pod_state.window_seconds
-    if pod_state.reporting is not PodState.MEASURED or pod_state.since > began:
+    began = reported.pod.last_seen - reported.window_seconds
+    if reported.state is not PodState.MEASURED or reported.since > began:
         return False
-    half = began + (1 - COVERED) * pod_state.window_seconds
-    return all(_first_after(gpu, began) <= half for gpu in pod_state.pod.gpus)
+    half = began + (1 - COVERED) * reported.window_seconds
+    return all(_first_after(gpu, began) <= half for gpu in reported.pod.gpus)
 
 
 def _first_after(gpu: GpuSamples, began: float) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -72,24 +72,68 @@ class Reported:
     since: float
     """From here on its samples count."""
     window_seconds: float
-    reporting: PodState
+    state: PodState
     load: float = 0.0
     """0 while it is not known."""
 
 
-def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[Reported]:
-    """Return the pods that may report, each with its state and load.
+def expected_pods(
+    spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float
+) -> tuple[list[Reported], tuple[str, ...]]:
+    """Return the pods that may report, and the names of those that are Ready and have no GPU.
 
-    Silence is measured up to the snapshot's instant `at`, and the age of samples up to `now`.
+    Silence is measured up to the snapshot's instant `at`: a failed fetch adds none. The age of
+    samples is measured up to `now`. A pod that disappeared with its exporter counts as missing for
+    `GIVE_UP_SECONDS` while others report, unless the cluster says that it exists; it does not come
+    back when the others end.
     """
-    are_shown = are_shown_for_long(pods, at)
-    return [_reported(spec, pod, at, now, are_shown=are_shown) for pod in pods]
+    alive = [pod for pod in pods if not pod.ended]
+    known = {pod.name for pod in listed(alive) if pod.readiness is not Readiness.UNKNOWN}
+    candidates = [pod for pod in alive if pod.was_seen or pod.name in known]
+    ignored = {pod.name for pod in candidates if _has_no_gpu(spec, pod, candidates, at)}
+    counted = [pod for pod in candidates if pod.name not in ignored]
+    are_shown = _are_shown_for_long(counted, at)
+    every = [_reported(spec, pod, at, now, are_shown=are_shown) for pod in counted]
+    # Nothing has shown the others for so long, and nothing says that they exist.
+    given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - GIVE_UP_SECONDS
+    kept = [
+        reported
+        for reported in every
+        if reported.state is not PodState.MISSING
+        or reported.pod.shown_at + reported.pod.unsure_seconds >= given_up_at
+    ]
+    return kept, tuple(sorted(ignored))
 
 
-def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
+def listed(pods: Sequence[Pod]) -> list[Pod]:
+    """Return the listed pods that may ask for a GPU; all listed ones if none does."""
+    asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu is not False]
+    return asking or [pod for pod in pods if pod.status is not None]
+
+
+def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
+    """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough.
+
+    Where it is unknown what it asks for, the others are those of its group: pods alike work alike.
+    """
+    if pod.was_seen or pod.status is None or pod.status.asks_gpu:
+        return False
+    if pod.status.asks_gpu is None:
+        replica = replica_of(spec, pod)
+        siblings = [sibling for sibling in siblings if replica_of(spec, sibling) == replica]
+    lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
+    return lasting and _are_shown_for_long(siblings, at)
+
+
+def _are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
     """Tell whether exporters have shown one of the pods for so long that they would show all."""
     since = at - NO_GPU_SECONDS
     return any(pod.was_seen and (pod.first_seen or NEVER) <= since for pod in pods)
+
+
+def replica_of(spec: TriggerSpec, pod: Pod) -> str:
+    """Name the replica that a pod of the workload is part of: itself, or its group."""
+    return spec.pods.replica_of(pod.name, pod.owners)
 
 
 def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: bool) -> Reported:
@@ -187,12 +231,12 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
     Samples from before `since` do not count. Nor does an instant with a refused sample: the other
     samples are not the whole load.
     """
-    only_gpu = _only_gpu(pod, since, after, until)
-    if only_gpu is not None:
-        gpu, counts = only_gpu
-        return {
-            time: [value] for time, value in zip(gpu.times[counts], gpu.values[counts], strict=True)
-        }
+    if len(pod.gpus) == 1 and not pod.gpus[0].refused:  # as most pods have: a fifth faster
+        (gpu,) = pod.gpus
+        begin = max(bisect_right(gpu.times, after), bisect_left(gpu.times, since))
+        counts = slice(begin, bisect_right(gpu.times, until))
+        samples = zip(gpu.times[counts], gpu.values[counts], strict=True)
+        return {time: [value] for time, value in samples}
     refused = {time for gpu in pod.gpus for time in gpu.refused}
     values_by_time: dict[float, list[float]] = defaultdict(list)
     for gpu in pod.gpus:
@@ -200,20 +244,6 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
             if after < time <= until and time >= since and time not in refused:
                 values_by_time[time].append(value)
     return values_by_time
-
-
-def _only_gpu(
-    pod: Pod, since: float, after: float, until: float
-) -> tuple[GpuSamples, slice] | None:
-    """Return a pod's one GPU, as most pods have, and where its samples are, as for `within`.
-
-    None: it has several, or some of its samples were refused.
-    """
-    if len(pod.gpus) != 1 or pod.gpus[0].refused:
-        return None
-    gpu = pod.gpus[0]
-    begin = max(bisect_right(gpu.times, after), bisect_left(gpu.times, since))
-    return gpu, slice(begin, bisect_right(gpu.times, until))
 
 
 def mean(values: Collection[float]) -> float:
@@ -239,16 +269,10 @@ def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> Loads:
 def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float | None:
     """Return a pod's load: the mean over its samples in its window that count from `since` on.
 
-    None: no sample counts. A single GPU's load at an instant is its sample, however aggregated.
+    None: no sample counts.
     """
-    after, until = pod.last_seen - window, pod.last_seen
-    only_gpu = _only_gpu(pod, since, after, until)
-    if only_gpu is None:
-        values: Collection[float] = loads(spec, within(pod, since, after, until)).values()
-    else:
-        gpu, counts = only_gpu
-        values = gpu.values[counts]
-    return sum(values) / len(values) if values else None
+    pod_loads = loads(spec, within(pod, since, pod.last_seen - window, pod.last_seen))
+    return mean(pod_loads.values()) if pod_loads else None
 
 
 def has_limit(signal: Signal) -> bool:

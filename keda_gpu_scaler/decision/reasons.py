@@ -11,7 +11,7 @@ from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource, Unschedulable
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource, Readiness, Unschedulable
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -22,7 +22,7 @@ LISTED = "the cluster lists a pod of it, and nothing is remembered that says mor
 ASKED = "the HPA asks about it, which it does while it has replicas"
 UNTOLD = " at least, and it is not known until when the replicas worked that left just now: hold"
 NEWEST = " by the newest samples"
-FULL = " for full replicas, which may have more work than they show,"
+FOR_FULL = " for full replicas, which may have more work than they show,"
 BRIEF = " by samples that show all of them for less than half a window: hold"
 NAME_PODS = (
     "exporters have to name pods (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true, and with "
@@ -38,7 +38,8 @@ def measured(
     """Say what was measured, what it asks for, and how busy the workload is."""
     total = workload.total_by(spec.aggregation)
     mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
-    waiting = f"; {_names(workload.starting)} not Ready yet" if workload.starting else ""
+    starting = workload.names(PodState.STARTING)
+    waiting = f"; {_names(starting)} not Ready yet" if starting else ""
     if spec.is_by_demand:
         return f"mean {spec.signal} {mean} over {over}; {_activity(spec, busy)}{waiting}"
     left = " and those that left just now" if workload.total == workload.sums.before > 0 else ""
@@ -52,17 +53,18 @@ def starting(
     spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
 ) -> str:
     """Say which replicas are not measured yet, why, and how that changes the answer."""
-    warming = [replica.name for replica in workload.of(PodState.WARMING)]
+    warming = workload.names(PodState.WARMING)
     if warming:
         why = f"{_names(warming)} {_why_warming(spec, workload)}"
         return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
     held = "" if spec.is_by_demand else ": hold"
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} yet{held}"
-    if workload.starting:
-        return f"{_names(workload.starting)} not Ready yet{held}; {_activity(spec, busy)}"
+    young = workload.names(PodState.STARTING)
+    if young:
+        return f"{_names(young)} not Ready yet{held}; {_activity(spec, busy)}"
     limit = durations.text(spec.start_timeout_seconds)
-    late = f"{_names(workload.stalled)} not Ready within startTimeout {limit}"
+    late = f"{_names(workload.names(PodState.STALLED))} not Ready within startTimeout {limit}"
     return f"{late}{held}, and not active by itself; {_activity(spec, busy)}"
 
 
@@ -88,10 +90,11 @@ def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:
         yield f"GPUs of {_names(unnamed)} are shown without a pod"
     if never:
         yield f"no exporter has named {_names(never)} yet"
-    if workload.unseen:
-        ask = "asks for a GPU that" if len(workload.unseen) == 1 else "ask for GPUs that"
-        yield f"{_names(workload.unseen)} {ask} no exporter shows"
-    if unnamed or never or workload.unseen:
+    unseen = workload.names(PodState.UNSEEN)
+    if unseen:
+        ask = "asks for a GPU that" if len(unseen) == 1 else "ask for GPUs that"
+        yield f"{_names(unseen)} {ask} no exporter shows"
+    if unnamed or never or unseen:
         yield NAME_PODS
 
 
@@ -208,7 +211,7 @@ def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone:
         return f"{added}, in all {shown} at threshold {threshold} {asks}"
     of = ""
     if math.isclose(total, workload.sums.newest) and workload.sums.newest > workload.sums.summed:
-        of = FULL if workload.sums.are_full else NEWEST
+        of = FOR_FULL if workload.sums.are_full else NEWEST
     return f"sum {shown}{of} at threshold {threshold} {asks}"
 
 
@@ -231,7 +234,8 @@ def _why_held(workload: MeasuredWorkload) -> str:
 def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
     if workload.lacks_past:
         return "not scraped for a whole window yet"
-    if workload.ready_known:
+    warming = [reported for reported in workload.reported if reported.state is PodState.WARMING]
+    if any(reported.pod.readiness is not Readiness.UNKNOWN for reported in warming):
         return "Ready for too short a time to be measured"
     return f"younger than warmup {durations.text(spec.warmup_seconds)}"
 
@@ -247,7 +251,7 @@ def _incomplete(spec: TriggerSpec, workload: MeasuredWorkload, value: float | No
         return f"{part}, and those alone ask for more than there are: {asks}"
     if workload.of(PodState.MISSING, PodState.SILENT):
         return f"{part}, all of them full, and the others that are Ready count as full: {asks}"
-    if workload.unseen:
+    if workload.of(PodState.UNSEEN):
         return f"{part}, and the others count as on target at least: {asks}"
     asks = _asks(spec, workload, total, alone=0.0)
     return f"{part}, and the most that those did recently needs all that there are: {asks}"

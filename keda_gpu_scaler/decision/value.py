@@ -16,11 +16,8 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 
 def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     """Return the number, or None to hold."""
-    expected, measured, unseen = (
-        len(workload.replicas),
-        len(workload.measured),
-        len(workload.unseen),
-    )
+    expected, measured = len(workload.replicas), len(workload.measured)
+    unseen = len(workload.of(PodState.UNSEEN))
     if not measured and not workload.total:
         return None
     awaited = workload.pending
@@ -54,7 +51,7 @@ def _load_unseen(spec: TriggerSpec, workload: MeasuredWorkload, *, is_known: boo
     its target, and above it if the others are: it can raise, and is no reason to lower.
     """
     if is_known:
-        return len(workload.unseen) * max(workload.mean, spec.threshold)
+        return len(workload.of(PodState.UNSEEN)) * max(workload.mean, spec.threshold)
     is_full = min(workload.measured, default=0.0) >= FULL
     silent = len(workload.of(PodState.SILENT))
     return silent * workload.mean if is_full and has_limit(spec.signal) else 0.0

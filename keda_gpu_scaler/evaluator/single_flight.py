@@ -16,11 +16,6 @@ class SingleFlight:
         self.launched_at = float("-inf")
 
     @property
-    def is_free(self) -> bool:
-        """Whether a task can be launched; after one has ended, once `land` was called."""
-        return self._task is None
-
-    @property
     def is_under_way(self) -> bool:
         return self._task is not None and not self._task.done()
 
@@ -38,19 +33,9 @@ class SingleFlight:
 
     def launch(self, work: Coroutine[None, None, None], name: str) -> None:
         """Begin a task, in place of one that has ended."""
-        self.land()
+        self._land()
         self.launched_at = self.clock()
         self._task = asyncio.create_task(work, name=name)
-
-    def land(self) -> None:
-        """Let go of a task that has ended.
-
-        An exception in it is a fault of ours, because tasks deal with those of sources themselves.
-        It is raised here, to the caller that comes next.
-        """
-        if self._task is not None and self._task.done():
-            task, self._task = self._task, None
-            task.result()
 
     async def wait(self, deadline: float) -> bool:
         """Wait for the task that is there now, until it is slow; tell whether it has ended."""
@@ -59,7 +44,18 @@ class SingleFlight:
             return True
         seconds = min(deadline, self.slow_at) - self.clock()
         await asyncio.wait({task}, timeout=max(0.0, seconds))
+        self._land()
         return task.done()
+
+    def _land(self) -> None:
+        """Let go of a task that has ended.
+
+        An exception in it is a fault of ours, because tasks deal with those of sources themselves.
+        It is raised here, to one caller.
+        """
+        if self._task is not None and self._task.done():
+            task, self._task = self._task, None
+            task.result()
 
     async def close(self) -> None:
         """Cancel the task that is there now, and wait for its end."""

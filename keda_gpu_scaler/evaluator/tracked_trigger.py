@@ -4,13 +4,13 @@
 """
 
 import operator
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cachetools import TTLCache
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import memory, reasons
 from keda_gpu_scaler.decision.decision import (
     Asking,
@@ -23,9 +23,10 @@ from keda_gpu_scaler.decision.decision import (
 )
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
-from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SnapshotCache
+from keda_gpu_scaler.evaluator.ports import ScaleTargets
+from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Snapshot, SnapshotKey
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import (
     FORGET_SECONDS,
@@ -34,7 +35,7 @@ from keda_gpu_scaler.spec.spec import (
     TriggerSpec,
     deep_size,
 )
-from keda_gpu_scaler.spec.workload import PodSelector
+from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 
 SILENT_SECONDS = 60.0
 """Four syncs of the HPA at its default of 15 s, because a sync may be late."""
@@ -51,47 +52,44 @@ class HpaCalls:
     never asks, and its silence says nothing. All times are seconds on one clock.
     """
 
-    _noted_since: float | None = None
-    """When the first call of all was noted."""
-    _asked_at: float | None = None
-    _asking_since: float = 0.0
-    _called_at: float = 0.0
-    _polled_since: float | None = None
-    """Since when there are only polls, without a gap; None: the HPA asked last."""
+    _new_until: float | None = None
+    """None: there was no call yet."""
+    _by_hpa: Asking | None = None
+    """The HPA's calls, without a gap."""
+    _polls: Asking | None = None
+    """The polls since its last call, without a gap."""
 
     def note(self, now: float, *, is_hpa: bool) -> None:
         """Remember a call of the HPA's, or a poll."""
-        if self._noted_since is None:
-            self._noted_since = now
+        if self._new_until is None:
+            self._new_until = now + REPEATED_SECONDS
+        before = self._by_hpa if is_hpa else self._polls
+        since = now if before is None or now - before.at > SILENT_SECONDS else before.since
+        calls = Asking(since, now)
         if is_hpa:
-            if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
-                self._asking_since = now
-            self._asked_at, self._polled_since = now, None
-        elif self._polled_since is None or now - self._called_at > SILENT_SECONDS:
-            self._polled_since = now
-        self._called_at = now
-
-    def has_asked(self, now: float) -> bool:
-        return self._asked_at is not None and now - self._asked_at <= SILENT_SECONDS
+            self._by_hpa, self._polls = calls, None
+        else:
+            self._polls = calls
 
     def asking(self, now: float, ahead_seconds: float = 0.0) -> Asking | None:
         """Return the calls of an HPA that asks again and again; None: it does not.
 
         Their times are of a clock that is `ahead_seconds` ahead of the one of `now`.
         """
-        if self._asked_at is None or not self.has_asked(now):
+        calls = self._by_hpa
+        if calls is None or now - calls.at > SILENT_SECONDS:
             return None
-        is_repeated = self._asked_at - self._asking_since >= REPEATED_SECONDS
-        is_new = self._noted_since is not None and now - self._noted_since < REPEATED_SECONDS
+        is_repeated = calls.at - calls.since >= REPEATED_SECONDS
+        is_new = self._new_until is not None and now < self._new_until
         if not is_repeated and not is_new:
             return None
-        return Asking(self._asking_since + ahead_seconds, self._asked_at + ahead_seconds)
+        return Asking(calls.since + ahead_seconds, calls.at + ahead_seconds)
 
     def has_stopped(self, now: float) -> bool:
         """Tell whether the HPA asked before and has been silent since, while polls went on."""
-        if self._asked_at is None or self._polled_since is None:
+        if self._by_hpa is None or self._polls is None:
             return False
-        return now - self._polled_since >= SILENT_SECONDS
+        return now - self._polls.since >= SILENT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +99,8 @@ class GpuDecision:
     decision: Decision
     neighbour: Decision | None = None
     """The decision for the workload of activationWorkload, unless the own GPUs say active."""
-    snapshot_age_seconds: float | None = None
-    snapshot: weakref.ref[Snapshot] | None = None
-    """A weak reference, only to compare identity: a rarely evaluated trigger must not keep it."""
+    snapshot_at: float | None = None
+    """The instant of the snapshot; None: it is not made from one."""
     at: float = 0.0
     """On the source's clock."""
 
@@ -118,7 +115,7 @@ class Answer(NamedTuple):
     alert: str | None
     demand: Demand | None
     """None: it was not asked."""
-    recommended: int | None
+    recommended: int | None = None
     """The replicas that it asks for; None: not known, or held."""
 
     @property
@@ -147,14 +144,17 @@ class TrackedTrigger:
     key: SnapshotKey
     """The snapshot that it shares."""
     kept_bytes: int
-    target_error: str | None = None
-    """Why the pods of its scale target are not known now."""
-    gpu: GpuDecision | None = None
     memory: Memory | None = None
     """Used when its load becomes unknown."""
     answer: Answer | None = None
     hpa_calls: HpaCalls = field(default_factory=HpaCalls)
     scale_outs: ScaleOuts = field(default_factory=ScaleOuts)
+
+    @property
+    def fails_while_unknown(self) -> bool:
+        """Whether a call fails if the load is not known and no other signal says active."""
+        is_forgotten = self.spec.on_unknown is OnUnknown.HOLD and self.memory is None
+        return is_forgotten or self.spec.on_unknown is OnUnknown.ERROR
 
 
 TRACKED_BYTES = 48 * 2**20
@@ -169,38 +169,51 @@ class TrackedTriggers:
     Of more than have room those go that were asked about longest ago.
     """
 
-    def __init__(self, snapshot_cache: SnapshotCache, clock: Callable[[], float]) -> None:
-        self._snapshot_cache = snapshot_cache
+    def __init__(
+        self, snapshots: Snapshots, targets: ScaleTargets | None, clock: Callable[[], float]
+    ) -> None:
+        self._snapshots, self._targets = snapshots, targets
         self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
             TRACKED_BYTES, FORGET_SECONDS, clock, operator.attrgetter("kept_bytes")
         )
 
-    def track(
-        self, scaled_object: ScaledObject, given: TriggerSpec, pods: PodSelector | None = None
-    ) -> TrackedTrigger:
-        """Return the tracked trigger, a new one if it is not known.
+    async def find(
+        self, scaled_object: ScaledObject, given: TriggerSpec, grace_seconds: float
+    ) -> tuple[TrackedTrigger, str | None]:
+        """Return the tracked trigger, and why the pods of its scale target are not known.
 
-        `pods` are those of the scale target, if the trigger names none itself and they are known.
-        While they are not known, the trigger keeps those that it had. With other pods it is new.
+        It is a new one if it is not known yet, or if its scale target has other pods now. While
+        these are not known, the trigger keeps those that it had.
         """
-        key = scaled_object, given
+        pods: PodSelector | None = None
+        trouble: str | None = None
+        if isinstance(given.pods, ScaleTarget):
+            trouble = "the pods of its scale target are not known"
+            if self._targets is not None:
+                try:
+                    pods = await self._targets.target(scaled_object, grace_seconds)
+                    trouble = None
+                except errors.SourceError as error:
+                    trouble = str(error)
         try:
-            tracked: TrackedTrigger | None = self._tracked[key]  # `get` takes twice the time
+            tracked = self._tracked[scaled_object, given]  # `get` takes twice the time
         except KeyError:
-            tracked = None
-        if tracked is None or pods not in (None, tracked.spec.pods):
-            spec = given if pods is None else replace(given, pods=pods, workload=str(pods))
-            tracked = TrackedTrigger(
-                scaled_object,
-                given,
-                spec,
-                *self._snapshot_cache.needs(spec),
-                kept_bytes=_DECISION_BYTES + deep_size(spec),
-            )
-            self._tracked[key] = tracked
-        elif tracked.given is not given:  # the same trigger in other words
+            return self._new(scaled_object, given, pods), trouble
+        if pods not in (None, tracked.spec.pods):
+            return self._new(scaled_object, given, pods), trouble
+        if tracked.given is not given:  # the same trigger in other words
             spec = replace(given, pods=tracked.spec.pods, workload=tracked.spec.workload)
             tracked.given, tracked.spec = given, spec
+        return tracked, trouble
+
+    def _new(
+        self, scaled_object: ScaledObject, given: TriggerSpec, pods: PodSelector | None
+    ) -> TrackedTrigger:
+        spec = given if pods is None else replace(given, pods=pods, workload=str(pods))
+        kept_bytes = _DECISION_BYTES + deep_size(spec)
+        needs = self._snapshots.needs(spec)
+        tracked = TrackedTrigger(scaled_object, given, spec, *needs, kept_bytes)
+        self.keep(tracked)
         return tracked
 
     def keep(self, tracked: TrackedTrigger) -> None:
@@ -212,14 +225,11 @@ class TrackedTriggers:
         with self._tracked.timer:  # the time stands still, so none ends meanwhile
             return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
 
-    def of(self, scaled_object: ScaledObject) -> list[TrackedTrigger]:
-        return [tracked for tracked in self.all() if tracked.scaled_object == scaled_object]
-
 
 def decide_gpus(
     tracked: TrackedTrigger,
-    reading: Reading | str,
-    target_error: str | None,
+    reading: Reading,
+    target_trouble: str | None,
     *,
     is_observing: bool,
 ) -> GpuDecision:
@@ -229,42 +239,34 @@ def decide_gpus(
     unknown, only the other workload's GPUs count. With `is_observing` no call of KEDA or the HPA
     tells that a workload exists: one that was never seen is unknown.
     """
-    spec = tracked.spec
-    if isinstance(reading, str):
-        return GpuDecision(unknown(spec, reading, None))
-    if target_error is not None:
-        decided = unknown(spec, target_error, None)
+    spec, snapshot, calls = tracked.spec, reading.snapshot, tracked.hpa_calls
+    if target_trouble is not None:
+        decided = unknown(spec, target_trouble, None)
         return GpuDecision(decided, _decide_neighbour(spec, decided, reading))
-    if tracked.gpu is not None and _still_holds(tracked.gpu, spec, reading):
-        return tracked.gpu
-    snapshot, calls = reading.snapshot, tracked.hpa_calls
-    asking = calls.asking(reading.clock_seconds, reading.present - reading.clock_seconds)
+    if tracked.answer is not None and _still_holds(tracked.answer.gpu, spec, reading):
+        return tracked.answer.gpu
     context = Context(
         reading.now_for(spec),
         trouble=reading.trouble,
-        asking=asking,
+        asking=calls.asking(reading.clock_seconds, reading.present - reading.clock_seconds),
         hpa_has_stopped=calls.has_stopped(reading.clock_seconds),
     )
-    if snapshot is None or not reading.is_covered:
-        decided = _recalled_without_snapshot(tracked, reading, context)
-    else:
-        view = snapshot.of(spec.pods.namespace)
-        decided = decide(spec, view, context)
+    view = None if snapshot is None else snapshot.of(spec.pods.namespace)
+    decided = _decide(spec, view, context)
+    if view is not None and decided.state is not State.UNKNOWN:
         if is_observing and tracked.memory is None and is_never_seen(spec, view, decided):
             never_seen = unknown(spec, reasons.never_seen(spec), None)
             decided = replace(never_seen, evidence=decided.evidence)
-        elif decided.state is State.UNKNOWN:
-            decided = _recalled(tracked, reading, context, decided, view)
         else:
-            tracked.memory = memory.remember(tracked.memory, decided, snapshot.at)
-    tracked.gpu = GpuDecision(
+            tracked.memory = memory.remember(tracked.memory, decided, view.at)
+    else:
+        decided = _recalled(tracked, reading, context, decided, view)
+    return GpuDecision(
         decided,
         neighbour=_decide_neighbour(spec, decided, reading),
-        snapshot_age_seconds=None if snapshot is None else reading.now - snapshot.at,
-        snapshot=None if snapshot is None else weakref.ref(snapshot),
+        snapshot_at=None if snapshot is None else snapshot.at,
         at=context.now,
     )
-    return tracked.gpu
 
 
 def _still_holds(gpu: GpuDecision, spec: TriggerSpec, reading: Reading) -> bool:
@@ -274,7 +276,7 @@ def _still_holds(gpu: GpuDecision, spec: TriggerSpec, reading: Reading) -> bool:
     unknown load also depends on memories, which can change at any time.
     """
     snapshot = reading.snapshot
-    if snapshot is None or gpu.snapshot is None or gpu.snapshot() is not snapshot:
+    if snapshot is None or gpu.snapshot_at != snapshot.at:
         return False
     if gpu.decision.state is State.UNKNOWN or reading.trouble is not None:
         return False
@@ -283,25 +285,16 @@ def _still_holds(gpu: GpuDecision, spec: TriggerSpec, reading: Reading) -> bool:
     return is_recent and now - snapshot.at <= spec.max_age_seconds
 
 
-def _recalled_without_snapshot(
-    tracked: TrackedTrigger, reading: Reading, context: Context
-) -> Decision:
-    """Return the answer to a load that is unknown because there is no snapshot of it."""
-    spec, kept, asking = tracked.spec, tracked.memory, context.asking
-    if asking is not None:
-        kept = memory.asked(kept, asking.at)
-    recalled = memory.recall(
-        kept, reading.now, reading.step_seconds, hpa_has_stopped=context.hpa_has_stopped
-    )
-    decided = unknown(
+def _decide(spec: TriggerSpec, view: NamespaceSnapshot | None, context: Context) -> Decision:
+    if view is not None:
+        return decide(spec, view, context)
+    return unknown(
         spec,
-        reading.trouble or f"source {spec.source}: no answer yet",
-        recalled,
+        context.trouble or f"source {spec.source}: no answer yet",
+        context.remembered,
         hpa_has_stopped=context.hpa_has_stopped,
-        has_pods=None if asking is None else reasons.ASKED,
+        has_pods=None if context.asking is None else reasons.ASKED,
     )
-    tracked.memory = memory.remember(kept, decided, reading.now)
-    return decided
 
 
 def _recalled(
@@ -309,22 +302,22 @@ def _recalled(
     reading: Reading,
     context: Context,
     decided: Decision,
-    view: NamespaceSnapshot,
+    view: NamespaceSnapshot | None,
 ) -> Decision:
-    """Return the answer to a load that the snapshot leaves unknown, by what was known before."""
-    spec, before = tracked.spec, tracked.memory
-    if before is not None and before.at > view.at:  # another signal said it
-        kept = memory.remember(before, decided, reading.now)
+    """Return the answer to an unknown load, by what was known before."""
+    spec, kept = tracked.spec, tracked.memory
+    if view is None or (kept is not None and kept.at > view.at):  # another signal said it
+        kept = memory.remember(kept, decided, reading.now)
     else:
         last = decide(spec, view, replace(context, now=view.at))
-        kept = memory.remember(before, last, view.at)
+        kept = memory.remember(kept, last, view.at)
     if context.asking is not None:
         kept = memory.asked(kept, context.asking.at)
     tracked.memory = kept
     recalled = memory.recall(
         kept, reading.lost_at, reading.step_seconds, hpa_has_stopped=context.hpa_has_stopped
     )
-    return decide(spec, view, replace(context, remembered=recalled))
+    return _decide(spec, view, replace(context, remembered=recalled))
 
 
 def _decide_neighbour(spec: TriggerSpec, decided: Decision, reading: Reading) -> Decision | None:
@@ -339,8 +332,5 @@ def _decide_neighbour(spec: TriggerSpec, decided: Decision, reading: Reading) ->
         neighbour=None,
         demand=None,
     )
-    snapshot = reading.covered
-    if snapshot is None:
-        return unknown(other, decided.reason, None)
-    context = Context(reading.now_for(spec), trouble=reading.trouble)
-    return decide(other, snapshot.of(other.pods.namespace), context)
+    view = None if reading.snapshot is None else reading.snapshot.of(other.pods.namespace)
+    return _decide(other, view, Context(reading.now_for(spec), trouble=reading.trouble))

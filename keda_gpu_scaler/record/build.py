@@ -12,7 +12,14 @@ from typing import NamedTuple
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision import activity, load, reasons, recommendation
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.decision.pod_state import NEVER, PodState, Reported, since_when
+from keda_gpu_scaler.decision.pod_state import (
+    NEVER,
+    PodState,
+    Reported,
+    expected_pods,
+    replica_of,
+    since_when,
+)
 from keda_gpu_scaler.query.explain import Explained
 from keda_gpu_scaler.record.record import (
     Activation,
@@ -181,7 +188,7 @@ class _JudgedPod(NamedTuple):
 
     @property
     def load(self) -> float | None:
-        if self.reported is None or self.reported.reporting is not PodState.MEASURED:
+        if self.reported is None or self.reported.state is not PodState.MEASURED:
             return None
         return round(self.reported.load, load.DECIMALS)
 
@@ -189,13 +196,13 @@ class _JudgedPod(NamedTuple):
 def _judged_pods(
     answered: Answered, view: NamespaceSnapshot, pods: Sequence[snapshot.Pod]
 ) -> Iterator[_JudgedPod]:
-    all_reported, ignored = load.expected_pods(answered.spec, pods, view.at, answered.now)
+    all_reported, ignored = expected_pods(answered.spec, pods, view.at, answered.now)
     reported_by_name = {reported.pod.name: reported for reported in all_reported}
     ignored_names = frozenset(ignored)
     for pod in pods:
         reported = reported_by_name.get(pod.name)
         if reported is not None:
-            state = reported.reporting.name.lower()
+            state = reported.state.name.lower()
         elif pod.ended:
             state = "ended"
         elif pod.name in ignored_names:
@@ -224,7 +231,7 @@ def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
         reason = f"{reason}; unschedulable for {reasons.waited(status.unschedulable, at)}"
     return Pod(
         name=pod.name,
-        replica=load.replica_of(spec, pod),
+        replica=replica_of(spec, pod),
         state=judged.state,
         counts=judged.load is not None,
         reason=reason,

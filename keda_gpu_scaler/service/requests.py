@@ -6,7 +6,6 @@ any order, so a trigger is found by the bytes of its reference with the entries 
 """
 
 import hashlib
-import re
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -27,8 +26,6 @@ _REMEMBERED_BYTES = 48 * 2**20
 # What an entry takes beside its value.
 _ENTRY_BYTES = 512
 
-# KEDA 2.5 and 2.6 send the HPA's name of the metric, which begins with the trigger's index.
-_LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
 
 
@@ -84,15 +81,11 @@ class ParsedTriggers:
         return ParsedTrigger(scaled_object, spec, tuple(targets), metric_spec)
 
 
-def metric_name(requested: str, names: Collection[str]) -> str:
-    """Return which of these names a request is for, or raise RequestError."""
-    if requested in names:
-        return requested
-    name = _LEAKED_PREFIX.sub("", requested, count=1)
-    if name in names:
-        return name
-    shown, expected = requested[:_SHOWN_CHARACTERS], " or ".join(map(repr, names))
-    raise errors.RequestError(f"metricName {shown!r} is unknown, expected {expected}")
+def check_metric_name(requested: str, names: Collection[str]) -> None:
+    """Raise RequestError if none of these names is requested."""
+    if requested not in names:
+        shown, expected = requested[:_SHOWN_CHARACTERS], " or ".join(map(repr, names))
+        raise errors.RequestError(f"metricName {shown!r} is unknown, expected {expected}")
 
 
 def _scaled_object(reference: pb.ScaledObjectRef) -> ScaledObject:

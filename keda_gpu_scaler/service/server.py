@@ -17,7 +17,7 @@ from grpc_reflection.v1alpha import reflection
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.service import servicer, streams
+from keda_gpu_scaler.service import servicer
 from keda_gpu_scaler.service.interceptor import CallInterceptor, Context
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
@@ -115,7 +115,7 @@ class GrpcServer:
 
 def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
     """Return gRPC's options for ports, requests and connections."""
-    longest_seconds = max(connection_max_age_seconds, streams.LONGEST_SPEC_SECONDS)
+    longest_seconds = max(connection_max_age_seconds, servicer.LONGEST_SPEC_SECONDS)
     grace_seconds = longest_seconds + _GRACE_SECONDS_BEYOND_STREAMS
     return [
         # Without this a second process on the same port would start and take half of the calls.

@@ -1,4 +1,4 @@
-"""How long a stream of specs lives, and when `true` is pushed on a stream of activity.
+"""When `true` is pushed on a stream of activity.
 
 Each `true` costs KEDA a write to the Kubernetes API and restarts its cooldown, so it is sent only
 when the workload becomes active. It is repeated only for a workload without pods: KEDA may drop a
@@ -8,25 +8,13 @@ it, and older versions would scale to zero although another trigger is active.
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Iterator
 
 from keda_gpu_scaler.decision.decision import Decision
 
 REPEAT_SECONDS = 15.0
-LONGEST_SPEC_SECONDS = 86_400.0
-"""Of a StreamMetricSpec: it says nothing after its first message, on whichever connection it is."""
 _EARLY_SECONDS = 2.5
 """Evaluations come a little early or late; this is half of the usual time between two."""
-
-
-def spec_seconds() -> float:
-    """Return how long one StreamMetricSpec lives: half a day to a day, each for a time of its own.
-
-    For each one that opens KEDA 2.21 reconciles its ScaledObject, with six requests to the API
-    server, of which it sends 20 a second. A thousand of them are opened at once when KEDA starts.
-    """
-    return random.uniform(LONGEST_SPEC_SECONDS / 2, LONGEST_SPEC_SECONDS)  # noqa: S311 - no secret
 
 
 @contextlib.contextmanager

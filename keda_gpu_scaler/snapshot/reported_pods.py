@@ -179,20 +179,16 @@ def _kept(pods: Mapping[PodKey, Pod], at: float) -> dict[PodKey, Pod]:
 
 def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
-    if known is not None and _goes_on(scene, key, known, group):
-        last_seen, targets, first_seen = group[0].present[-1], known.targets, known.first_seen
-        sampled_at = _sampled_at(scene, key, last_seen, targets)
-    else:
-        newest, targets = _last_seen(scene, group)
-        if newest is None or (known is not None and newest < known.last_seen):
-            return known or _unscraped(key, group)
-        last_seen, group = newest, _of_one_node(group, targets, newest)
-        sampled_at = _sampled_at(scene, key, last_seen, targets)
-        first_seen = _first_seen(scene, known, group, targets, last_seen)
-        if known is not None and known.ended_at is not None and last_seen > known.last_seen:
-            if not _is_newer(scene, key, known.ended_at, group, sampled_at):
-                return known
-            first_seen = _began(scene, group, known)
+    last_seen, targets = _last_seen(scene, group)
+    if last_seen is None or (known is not None and last_seen < known.last_seen):
+        return known or _unscraped(key, group)
+    group = _of_one_node(group, targets, last_seen)
+    sampled_at = _sampled_at(scene, key, last_seen, targets)
+    first_seen = _first_seen(scene, known, group, targets, last_seen)
+    if known is not None and known.ended_at is not None and last_seen > known.last_seen:
+        if not _is_newer(scene, key, known.ended_at, group, sampled_at):
+            return known
+        first_seen = _began(scene, group, known)
     pod = Pod(
         name=key[1],
         gpus=_gpus(group, first_seen),
@@ -216,19 +212,6 @@ def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[
         released_since=known.released_since,
         is_unnamed=known.is_unnamed,
         busy_unnamed_at=known.busy_unnamed_at,
-    )
-
-
-def _goes_on(scene: Scene, key: PodKey, known: Pod, group: list[Series]) -> bool:
-    """Tell whether a pod goes on with one GPU at the same target: most pods need no closer look."""
-    series = group[0]
-    return (
-        len(group) == 1
-        and series.present[-1] in scene.observation.good_scrapes.get(series.target, {})
-        and series.present[-1] > known.last_seen
-        and known.ended_at is None
-        and known.targets == {series.target}
-        and key not in scene.observation.sample_ages
     )
 
 

@@ -291,8 +291,8 @@ class RecentStates(Collector):
         self._triggers.put((*fact.scaled_object, spec.metric_name), decided)
         snapshot_key = fact.source, str(spec.shared_signal), spec.profile
         snapshot = self._snapshots.renewed(snapshot_key, _Snapshot)
-        # The age is the fact's: only the source has its own clock.
-        snapshot.at = None if age is None else now - age
+        if age is not None:  # the age is the fact's: only the source has its own clock
+            snapshot.at = now - age
         self._sources.renewed(fact.source, _Source)
 
     def collect(self) -> Iterable[GaugeMetricFamily]:

@@ -53,15 +53,6 @@ async def test_an_alert_that_one_of_three_hears_fires_in_all_when_it_is_answered
         assert firing(replicas) == [None] * 3
 
 
-async def test_a_replica_that_starts_knows_what_the_others_know_before_it_is_ready() -> None:
-    old = Replica()
-    old.alerts.receive([FIRES])
-    new = Replica([old.url])
-    async with running(old, new):
-        assert new.alerts.firing(BERT) == "Busy"
-        assert new.asked == (1, 0)
-
-
 async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
     first = Replica()
     second = Replica([first.url], exchange_seconds=0.02)

@@ -1,6 +1,6 @@
 """Alert records as replicas send them to each other."""
 
-import orjson
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,16 +12,7 @@ from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.spec.spec import ScaledObject
 
 KEY = Key(ScaledObject("ml", "bert"), "c6eadffa33fcdf37")
-WRITTEN = {
-    "namespace": "ml",
-    "scaled_object": "bert",
-    "alert": "c6eadffa33fcdf37",
-    "name": "Busy",
-    "began_at": 1.5,
-    "heard_at": 2.0,
-    "ended_at": None,
-    "told_at": None,
-}
+WRITTEN = {"key": KEY, "name": "Busy", "began_at": 1.5, "heard_at": 2.0}
 seconds = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -33,8 +24,7 @@ def test_what_is_written_is_read_as_the_same(times: tuple[float, float, float, f
 
 def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
     record = AlertRecord(KEY, "Busy", began_at=1.5, heard_at=2.0)
-    assert orjson.loads(written_records([record])) == {"alerts": [WRITTEN]}
-    body = orjson.dumps({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
+    body = msgspec.json.encode({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
     assert read_records(body) == [record]
 
 
@@ -44,19 +34,18 @@ def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
         ([], "Expected `object`"),
         ({"alerts": {}}, r"Expected `array`.*alerts"),
         ({"alerts": ["a"]}, r"Expected `object`.*alerts"),
-        ({"alerts": [WRITTEN | {"alert": 1}]}, r"Expected `str`.*alert`"),
-        ({"alerts": [WRITTEN | {"namespace": "M L"}]}, "expected the names of a namespace"),
-        ({"alerts": [WRITTEN | {"scaled_object": ""}]}, "expected the names of a namespace"),
-        ({"alerts": [WRITTEN | {"began_at": "1"}]}, r"Expected `float \| null`.*began_at"),
-        ({"alerts": [WRITTEN | {"alert": "a" * 257}]}, r"length <= 256.*alert`"),
+        ({"alerts": [WRITTEN | {"key": "a"}]}, r"Expected `array`.*key"),
+        ({"alerts": [WRITTEN | {"key": [["M L", "a"], ""]}]}, "expected the names of a namespace"),
+        ({"alerts": [WRITTEN | {"key": [["ml", ""], ""]}]}, "expected the names of a namespace"),
+        ({"alerts": [WRITTEN | {"began_at": "1"}]}, r"Expected `float`.*began_at"),
+        ({"alerts": [WRITTEN | {"key": [["ml", "a"], "a" * 257]}]}, r"length <= 256.*key"),
         ({"alerts": [WRITTEN | {"name": "a" * 257}]}, r"length <= 256.*name"),
-        ({"alerts": [WRITTEN | {"heard_at": None}]}, "expected heard_at or told_at"),
         ({"alerts": [WRITTEN] * (LIMIT + 1)}, f"length <= {LIMIT}"),
     ],
 )
 def test_anything_else_is_refused(payload: object, words: str) -> None:
     with pytest.raises(errors.RequestError, match=words):
-        read_records(orjson.dumps(payload))
+        read_records(msgspec.json.encode(payload))
 
 
 @pytest.mark.parametrize(
@@ -68,8 +57,8 @@ def test_anything_else_is_refused(payload: object, words: str) -> None:
         b'{"alerts":' * 100_000,
         b'{"a":' + b"[" * 100_000,
         b'{"alerts":[{"namespace":"\xff"}]}',
-        orjson.dumps({"alerts": [WRITTEN]}).replace(b"2.0", b"NaN"),
-        orjson.dumps({"alerts": [WRITTEN]}).replace(b"2.0", b"1e400"),
+        msgspec.json.encode({"alerts": [WRITTEN]}).replace(b"2.0", b"NaN"),
+        msgspec.json.encode({"alerts": [WRITTEN]}).replace(b"2.0", b"1e400"),
     ],
 )
 def test_what_is_no_json_is_refused_in_words(body: bytes) -> None:

@@ -1,49 +1,48 @@
 """Replicas that exchange alerts over HTTPS: which certificates they trust, and which name."""
 
+from pathlib import Path
+
 import httpx
-import pytest
 import trustme
 
 from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.store import Key
-from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
 from tests.support import certificates
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.pki import Pki
 from tests.support.processes import until
-from tests.support.replicas import Replica, running
+from tests.support.replicas import RARELY_SECONDS, Replica, running
 
 NAME = "keda-gpu-scaler.keda.svc"
 FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
 
 
-def shown(leaf: trustme.LeafCert) -> Certificate:
-    return Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, {})
-
-
 def firing(leaf: trustme.LeafCert) -> Replica:
     """Return a replica that shows this certificate, and knows of an alert."""
-    certificate = shown(leaf)
+    certificate = Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, {})
     replica = Replica(certificate=lambda: certificate)
     replica.alerts.receive([FIRES])
     return replica
 
 
-def named(replica: Replica, target: str = f"dns+https://{NAME}:8080") -> Replica:
+def named(replica: Replica, ca_file: Path, exchange_seconds: float = RARELY_SECONDS) -> Replica:
     """Return a replica without TLS that resolves a name to the address of another one."""
 
     async def look_up(_url: httpx.URL) -> frozenset[str]:
         return frozenset({replica.url})
 
-    found: resolver.LookUp = look_up
-    return Replica([target], look_up=found)
+    return Replica(
+        [f"dns+https://{NAME}:8080"],
+        look_up=look_up,
+        ca_file=ca_file,
+        exchange_seconds=exchange_seconds,
+    )
 
 
 async def test_a_name_counts_although_its_addresses_are_asked(pki: Pki) -> None:
     old = firing(pki.ca.issue_cert(NAME))
-    new = named(old)
-    new.ca_file = pki.ca_file
+    new = named(old, pki.ca_file)
     async with running(old, new):
         assert new.alerts.firing(BERT) == "Busy"
         await new.receive(group(alert(fingerprint="b")))
@@ -53,8 +52,7 @@ async def test_a_name_counts_although_its_addresses_are_asked(pki: Pki) -> None:
 
 async def test_a_certificate_for_another_name_is_refused(pki: Pki) -> None:
     old = firing(pki.ca.issue_cert("127.0.0.1"))
-    new = named(old)
-    new.ca_file = pki.ca_file
+    new = named(old, pki.ca_file)
     async with running(old, new):
         assert new.asked == (0, 1)
         assert f"Hostname mismatch, certificate is not valid for '{NAME}'" in new.reasons[0]
@@ -63,8 +61,7 @@ async def test_a_certificate_for_another_name_is_refused(pki: Pki) -> None:
 
 async def test_a_ca_that_rotates_is_trusted_from_the_next_exchange_on(pki: Pki) -> None:
     old = firing(pki.other.issue_cert(NAME))
-    new = named(old)
-    new.ca_file, new.exchange_seconds = pki.ca_file, 0.02
+    new = named(old, pki.ca_file, exchange_seconds=0.02)
 
     async def knows() -> bool:
         return new.alerts.firing(BERT) == "Busy"
@@ -75,21 +72,16 @@ async def test_a_ca_that_rotates_is_trusted_from_the_next_exchange_on(pki: Pki) 
         await until(knows, 30, "the other replica is trusted")
 
 
-@pytest.mark.parametrize("left", [b"-----BEGIN CERTIFICATE-----\n", None])
-async def test_a_half_written_file_changes_nothing(pki: Pki, left: bytes | None) -> None:
+async def test_a_half_written_file_changes_nothing(pki: Pki) -> None:
     old = firing(pki.ca.issue_cert(NAME))
-    new = named(old)
-    new.ca_file, new.exchange_seconds = pki.ca_file, 0.02
+    new = named(old, pki.ca_file, exchange_seconds=0.02)
     more = AlertUpdate(Key(BERT, "b"), "Busy", fires=True)
 
     async def knows() -> bool:
         return len(new.alerts.records()) == 2
 
     async with running(old, new):
-        if left is None:
-            new.ca_file.unlink()
-        else:
-            new.ca_file.write_bytes(left)
+        pki.ca_file.write_bytes(b"-----BEGIN CERTIFICATE-----\n")
         old.alerts.receive([more])
         await until(knows, 30, "the other replica is still asked")
     assert new.reasons == []

@@ -29,25 +29,17 @@ class Bench:
         self.facts: list[facts.Fact] = []
         self.alerts = Alerts(LIFETIME, self.clock, self.facts.append, limit=limit)
 
-    def fires(
-        self, starts_at: float | None = None, alert: str = "a", whose: ScaledObject = BERT
-    ) -> None:
-        self.alerts.receive(
-            [AlertUpdate(Key(whose, alert), f"Alert {alert}", fires=True, starts_at=starts_at)]
-        )
-
-    def ends(
+    def receive(
         self,
+        *,
+        fires: bool,
         starts_at: float | None = None,
         ends_at: float | None = None,
         alert: str = "a",
         whose: ScaledObject = BERT,
-    ) -> None:
-        name = f"Alert {alert}"
-        key = Key(whose, alert)
-        self.alerts.receive(
-            [AlertUpdate(key, name, fires=False, starts_at=starts_at, ends_at=ends_at)]
-        )
+    ) -> list[AlertRecord]:
+        update = AlertUpdate(Key(whose, alert), f"Alert {alert}", fires, starts_at, ends_at)
+        return self.alerts.receive([update])
 
     @property
     def firing(self) -> str | None:
@@ -145,10 +137,8 @@ def test_whether_an_alert_fires_follows_from_what_was_said(steps: Sequence[Step]
         replica.clock.now += seconds
         starts = None if starts_at is None else began + starts_at
         ends = None if ends_at is None else began + ends_at
-        if message == FIRES:
-            bench.fires(starts)
-        elif message == ENDS:
-            bench.ends(starts, ends)
+        if message != SILENCE:
+            bench.receive(fires=message == FIRES, starts_at=starts, ends_at=ends)
         bench.alerts.expire()
         assert bench.firing == ("Alert a" if fires else None)
         assert bench.alerts.firing(GPT) is None
@@ -163,17 +153,17 @@ def test_whether_an_alert_fires_follows_from_what_was_said(steps: Sequence[Step]
 def test_without_times_the_last_word_counts_though_a_clock_is_ahead(bench: Bench) -> None:
     ahead = Bench()
     ahead.clock.now += 3
-    ahead.fires()
+    ahead.receive(fires=True)
     bench.alerts.merge(ahead.alerts.records())
-    bench.ends()
+    bench.receive(fires=False)
     assert bench.firing is None
 
 
 def test_what_has_ended_is_remembered_as_long_as_a_late_word_could_revive_it(bench: Bench) -> None:
-    bench.fires(9_990)
+    bench.receive(fires=True, starts_at=9_990)
     late = bench.alerts.records()
     bench.clock.now += LIFETIME - 1
-    bench.ends(9_990, 9_999)
+    bench.receive(fires=False, starts_at=9_990, ends_at=9_999)
     bench.clock.now += LIFETIME - 1
     bench.alerts.merge(late)
     assert bench.firing is None
@@ -185,33 +175,26 @@ def test_what_has_ended_is_remembered_as_long_as_a_late_word_could_revive_it(ben
 
 def test_a_full_book_forgets_what_ended_and_never_what_fires() -> None:
     bench = Bench(limit=3)
-    bench.fires(alert="a")
+    bench.receive(fires=True)
     for alert in "bcd":
-        bench.ends(alert=alert)
+        bench.receive(fires=False, alert=alert)
     assert {record.key.alert for record in bench.alerts.records()} == set("ad")
-    bench.fires(alert="e")
-    bench.fires(alert="f")
+    kept = [bench.receive(fires=True, alert=alert) for alert in "efga"]
+    assert [bool(records) for records in kept] == [True, True, False, True]
     assert {record.key.alert for record in bench.alerts.records()} == set("aef")
-    update = AlertUpdate(Key(BERT, "g"), "Alert g", fires=True)
-    assert bench.alerts.receive([update]) == []
-    assert (
-        bench.alerts.receive([AlertUpdate(Key(BERT, "a"), "Alert a", fires=True)])[0].key.alert
-        == "a"
-    )
-    assert len(bench.alerts.records()) == 3
 
 
 def test_who_listens_is_called_when_an_alert_about_the_object_begins_or_ends(bench: Bench) -> None:
     calls: list[str | None] = []
     with bench.alerts.listen(BERT, lambda: calls.append(bench.firing)):
-        bench.fires(9_990)
-        bench.fires(9_990)
-        bench.fires(whose=GPT)
-        bench.ends(9_990, 9_999)
-        bench.fires(10_000)
+        bench.receive(fires=True, starts_at=9_990)
+        bench.receive(fires=True, starts_at=9_990)
+        bench.receive(fires=True, whose=GPT)
+        bench.receive(fires=False, starts_at=9_990, ends_at=9_999)
+        bench.receive(fires=True, starts_at=10_000)
         bench.clock.now += LIFETIME + 1
         bench.alerts.expire()
-    bench.fires()
+    bench.receive(fires=True)
     assert calls == ["Alert a", None, "Alert a", None]
 
 
@@ -224,10 +207,10 @@ def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:
             [AlertRecord(Key(BERT, "a"), "Alert a", began_at=far, heard_at=bench.clock.now)]
         )
     else:
-        bench.fires(starts_at=far)
+        bench.receive(fires=True, starts_at=far)
     assert bench.firing == "Alert a"
     bench.clock.now += 1
-    bench.ends()
+    bench.receive(fires=False)
     assert bench.firing is None
 
 

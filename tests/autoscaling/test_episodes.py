@@ -26,7 +26,7 @@ def test_the_rules_set_the_replicas_that_the_real_controllers_set(name: str) -> 
 def test_hundreds_of_syncs_and_polls_are_recorded_with_changes_in_each_episode() -> None:
     compared = {name: list(episodes.compared(episodes.read(name))) for name in NAMES}
     causes = [each.cause for comparisons in compared.values() for each in comparisons]
-    assert len(compared) == 12
+    assert len(compared) == 13
     for kind in Sync, Poll:
         assert sum(isinstance(cause, kind) for cause in causes) > 200
     for comparisons in compared.values():

@@ -3,61 +3,61 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, by_demand
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.service import responses, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
 from keda_gpu_scaler.spec.spec import OnUnknown
+from tests.decision.deciding import EMPTY, LISTED, decide_about
 from tests.repository.test_docs import ROOT, section
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
+from tests.support.snapshots import NOW, bert, said, unseen
 from tests.support.triggers import spec
 
 BESIDE = spec(activationWorkload="router")
-LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
-EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 
 
 def _own(
-    seen: NamespaceSnapshot, remembered: State | None = None, policy: str = "hold"
+    *pods: Pod,
+    remembered: State | None = None,
+    policy: str = "hold",
+    evidence: NamespaceEvidence | None = None,
 ) -> Decision:
-    context = Context(NOW, remembered=remembered, trouble="HTTP 503")
-    return decide(spec(onUnknown=policy), seen, context)
+    trigger = spec(onUnknown=policy)
+    return decide_about(
+        *pods, trigger=trigger, evidence=evidence, remembered=remembered, trouble="HTTP 503"
+    )
 
 
-def _listed(*pods: object, by: NamespaceEvidence = LISTED) -> NamespaceSnapshot:
-    return snapshot(*pods, evidence=by)  # type: ignore[arg-type]  # pods of tests.snapshots
-
-
-IDLE, LOST = bert("b", 0), snapshot(bert("b", 0, last_seen=NOW - 90))
-BUSY_BEFORE = snapshot(bert("b", 90, last_seen=NOW - 90))
+IDLE, LOST, SHORT = bert("b", 0), bert("b", 0, last_seen=NOW - 90), bert("b", [0.0] * 4)
+MISSING = bert("z", 0, last_seen=NOW - 90)
+BUSY_BEFORE = bert("b", 90, last_seen=NOW - 90)
+STARTING, STALLED = (unseen("z", said(never=True, created=NOW - age)) for age in (60, 1900))
 LOADS = {
-    "busy": [_own(snapshot(bert("b", 90))), *(_own(BUSY_BEFORE, policy=one) for one in OnUnknown)],
-    "idle, with pods": [
-        _own(snapshot(IDLE)),
-        _own(_listed(unseen("z", said(never=True, created=NOW - 1900)))),
-    ],
+    "busy": [_own(bert("b", 90)), *(_own(BUSY_BEFORE, policy=policy) for policy in OnUnknown)],
+    "idle, with pods": [_own(IDLE), _own(STALLED, evidence=LISTED)],
     "no pods": [
-        _own(snapshot()),
-        _own(_listed(by=EMPTY)),
-        _own(LOST, State.ENDED),
-        _own(LOST, State.EMPTY),
+        _own(),
+        _own(evidence=EMPTY),
+        _own(LOST, remembered=State.ENDED),
+        _own(LOST, remembered=State.EMPTY),
     ],
     "active by itself": [
-        _own(snapshot(bert("b", [0.0] * 4))),
-        _own(_listed(unseen("z", said(never=True, created=NOW - 60)))),
-        _own(snapshot(IDLE, bert("z", 0, last_seen=NOW - 90))),
-        _own(LOST, State.MEASURED),
+        _own(SHORT),
+        _own(STARTING, evidence=LISTED),
+        _own(IDLE, MISSING),
+        _own(LOST, remembered=State.MEASURED),
     ],
     "an error, or zero by choice": [
         _own(LOST),
-        _own(LOST, State.EMPTY, "error"),
-        _own(LOST, State.EMPTY, "zero"),
+        _own(LOST, remembered=State.EMPTY, policy="error"),
+        _own(LOST, remembered=State.EMPTY, policy="zero"),
     ],
 }
 """The decisions from the workload's own GPUs, by their name in the table."""
@@ -68,164 +68,58 @@ LOADS["known"] = [load for load in LOADS["any but busy"] if load.state not in UN
 LOADS["unknown"] = [load for load in LOADS["any but busy"] if load.state in UNKNOWN]
 LOADS["any other"] = LOADS["active by itself"] + LOADS["an error, or zero by choice"]
 NEIGHBOURS: dict[str, list[Decision | None]] = {
-    "not looked at": [None],
+    "unasked": [None],
     "busy": [*LOADS["busy"]],
-    "not busy": [None, _own(snapshot(IDLE)), _own(snapshot())],
-    "not known": [_own(LOST), _own(snapshot(bert("b", [0.0] * 4)))],
+    "not busy": [None, _own(IDLE), _own()],
+    "not known": [_own(LOST), _own(SHORT)],
 }
 NEIGHBOURS["any but busy"] = NEIGHBOURS["not busy"] + NEIGHBOURS["not known"]
-ALERTS = {"not looked at": "GpuBusy", "fires": "GpuBusy", "none": None}
-DEMANDS = {
-    "above": Demand(7.0),
-    "not above": Demand(5.0),
-    "not known": Demand(None, "HTTP 503"),
-    "not asked": None,
-}
+DEMANDS = {"above": Demand(7.0), "not above": Demand(5.0), "not known": Demand(None, "HTTP 503")}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What is answered in some cases; the page has the first that matches, without the reasons."""
 
     load: str
     neighbour: str
-    alert: str
-    demand: str
+    other: str
+    """That an alert fires; else the demand."""
     on_empty: str
     active: str
     value: str
     reason: str
 
+    @property
+    def alert(self) -> str | None:
+        return None if self.other in DEMANDS else "GpuBusy"
 
-HIGH = "demand 7 is above demandActivationThreshold 5"
+
 LOW = "demand 5 is not above demandActivationThreshold 5"
-NOT_KNOWN = "the demand is not known (HTTP 503)"
-ROWS = (
-    Row("busy", "not looked at", "not looked at", "not asked", "any", "active", "its own", ""),
-    Row(
-        "known",
-        "busy",
-        "not looked at",
-        "not asked",
-        "any",
-        "active",
-        "its own",
-        "GPUs of deployment/router are busy",
-    ),
-    Row(
-        "unknown",
-        "busy",
-        "not looked at",
-        "not asked",
-        "any",
-        "active",
-        "hold",
-        "but GPUs of deployment/router are busy: hold, and active",
-    ),
-    Row(
-        "known",
-        "any but busy",
-        "fires",
-        "not asked",
-        "any",
-        "active",
-        "its own",
-        "alert GpuBusy fires",
-    ),
-    Row(
-        "unknown",
-        "any but busy",
-        "fires",
-        "not asked",
-        "any",
-        "active",
-        "hold",
-        "but alert GpuBusy fires: hold, and active",
-    ),
-    Row("known", "any but busy", "none", "above", "any", "active", "its own", HIGH),
-    Row(
-        "unknown",
-        "any but busy",
-        "none",
-        "above",
-        "any",
-        "active",
-        "hold",
-        f"but {HIGH}: hold, and active",
-    ),
-    Row("any but busy", "not busy", "none", "not above", "any", "its own", "its own", LOW),
-    Row(
-        "idle, with pods",
-        "not known",
-        "none",
-        "not above",
-        "any",
-        "active",
-        "its own",
-        f": not idle; {LOW}",
-    ),
-    Row(
-        "no pods",
-        "not known",
-        "none",
-        "not above",
-        "any",
-        "inactive",
-        "its own",
-        f": inactive; {LOW}",
-    ),
-    Row("any other", "not known", "none", "not above", "any", "its own", "its own", LOW),
-    Row(
-        "idle, with pods",
-        "not busy",
-        "none",
-        "not known",
-        "any",
-        "active",
-        "its own",
-        f"{NOT_KNOWN}: not idle",
-    ),
-    Row(
-        "idle, with pods",
-        "not known",
-        "none",
-        "not known",
-        "any",
-        "active",
-        "its own",
-        f": not idle; {NOT_KNOWN}",
-    ),
-    Row(
-        "no pods",
-        "any but busy",
-        "none",
-        "not known",
-        "error",
-        "error",
-        "its own",
-        f"{NOT_KNOWN}: an error by demandOnEmpty error",
-    ),
-    Row(
-        "no pods",
-        "any but busy",
-        "none",
-        "not known",
-        "inactive",
-        "inactive",
-        "its own",
-        f"{NOT_KNOWN}: inactive by demandOnEmpty inactive",
-    ),
-    Row(
-        "no pods",
-        "any but busy",
-        "none",
-        "not known",
-        "active",
-        "active",
-        "its own",
-        f"{NOT_KNOWN}: active by demandOnEmpty active",
-    ),
-    Row("any other", "any but busy", "none", "not known", "any", "its own", "its own", NOT_KNOWN),
+HIGH = LOW.replace("5 is not", "7 is")
+OUT, BY = "the demand is not known (HTTP 503)", "by demandOnEmpty"
+BUSY, FIRES = "GPUs of deployment/router are busy", "alert GpuBusy fires"
+HELD, ANY = ": hold, and active", "any but busy"
+ROWS = tuple(
+    Row(*(cell.strip() for cell in line.split("|")))
+    for line in f"""\
+busy            | unasked   | unasked   | any      | active   | own  |
+known           | busy      | unasked   | any      | active   | own  | {BUSY}
+unknown         | busy      | unasked   | any      | active   | hold | but {BUSY}{HELD}
+known           | {ANY}     | fires     | any      | active   | own  | {FIRES}
+unknown         | {ANY}     | fires     | any      | active   | hold | but {FIRES}{HELD}
+known           | {ANY}     | above     | any      | active   | own  | {HIGH}
+unknown         | {ANY}     | above     | any      | active   | hold | but {HIGH}{HELD}
+{ANY}           | not busy  | not above | any      | own      | own  | {LOW}
+idle, with pods | not known | not above | any      | active   | own  | : not idle; {LOW}
+no pods         | not known | not above | any      | inactive | own  | : inactive; {LOW}
+any other       | not known | not above | any      | own      | own  | {LOW}
+idle, with pods | not busy  | not known | any      | active   | own  | {OUT}: not idle
+idle, with pods | not known | not known | any      | active   | own  | : not idle; {OUT}
+no pods         | {ANY}     | not known | error    | error    | own  | {OUT}: an error {BY} error
+no pods         | {ANY}     | not known | inactive | inactive | own  | {OUT}: inactive {BY} inactive
+no pods         | {ANY}     | not known | active   | active   | own  | {OUT}: active {BY} active
+any other       | {ANY}     | not known | any      | own      | own  | {OUT}
+""".splitlines()
 )
 
 
@@ -257,7 +151,7 @@ def _walked() -> Iterator[tuple[Row, Case]]:
         policies = list(OnEmpty) if row.on_empty == "any" else [row.on_empty]
         neighbours = NEIGHBOURS[row.neighbour]
         for load, neighbour, policy in itertools.product(LOADS[row.load], neighbours, policies):
-            yield row, Case(load, neighbour, ALERTS[row.alert], DEMANDS[row.demand], policy)
+            yield row, Case(load, neighbour, row.alert, DEMANDS.get(row.other), policy)
 
 
 def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
@@ -278,12 +172,13 @@ def _load(decided: Decision) -> str:
 
 def test_each_row_says_what_is_answered(subtests: pytest.Subtests) -> None:
     for number, (row, case) in enumerate(_walked()):
-        with subtests.test(f"{number} {row.load}, {row.neighbour}, {row.demand}"):
+        with subtests.test(f"{number} {row.load}, {row.neighbour}, {row.other}"):
             decided = case.decided()
-            own = {"active": _answered(case.load), "load": _load(case.load)}
-            assert _answered(decided) == (own["active"] if row.active == "its own" else row.active)
-            assert _load(decided) == (own["load"] if row.value == "its own" else row.value)
-            assert streams.Pushes().is_due(decided, NOW) is (row.demand in {"not asked", "above"})
+            active, value = _answered(case.load), _load(case.load)
+            assert _answered(decided) == (active if row.active == "own" else row.active)
+            assert _load(decided) == (value if row.value == "own" else row.value)
+            is_signal = row.other in {"unasked", "fires", "above"}
+            assert streams.Pushes().is_due(decided, NOW) is is_signal
             assert decided.reason.startswith(case.load.reason)
             assert decided.reason.removeprefix(case.load.reason).endswith(row.reason)
             assert (decided is case.load) == (not row.reason)
@@ -298,7 +193,7 @@ def test_the_page_says_what_is_answered(subtests: pytest.Subtests) -> None:
         words = [
             next((name for name in ("idle, with pods", "no pods") if case.load in LOADS[name]), ""),
             "not known" if case.neighbour in NEIGHBOURS["not known"] else "",
-            row.demand,
+            row.other,
         ]
         answer = next(
             answer
@@ -320,7 +215,7 @@ def test_the_rows_speak_once_of_every_case_in_which_the_demand_is_asked_for() ->
     expected = itertools.product(
         map(id, LOADS["any but busy"]),
         map(id, NEIGHBOURS["any but busy"]),
-        (id(DEMANDS[name]) for name in ("above", "not above", "not known")),
+        map(id, DEMANDS.values()),
         map(str, OnEmpty),
     )
     assert sorted(asked) == sorted(expected)
@@ -328,26 +223,11 @@ def test_the_rows_speak_once_of_every_case_in_which_the_demand_is_asked_for() ->
 
 def test_an_error_about_a_workload_without_pods_does_not_wake_it() -> None:
     """The HPA asked within the last minute: it had replicas until just now."""
-    for gone in (_own(snapshot()), _own(_listed(by=EMPTY))):
+    for gone in (_own(), _own(evidence=EMPTY)):
         case = Case(gone, None, None, DEMANDS["not known"], "error")
         assert _answered(case.decided(), has_replicas=True) == "error"
     nobody_knows = Case(_own(LOST), None, None, DEMANDS["not known"], "error")
     assert _answered(nobody_knows.decided(), has_replicas=True) == "active"
-
-
-@pytest.mark.parametrize("policy", OnUnknown)
-def test_the_metric_of_the_demand_is_the_demand(policy: OnUnknown) -> None:
-    assert _demanded(Demand(7.0), policy) == "the demand"
-    not_known = "error" if policy is OnUnknown.ERROR else "hold"
-    assert _demanded(Demand(None, "HTTP 503"), policy) == not_known
-
-
-def _demanded(demand: Demand, policy: OnUnknown) -> str:
-    try:
-        found = responses.demand_value("gpu-demand", demand, policy).metricValues
-    except errors.UnknownLoadError:
-        return "error"
-    return {(): "hold", (7.0,): "the demand"}[tuple(one.metricValueFloat for one in found)]
 
 
 def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal() -> None:
@@ -361,21 +241,17 @@ def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal() -> Non
 
 
 COVERS = "samples do not cover activationWindow yet, or a pod is not Ready yet"
-STARTING = unseen("z", said(never=True, created=NOW - 60))
 
 
 @pytest.mark.parametrize(
     ("neighbour", "words"),
     [
-        (_own(snapshot(IDLE)), "is idle"),
-        (_own(snapshot()), "has no pods"),
-        (_own(snapshot(bert("b", [0.0] * 4))), f"may be in use ({COVERS}): not idle"),
-        (_own(_listed(IDLE, STARTING)), f"may be in use ({COVERS}): not idle"),
-        (_own(_listed(STARTING)), "may be in use (its pods are starting): not idle"),
-        (
-            _own(snapshot(IDLE, bert("z", 0, last_seen=NOW - 90))),
-            "may be in use (not all of its pods are seen): not idle",
-        ),
+        (_own(IDLE), "is idle"),
+        (_own(), "has no pods"),
+        (_own(SHORT), f"may be in use ({COVERS}): not idle"),
+        (_own(IDLE, STARTING, evidence=LISTED), f"may be in use ({COVERS}): not idle"),
+        (_own(STARTING, evidence=LISTED), "may be in use (its pods are starting): not idle"),
+        (_own(IDLE, MISSING), "may be in use (not all of its pods are seen): not idle"),
         (_own(LOST), "may be in use (its load is unknown): not idle"),
     ],
     ids=["idle", "no pods", "a short window", "one not Ready", "starting", "partial", "unknown"],
@@ -383,7 +259,7 @@ STARTING = unseen("z", said(never=True, created=NOW - 60))
 def test_the_sentence_says_what_is_known_of_another_workload(
     neighbour: Decision, words: str
 ) -> None:
-    own = _own(snapshot(IDLE))
+    own = _own(IDLE)
     reason = activation.before_demand(BESIDE, own, neighbour, None).reason
     assert reason == f"{own.reason}; deployment/router {words}"
 
@@ -394,7 +270,7 @@ def test_every_state_that_leaves_a_doubt_has_a_sentence() -> None:
 
 
 WAITING = {"demandPreset": "vllm-queue"}
-HELD = {"demandPreset": "llm-d-epp-queue", "demandRouter": "llama-epp"}
+ROUTED = {"demandPreset": "llm-d-epp-queue", "demandRouter": "llama-epp"}
 NO_ANSWER = Demand(None, "nothing")
 
 
@@ -406,7 +282,7 @@ NO_ANSWER = Demand(None, "nothing")
         (WAITING, "no pods", NO_ANSWER, "is not known (nothing), and cannot wake a workload with"),
         (WAITING, "no pods", NO_ANSWER, "without pods: inactive by demandOnEmpty inactive"),
         (WAITING, "idle, with pods", NO_ANSWER, "of vllm-queue is not known (nothing): not idle"),
-        (HELD, "no pods", NO_ANSWER, "of llm-d-epp-queue is not known (nothing): an error by "),
+        (ROUTED, "no pods", NO_ANSWER, "of llm-d-epp-queue is not known (nothing): an error by "),
     ],
 )
 def test_the_reason_names_the_preset_and_says_what_cannot_wake(
@@ -433,7 +309,7 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
 
 
 ALONE = spec(threshold="", demandPreset="vllm-requests", demandThreshold="16")
-OF_TWO = snapshot(bert("b", 0), bert("c", 0))
+OF_TWO = [bert("b", 0), bert("c", 0)]
 
 
 @pytest.mark.parametrize("load", ALL)
@@ -459,10 +335,10 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
     assert unknown.reason.endswith(f"no number of replicas is known: {answer}")
 
 
-def _scaled(view: NamespaceSnapshot, demand: Demand) -> str:
+def _scaled(pods: list[Pod], demand: Demand, evidence: NamespaceEvidence | None = None) -> str:
     """Return the reason of a decision whose number is the demand."""
-    decided = activation.with_demand(ALONE, decide(ALONE, view, Context(NOW)), demand)
-    return by_demand.scaled(ALONE, decided, demand).reason
+    decided = decide_about(*pods, trigger=ALONE, evidence=evidence)
+    return by_demand.answered(ALONE, decided, demand).reason
 
 
 ABOVE = "is above demandActivationThreshold 0; demand"
@@ -475,16 +351,15 @@ SENTENCES = {
         "(nothing): not idle; without the demand no number of replicas is known: hold",
     ),
     "busy": (
-        snapshot(bert("b", 90)),
+        [bert("b", 90)],
         NO_ANSWER,
         " 2 %; without the demand (nothing) no number of replicas is known: hold",
     ),
     "partial": (
-        snapshot(bert("b", 90), bert("c", 90, last_seen=NOW - 90)),
+        [bert("b", 90), MISSING],
         Demand(8.0),
         f"activationThreshold 2 %; {ASKS_FOR_1} at least: hold, as not all pods are seen",
     ),
-    "empty": (_listed(by=EMPTY), Demand(8.0), f"demandActivationThreshold 0: active; {ASKS_FOR_1}"),
     "gap": (
         OF_TWO,
         Demand(32.0, is_least=True),
@@ -493,11 +368,13 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize(("view", "demand", "end"), SENTENCES.values(), ids=SENTENCES)
+@pytest.mark.parametrize(("pods", "demand", "end"), SENTENCES.values(), ids=SENTENCES)
 def test_without_threshold_the_sentence_ends_with_the_demand_per_replica(
-    view: NamespaceSnapshot, demand: Demand, end: str
+    pods: list[Pod], demand: Demand, end: str
 ) -> None:
-    assert _scaled(view, demand).endswith(end)
+    assert _scaled(pods, demand).endswith(end)
+    at_zero = _scaled([], Demand(8.0), EMPTY)
+    assert at_zero.endswith(f"demandActivationThreshold 0: active; {ASKS_FOR_1}")
 
 
 def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus() -> None:

@@ -8,28 +8,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.load import outstanding
 from keda_gpu_scaler.decision.recommendation import metrics
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
+from tests.decision.deciding import LETTERS, decide_about, ready
+from tests.support.snapshots import NOW, bert, said, unseen
 from tests.support.triggers import spec
 
-LETTERS = "bcdfghjklmnpqrstvwxz"
 READY = said(is_ready=True)
 MAX, P95 = spec(aggregation="max"), spec(aggregation="p95")
-
-
-def _decide(trigger: TriggerSpec, *pods: Pod, wanted: int | None = None) -> Decision:
-    asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
-    listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
-    return decide(trigger, snapshot(*pods, evidence=listed), Context(NOW))
-
-
-def _ready(*loads: float) -> list[Pod]:
-    return [bert(letter, load, status=READY) for letter, load in zip(LETTERS, loads, strict=False)]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +37,8 @@ def _ready(*loads: float) -> list[Pod]:
 def test_each_replica_counts_as_the_one_that_stands_out(
     loads: list[float], by_max: float, by_p95: float
 ) -> None:
-    assert _decide(MAX, *_ready(*loads)).value == by_max
-    assert _decide(P95, *_ready(*loads)).value == by_p95
+    assert decide_about(*ready(*loads), trigger=MAX).value == by_max
+    assert decide_about(*ready(*loads), trigger=P95).value == by_p95
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=60))
@@ -62,24 +51,25 @@ def test_p95_is_the_quantile_that_promql_takes(loads: list[float]) -> None:
 
 def test_an_unknown_load_is_taken_for_none_and_not_for_the_largest() -> None:
     silent = bert("z", 50, last_seen=NOW - 100, status=READY)
-    decided = _decide(MAX, *_ready(100.0, 100.0), silent)
+    decided = decide_about(*ready(100.0, 100.0), silent, trigger=MAX)
     assert (decided.state, decided.value) == (State.PARTIAL, 300)  # the silent one as a full one
-    assert _decide(MAX, *_ready(100.0, 10.0), silent).value is None
-    assert _decide(spec(), *_ready(100.0, 10.0), silent).value is None
+    assert decide_about(*ready(100.0, 10.0), silent, trigger=MAX).value is None
+    assert decide_about(*ready(100.0, 10.0), silent, trigger=spec()).value is None
 
 
 def test_beside_replicas_that_are_not_seen_p95_takes_them_for_idle() -> None:
     """Two of three are measured, and the third, which asks for a GPU, is on its target."""
-    assert _decide(MAX, *_ready(60.0, 20.0), DARK).value == 2 * 60 + 70
+    assert decide_about(*ready(60.0, 20.0), DARK, trigger=MAX).value == 2 * 60 + 70
     # 20 and 60 and an idle one: 95 % is 56.
-    assert _decide(P95, *_ready(60.0, 20.0), DARK).value == 2 * 56 + 70
+    assert decide_about(*ready(60.0, 20.0), DARK, trigger=P95).value == 2 * 56 + 70
 
 
 def test_the_extra_pod_of_a_rolling_update_counts_for_no_replica() -> None:
-    pods = _ready(65.0, 20.0, 20.0)
-    assert _decide(MAX, *pods, wanted=3).value == 195
-    assert _decide(MAX, *pods, wanted=2).value == 130
-    assert _decide(MAX, *pods, wanted=0).value == 105  # the sum, which it never goes below
+    pods = ready(65.0, 20.0, 20.0)
+    assert decide_about(*pods, wanted=3, trigger=MAX).value == 195
+    assert decide_about(*pods, wanted=2, trigger=MAX).value == 130
+    by_sum = 105  # which it never goes below
+    assert decide_about(*pods, wanted=0, trigger=MAX).value == by_sum
 
 
 DARK = unseen("z", READY)
@@ -91,22 +81,22 @@ YOUNG = bert("z", 50, status=said(ready=NOW - 30, is_ready=True), first_seen=NOW
     [
         (
             MAX,
-            _ready(90.0, 20.0, 10.0),
+            ready(90.0, 20.0, 10.0),
             (
                 "mean utilization 40 % over 3 replicas, max 90 % for each of 3 replicas, "
                 "in all 270 % at threshold 70 % asks for 4 replicas"
             ),
         ),
-        (P95, _ready(90.0, 30.0), "p95 87 % for each of 2 replicas, in all 174 % at threshold"),
-        (MAX, _ready(50.0, 50.0), "over 2 replicas, sum 100 % at threshold 70 % asks for 2"),
+        (P95, ready(90.0, 30.0), "p95 87 % for each of 2 replicas, in all 174 % at threshold"),
+        (MAX, ready(50.0, 50.0), "over 2 replicas, sum 100 % at threshold 70 % asks for 2"),
         (
             MAX,
-            [*_ready(100.0, 99.0, 98.0, 97.0, 96.0), YOUNG],
+            [*ready(100.0, 99.0, 98.0, 97.0, 96.0), YOUNG],
             "and those alone ask for more than there are: max 100 % for each",
         ),
         (
             P95,
-            [*_ready(60.0, 20.0), DARK],
+            [*ready(60.0, 20.0), DARK],
             "p95 56 % for each of 2 replicas and 70 % for the others, in all 182 %",
         ),
     ],
@@ -114,7 +104,7 @@ YOUNG = bert("z", 50, status=said(ready=NOW - 30, is_ready=True), first_seen=NOW
 def test_the_reason_says_what_each_replica_counts_as(
     trigger: TriggerSpec, pods: list[Pod], words: str
 ) -> None:
-    assert words in _decide(trigger, *pods).reason
+    assert words in decide_about(*pods, trigger=trigger).reason
 
 
 class Drawn(NamedTuple):
@@ -173,7 +163,7 @@ def test_whatever_is_known_the_hpa_never_runs_fewer_by_p95_and_max_than_by_the_s
         spec(aggregation=aggregation, threshold=f"{drawn.threshold:.3f}")
         for aggregation in ("sum", "p95", "max")
     ]
-    decided = [_decide(one, *drawn.pods, wanted=drawn.wanted) for one in triggers]
+    decided = [decide_about(*drawn.pods, wanted=drawn.wanted, trigger=one) for one in triggers]
     assert len({(one.state, one.active, one.value is None) for one in decided}) == 1
     asked = [_asked(drawn, *each) for each in zip(triggers, decided, strict=True)]
     assert asked == sorted(asked)
@@ -181,7 +171,9 @@ def test_whatever_is_known_the_hpa_never_runs_fewer_by_p95_and_max_than_by_the_s
 
 @given(_drawn())
 def test_an_idle_gpu_is_0_and_an_unknown_load_is_none_by_all_of_them(drawn: Drawn) -> None:
-    values = {_decide(one, *drawn.pods, wanted=drawn.wanted).value for one in (MAX, P95)}
-    by_sum = _decide(spec(), *drawn.pods, wanted=drawn.wanted).value
+    values = {
+        decide_about(*drawn.pods, wanted=drawn.wanted, trigger=one).value for one in (MAX, P95)
+    }
+    by_sum = decide_about(*drawn.pods, wanted=drawn.wanted, trigger=spec()).value
     assume(not by_sum)
     assert values == {by_sum}

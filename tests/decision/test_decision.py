@@ -2,42 +2,25 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Asking, Decision, State
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, pod, said, snapshot, unseen
+from tests.decision.deciding import EMPTY, LETTERS, LISTED, decide_about
+from tests.support.snapshots import NOW, bert, pod, said, unseen
 from tests.support.triggers import spec
 
-LETTERS = "bcdfghjklmnp"
 SILENT = NOW - 90
 """Silent for longer than the wait, and still within the activation window."""
-
-
-def _decide(
-    *pods: Pod,
-    trigger: TriggerSpec | None = None,
-    complete: bool = True,
-    **known: Any,  # noqa: ANN401 - fields of Context
-) -> Decision:
-    """Decide about these pods; `known` is what differs in the context, or in the snapshot."""
-    shown = {
-        name: known.pop(name, None) for name in ("absence_known", "evidence", "unmatched_elements")
-    }
-    absence_known = shown["absence_known"] is not False
-    context = replace(Context(NOW), **known)
-    seen = snapshot(
-        *pods, absence_known=absence_known, complete=complete, evidence=shown["evidence"]
-    )
-    seen = replace(seen, unmatched_elements=shown["unmatched_elements"] or 0)
-    return decide(trigger or spec(), seen, context)
+_decide = partial(decide_about, evidence=None)
 
 
 def _busy(count: int, value: float = 90) -> list[Pod]:
@@ -84,7 +67,6 @@ WARMING = bert("z", 100, first_seen=NOW - 30)
 AVERAGE = spec(aggregation="average")
 OWN = spec(workload="", query="load", activationThreshold="5")
 NAMED = spec(query="load", activationThreshold="5")
-LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
 SELECTING = replace(spec(), pods=Selected("ml", "models.example.com", "bert"))
 
 
@@ -110,11 +92,10 @@ def test_a_part_of_the_load_is_answered_only_where_it_raises(
     assert _decide(*pods, trigger=trigger).value == value
 
 
-@pytest.mark.parametrize("value", [0, 90, 100])
-def test_where_pods_may_be_overlooked_no_sum_is_answered_and_nothing_is_idle(value: float) -> None:
-    decided = _decide(*_busy(2, value), complete=False)
-    assert _answer(decided) == (State.PARTIAL, None, True)
-    assert "pods may be overlooked" in decided.reason
+def test_what_is_known_now_stands_for_itself() -> None:
+    decided = _decide(*_busy(1), remembered=State.ENDED)
+    assert (decided.remembered, decided.has_no_pods) == (None, False)
+    assert _decide(unseen("b", said(never=True))).average is None
 
 
 def test_a_snapshot_beyond_max_age_ends_nothing() -> None:
@@ -128,15 +109,6 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
     decided = _decide(absence_known=False, remembered=state)
     assert _answer(decided) == (State.UNKNOWN, None, not state.is_gone)
     assert decided.has_no_pods is state.is_gone
-
-
-@pytest.mark.parametrize("policy", ["hold", "error", "zero"])
-def test_a_signal_holds_whatever_on_unknown_says(policy: str) -> None:
-    decided = _decide(LOST, trigger=spec(onUnknown=policy), remembered=State.ENDED)
-    assert _answer(decided) == (State.UNKNOWN, None, True)
-    assert not decided.refused
-    assert decided.activated
-    assert decided.reason.endswith("hold, active because a GPU was busy within activationWindow")
 
 
 @pytest.mark.parametrize(
@@ -155,6 +127,7 @@ def test_a_signal_holds_whatever_on_unknown_says(policy: str) -> None:
         ),
         ([bert("b", 50, status=said(ready=NOW - 50))], "Ready for too short a time to be measured"),
         ([*_busy(4), LOST], "4 of 5 replicas measured, hold"),
+        ([LOST], "hold, active because a GPU was busy within activationWindow"),
         ([*_busy(4, 100), LOST], "those alone ask for more"),
         (
             [*(bert(letter, 1, last_seen=SILENT) for letter in LETTERS[:4]), bert("z", 9)],
@@ -210,6 +183,10 @@ def test_the_reason_says_why_nothing_is_known_and_what_follows(
     assert [text for text in words if text not in reason] == []
 
 
+def test_where_pods_may_be_overlooked_the_reason_says_so() -> None:
+    assert "pods may be overlooked" in _decide(*_busy(2), complete=False).reason
+
+
 def test_the_reason_has_the_aggregation_and_the_unit_of_the_trigger() -> None:
     assert "average 90 % against threshold 70 %" in _decide(*_busy(2), trigger=AVERAGE).reason
     assert "sum 90 at threshold 70 asks" in _decide(*_busy(1), trigger=OWN).reason
@@ -245,9 +222,7 @@ def test_the_reason_names_what_samples_cannot_show(
 def test_a_count_from_before_the_hpa_began_to_ask_is_not_believed(
     asking_since: float, state: State, answer: tuple[float | None, bool]
 ) -> None:
-    empty = NamespaceEvidence(
-        NOW - 150, absence_known=True, without_pods=frozenset({BERT_DEPLOYMENT})
-    )
+    empty = replace(EMPTY, scraped_at=NOW - 150)
     decided = _decide(evidence=empty, asking=Asking(asking_since, NOW))
     assert _answer(decided) == (state, *answer)
 

@@ -7,10 +7,10 @@ import pytest
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
-from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
+from tests.decision.deciding import measured
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
 from tests.support.triggers import spec
 
@@ -19,13 +19,8 @@ READY_NOW = NOW - 105
 """An exporter's delay (45 s) and half a window (60 s) ago."""
 
 
-def _workload(trigger: TriggerSpec, *pods: Pod, now: float = NOW) -> MeasuredWorkload:
-    view = snapshot(*pods)
-    return load.workload(trigger, load.pods_of(trigger, view), view, now)
-
-
 def _conditions(found: MeasuredWorkload) -> list[PodState]:
-    return [replica.reporting for replica in found.replicas]
+    return [replica.state for replica in found.replicas]
 
 
 def _blank(whole: Pod, *refused: float) -> Pod:
@@ -39,7 +34,7 @@ def _scraped_every(seconds: float) -> Pod:
     return replace(silent, scrape_interval_seconds=seconds)
 
 
-WHOLE, RISEN, FALLEN = bert("b", 80), [0.0] * 10 + [60.0] * 4, [100.0] * 8 + [10.0] * 5
+WHOLE, FALLEN, ENDED = bert("b", 80), [100.0] * 8 + [10.0] * 5, [60.0] * 10 + [0.0] * 4
 HALFWAY = bert("b", [80.0] * 4 + [20.0] * 4)
 GONE_FOR_A_WHILE = GpuSamples("GPU-x", WHOLE.gpus[0].times[-4:-2], (20.0, 20.0))
 YOUNG = bert("b", FALLEN, first_seen=NOW - 12 * STEP)
@@ -60,6 +55,9 @@ TOTALS: dict[str, tuple[list[Pod], dict[str, str], float]] = {
     "a sibling": ([bert("b", 90), pod("bert-canary-7b6667bd9-bbbbb", 100.0)], {}, 90),
     "from before the warm-up": ([YOUNG], {"warmup": "2m"}, 10),
     "without a warm-up": ([YOUNG], {"warmup": "0s"}, 43.75),
+    "from before the default window": ([bert("b", ENDED)], {}, 30),
+    "from before a short window": ([bert("b", ENDED)], {"window": "1m"}, 0),
+    "from before that of an average": ([bert("b", ENDED, averaged=True)], {}, 0),
     # Where readiness is known, warmup has no effect.
     "Ready": ([bert("b", 10, first_seen=NOW - 90, status=said())], {"warmup": "1h"}, 10),
     "from before it was Ready": ([LOADING], {}, 10),
@@ -87,14 +85,7 @@ TOTALS: dict[str, tuple[list[Pod], dict[str, str], float]] = {
 def test_the_load_is_the_sum_of_the_pods_means(
     pods: list[Pod], keys: dict[str, str], total: float
 ) -> None:
-    assert _workload(spec(**keys), *pods).total == total
-
-
-def test_samples_outside_the_window_do_not_count() -> None:
-    """The window is shorter where the exporter averages by itself."""
-    assert _workload(spec(window="1m"), bert("b", RISEN)).sums.summed == 60
-    assert _workload(spec(), bert("b", RISEN)).sums.summed == 30
-    assert _workload(spec(), bert("b", RISEN, averaged=True)).sums.summed == 60
+    assert measured(*pods, **keys).total == total
 
 
 REQUESTS = said(is_ready=True)
@@ -141,36 +132,90 @@ STATES: dict[str, tuple[Pod, dict[str, str], PodState]] = {
 
 @pytest.mark.parametrize(("pod", "keys", "state"), STATES.values(), ids=STATES)
 def test_each_pod_has_a_state(pod: Pod, keys: dict[str, str], state: PodState) -> None:
-    assert _conditions(_workload(spec(**keys), pod)) == [state]
-
-
-def test_a_new_pod_waits_for_half_a_window_whatever_the_others_show() -> None:
-    pods = bert("b", 100, status=said()), bert("c", 100, status=said(ready=NOW - 50))
-    assert _conditions(_workload(spec(), *pods)) == [PodState.MEASURED, PodState.WARMING]
+    assert _conditions(measured(pod, **keys)) == [state]
 
 
 def test_an_ended_pod_is_counted_and_carries_nothing() -> None:
     gone = bert("c", 90, last_seen=NOW - 200, ended=True)
-    found = _workload(spec(), bert("b", 90), gone)
+    found = measured(bert("b", 90), gone)
     assert (found.total, found.ended_pods, len(found.replicas)) == (90, 1, 1)
 
 
-def test_a_pod_lost_with_its_exporter_is_given_up_only_while_others_report() -> None:
-    lost = bert("b", 90, last_seen=NOW - HOUR - 1)
-    assert len(_workload(spec(), lost, bert("c", 50)).replicas) == 1
-    assert _conditions(_workload(spec(), lost)) == [PodState.MISSING]
-    recent = bert("b", 90, last_seen=NOW - HOUR)
-    assert len(_workload(spec(), recent, bert("c", 50)).replicas) == 2
-    unsure = replace(lost, unsure_seconds=1.0)
-    assert len(_workload(spec(), unsure, bert("c", 50)).replicas) == 2
+HERE, OURS = bert("b", 90), bert("b", 90, status=said())
+ALIKE, NO_GPU = bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False))
+LOST = bert("c", 90, last_seen=NOW - HOUR - 1)
+READINESS_UNKNOWN = said(readiness=Readiness.UNKNOWN)
+MEASURED, MISSING, UNSEEN = PodState.MEASURED, PodState.MISSING, PodState.UNSEEN
+REPORTS: dict[str, tuple[list[Pod], list[PodState]]] = {
+    "lost with its exporter": ([HERE, replace(LOST, last_seen=NOW - HOUR)], [MEASURED, MISSING]),
+    "lost for an hour": ([HERE, LOST], [MEASURED]),
+    "lost for an hour, alone": ([LOST], [MISSING]),
+    "lost for an hour, as far as it is known": (
+        [HERE, replace(LOST, unsure_seconds=1.0)],
+        [MEASURED, MISSING],
+    ),
+    "lost for an hour, and listed": ([HERE, replace(LOST, status=said())], [MEASURED, MISSING]),
+    "lost for an hour when the others end": (
+        [bert("b", 90, last_seen=NOW - 30, ended=True), replace(LOST, last_seen=NOW - 4000)],
+        [],
+    ),
+    "listed, and Ready or not": ([unseen("b", READINESS_UNKNOWN)], []),
+    "shown, and Ready or not": ([bert("b", 90, status=READINESS_UNKNOWN)], [MEASURED]),
+    # One that asks for no GPU is left out while others ask for one, or show one for 15 minutes.
+    "asks for no GPU": ([NO_GPU], [MISSING]),
+    "asks for no GPU as others do": ([OURS, NO_GPU], [MEASURED]),
+    "shows none, as others do": ([ALIKE, NO_GPU], [MEASURED]),
+    "shows none for 15 minutes": (
+        [replace(ALIKE, first_seen=NOW - 900), unseen("c", said(ready=NOW - 960, asks_gpu=False))],
+        [MEASURED],
+    ),
+    "shows none for less": (
+        [ALIKE, unseen("c", said(ready=NOW - 959, asks_gpu=False))],
+        [MEASURED, MISSING],
+    ),
+    "never Ready, and asks for no GPU": (
+        [ALIKE, unseen("c", said(never=True, created=NOW - 60, asks_gpu=False))],
+        [MEASURED],
+    ),
+    # One that asks for a GPU is never left out.
+    "asks for one, and shows none": ([OURS, unseen("c", said())], [MEASURED, MISSING]),
+    "Ready now": ([OURS, unseen("c", said(is_ready=True))], [MEASURED, UNSEEN]),
+    "Ready for 15 minutes": (
+        [OURS, unseen("c", said(is_ready=True, ready=NOW - 960))],
+        [MEASURED, UNSEEN],
+    ),
+    "Ready for less": (
+        [OURS, unseen("c", said(is_ready=True, ready=NOW - 959))],
+        [MEASURED, MISSING],
+    ),
+    # A Prometheus that has just started has not scraped all exporters yet.
+    "Ready, beside one that is shown for 15 minutes": (
+        [replace(OURS, first_seen=NOW - 900), unseen("c", said(is_ready=True))],
+        [MEASURED, UNSEEN],
+    ),
+    "Ready, beside one that is shown for less": (
+        [replace(OURS, first_seen=NOW - 899), unseen("c", said(is_ready=True))],
+        [MEASURED, MISSING],
+    ),
+}
+"""Pods, and the states of those that should report."""
+IGNORED = {"shows none, as others do", "shows none for 15 minutes"}
 
 
-LWS = spec(workload="lws/bert")
+@pytest.mark.parametrize("case", REPORTS)
+def test_which_pods_should_report(case: str) -> None:
+    pods, states = REPORTS[case]
+    found = measured(*pods)
+    assert _conditions(found) == states
+    assert bool(found.ignored) is (case in IGNORED)
+
+
+LWS, STATEFUL_SET = {"workload": "lws/bert"}, frozenset({Owner("StatefulSet", "bert")})
 
 
 def test_a_group_of_a_leaderworkerset_is_one_replica() -> None:
     loads = {"bert-0": 80.0, "bert-0-1": 100.0, "bert-1": 30.0, "bert-1-1": 50.0}
-    found = _workload(LWS, *(pod(name, load) for name, load in loads.items()))
+    found = measured(*(pod(name, load) for name, load in loads.items()), **LWS)
     assert {replica.name: replica.load for replica in found.replicas} == {
         "bert-0": 90,
         "bert-1": 40,
@@ -181,103 +226,43 @@ def test_a_group_of_a_leaderworkerset_is_one_replica() -> None:
 def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
     missing = pod("bert-0-1", 100.0, last_seen=NOW - 100)
     warming = pod("bert-1-1", 100.0, first_seen=NOW - 30)
-    found = _workload(LWS, pod("bert-0", 80.0), missing, pod("bert-1", 80.0), warming)
+    found = measured(pod("bert-0", 80.0), missing, pod("bert-1", 80.0), warming, **LWS)
     assert _conditions(found) == [PodState.MISSING, PodState.WARMING]
     assert [replica.load for replica in found.replicas] == [0, 0]
     assert found.measured == []
-    both = _workload(LWS, missing, replace(warming, name="bert-0-2"))
+    both = measured(missing, replace(warming, name="bert-0-2"), **LWS)
     assert _conditions(both) == [PodState.MISSING]
+    loading = replace(warming, status=said(owners=STATEFUL_SET, never=True, created=NOW - 60))
+    started = measured(pod("bert-1", 80.0, status=said(owners=STATEFUL_SET)), loading, **LWS)
+    assert (started.names(PodState.STARTING), started.total) == (("bert-1",), 0)
 
 
 def test_a_pod_that_was_never_ready_is_none_of_those_that_should_report() -> None:
-    found = _workload(
-        spec(startTimeout="10m"),
+    found = measured(
         bert("b", 90, status=said()),
         bert("c", 100, status=said(never=True, created=NOW - 599)),
         unseen("d", said(never=True, created=NOW - 600)),
         unseen("f", said(never=True, created=None)),
+        startTimeout="10m",
     )
     assert (found.total, len(found.replicas)) == (90, 1)
-    assert found.starting == ("bert-7b6667bd9-ccccc", "bert-7b6667bd9-fffff")
-    assert found.stalled == ("bert-7b6667bd9-ddddd",)
-
-
-def test_a_listed_pod_of_which_nobody_knows_whether_it_is_ready_counts_once_it_reports() -> None:
-    unknown = said(readiness=Readiness.UNKNOWN)
-    assert not _workload(spec(), unseen("b", unknown)).replicas
-    assert _workload(spec(), bert("b", 90, status=unknown)).total == 90
-
-
-def test_a_pod_that_asks_for_no_gpu_while_others_do_is_left_out() -> None:
-    leader = unseen("c", said(asks_gpu=False))
-    found = _workload(spec(), bert("b", 90, status=said()), leader)
-    assert (len(found.replicas), found.ignored) == (1, ())
-    assert _conditions(_workload(spec(), leader)) == [PodState.MISSING]
-
-
-@pytest.mark.parametrize(
-    ("ready", "began", "ignored"),
-    [(None, None, True), (NOW - 960, NOW - 900, True), (NOW - 959, None, False)],
-)
-def test_a_pod_that_never_reported_while_others_did_for_long_has_no_gpu(
-    ready: float | None, began: float | None, *, ignored: bool
-) -> None:
-    silent = unseen("c", said(ready=ready, asks_gpu=False))
-    reports = bert("b", 90, first_seen=began, status=said(asks_gpu=False))
-    found = _workload(spec(), reports, silent)
-    assert found.ignored == (("bert-7b6667bd9-ccccc",) if ignored else ())
-    assert len(found.replicas) == (1 if ignored else 2)
+    assert found.names(PodState.STARTING) == ("bert-7b6667bd9-ccccc", "bert-7b6667bd9-fffff")
+    assert found.names(PodState.STALLED) == ("bert-7b6667bd9-ddddd",)
 
 
 def test_where_requests_are_not_known_a_pod_has_no_gpu_beside_others_of_its_group() -> None:
     """A leader may ask for none, and its workers do; a replica is like the others."""
-    unknown = said(asks_gpu=None, owners=frozenset({Owner("StatefulSet", "bert")}))
+    unknown = said(asks_gpu=None, owners=STATEFUL_SET)
     worker = pod("bert-0-1", 90.0, status=unknown)
     for leader, ignored in (("bert-0", ("bert-0",)), ("bert-1", ())):
         silent = replace(unseen("", unknown), name=leader)
-        assert _workload(spec(workload="lws/bert"), worker, silent).ignored == ignored
-
-
-@pytest.mark.parametrize(
-    ("status", "state"),
-    [
-        (said(is_ready=True), PodState.UNSEEN),
-        (said(is_ready=True, ready=NOW - 960), PodState.UNSEEN),
-        (said(is_ready=True, ready=NOW - 959), PodState.MISSING),
-        (said(is_ready=True, asks_gpu=False), None),
-        (said(), PodState.MISSING),
-    ],
-)
-def test_a_ready_pod_that_asks_for_a_gpu_and_never_showed_one_is_never_ignored(
-    status: PodStatus, state: PodState | None
-) -> None:
-    found = _workload(spec(), bert("b", 90, status=said()), unseen("c", status))
-    assert [*_conditions(found)[1:]] == ([] if state is None else [state])
-    assert not found.ignored
-
-
-def test_a_pod_whose_samples_may_still_come_is_not_taken_for_one_that_no_exporter_shows() -> None:
-    """A Prometheus that has just started has not scraped all exporters yet."""
-    for began, state in ((NOW - 900, PodState.UNSEEN), (NOW - 899, PodState.MISSING)):
-        shown = bert("b", 90, first_seen=began, status=said())
-        found = _workload(spec(), shown, unseen("c", said(is_ready=True)))
-        assert _conditions(found)[1] is state
-
-
-def test_a_gpu_that_shows_nothing_to_be_believed_is_named() -> None:
-    whole = bert("b", 90, status=said(is_ready=True))
-    blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
-    found = _workload(spec(), replace(whole, gpus=(*whole.gpus, blank)))
-    assert (found.blank, _conditions(found)) == (
-        ("GPU-x of bert-7b6667bd9-bbbbb",),
-        [PodState.SILENT],
-    )
+        assert measured(worker, silent, **LWS).ignored == ignored
 
 
 def test_a_pod_is_the_workload_s_by_its_owner_and_not_by_its_name() -> None:
     """The names of deployment/bert-7b6667bd9 look like those of deployment/bert."""
     other = said(owners=frozenset({Owner("Deployment", "bert-7b6667bd9")}))
-    assert _workload(spec(), bert("b", 90, status=said()), bert("c", 80, status=other)).total == 90
+    assert measured(bert("b", 90, status=said()), bert("c", 80, status=other)).total == 90
 
 
 def test_an_owner_without_replicas_ends_what_nobody_has_shown_since() -> None:
@@ -294,32 +279,10 @@ def test_an_owner_without_replicas_ends_what_nobody_has_shown_since() -> None:
     assert [one.ended for one in found] == [True, True, False, False]
 
 
-def test_a_pod_the_cluster_lists_is_never_given_up() -> None:
-    lost = bert("c", 90, last_seen=NOW - 4000, status=said())
-    assert len(_workload(spec(), bert("b", 90), lost).replicas) == 2
-
-
-def test_a_pod_that_was_given_up_does_not_come_back_when_the_others_end() -> None:
-    lost = bert("c", 90, last_seen=NOW - 4000)
-    assert not _workload(spec(), bert("b", 90, last_seen=NOW - 30, ended=True), lost).replicas
-
-
-def test_a_group_is_ready_when_all_of_its_pods_are() -> None:
-    owner = frozenset({Owner("StatefulSet", "bert")})
-    pods = [
-        pod("bert-0", 90, status=said(owners=owner)),
-        pod("bert-0-1", 50, status=said(owners=owner)),
-        pod("bert-1", 90, status=said(owners=owner)),
-        pod("bert-1-1", 90, status=said(owners=owner, never=True, created=NOW - 60)),
-    ]
-    found = _workload(spec(workload="lws/bert"), *pods)
-    assert (found.total, found.starting) == (70, ("bert-1",))
-
-
 def test_a_query_that_stands_alone_misses_no_pod_that_it_never_showed() -> None:
     silent = unseen("z", said(ready=NOW - 300))
-    alone = spec(workload="", query="load", activationThreshold="5")
-    assert _workload(alone, bert("b", 90), pod("web-0", 10), silent).total == 100
-    assert PodState.MISSING not in _conditions(_workload(alone, bert("b", 90), silent))
-    named = spec(query="load", activationThreshold="5")
-    assert PodState.MISSING in _conditions(_workload(named, bert("b", 90), silent))
+    named = {"query": "load", "activationThreshold": "5"}
+    alone = {**named, "workload": ""}
+    assert measured(bert("b", 90), pod("web-0", 10), silent, **alone).total == 100
+    assert PodState.MISSING not in _conditions(measured(bert("b", 90), silent, **alone))
+    assert PodState.MISSING in _conditions(measured(bert("b", 90), silent, **named))

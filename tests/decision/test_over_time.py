@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.decision import Context, State, decide
-from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.snapshot.evidence import PodStatus
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot
+from tests.decision.deciding import decide_about, measured, ready
+from tests.support.snapshots import NOW, STEP, bert, pod, said
 from tests.support.triggers import spec
 
 READY = NOW - 105
@@ -21,12 +20,6 @@ LEFT = NOW - 90
 """It was listed alive for the last time; its end is listed a scrape later."""
 OLD, NEW = [40.0] * 15, [60.0] * 2
 """Six replicas became four: what the others show follows 60 s later."""
-
-
-def _workload(*pods: Pod, **trigger: str) -> MeasuredWorkload:
-    asked = spec(**trigger)
-    view = snapshot(*pods)
-    return load.workload(asked, load.pods_of(asked, view), view, NOW)
 
 
 def _left(
@@ -41,16 +34,12 @@ def _left(
     return bert(suffix, 40, last_seen=last, history=last - NOW + 240, ended=True, status=status)
 
 
-def _stays(count: int, values: list[float]) -> list[Pod]:
-    return [bert(letter, values, status=said()) for letter in "bcdf"[:count]]
-
-
 def _silent(suffix: str, load: float | list[float], *, history: float = 210) -> Pod:
     """Return a replica that left, of which exporters alone tell."""
     return bert(suffix, load, last_seen=NOW - 30, history=history, ended=True)
 
 
-STAY, BY_EXPORTERS = _stays(4, OLD + NEW), [bert(letter, OLD + NEW) for letter in "bcdf"]
+STAY, BY_EXPORTERS = ready(OLD + NEW, count=4), [bert(letter, OLD + NEW) for letter in "bcdf"]
 NEVER_READY = said(never=True, alive_at=LEFT)
 SHARED = [
     bert("b", [100.0] * 8 + [50.0] * 9, status=said()),
@@ -60,8 +49,8 @@ TOTALS: dict[str, tuple[list[Pod], float]] = {
     "nobody left": (STAY, 180),
     "two left": ([*STAY, _left("x"), _left("z")], 240),
     # The others do its work from 75 s before on, and it still shows it.
-    "one drained": ([*_stays(1, [20.0] * 11 + [60.0] * 6), _left("x")], 60),
-    "the others have risen": ([*_stays(2, [10.0] * 10 + [90.0] * 7), _left("x")], 160),
+    "one drained": ([*ready([20.0] * 11 + [60.0] * 6, count=1), _left("x")], 60),
+    "the others have risen": ([*ready([10.0] * 10 + [90.0] * 7, count=2), _left("x")], 160),
     "before the window": ([*STAY, _left("x", alive=NOW - 195, ended=NOW - 165)], 180),
     # An end that was never listed is taken for a minute later.
     "its end is not listed": ([*STAY, _left("x", ended=None)], 200),
@@ -82,7 +71,7 @@ TOTALS: dict[str, tuple[list[Pod], float]] = {
 
 @pytest.mark.parametrize(("pods", "total"), TOTALS.values(), ids=TOTALS)
 def test_the_share_of_those_that_left_is_in_the_sum_once(pods: list[Pod], total: float) -> None:
-    assert _workload(*pods).total == total
+    assert measured(*pods).total == total
 
 
 def test_groups_leave_as_groups() -> None:
@@ -93,9 +82,9 @@ def test_groups_leave_as_groups() -> None:
         pod(f"bert-1{one}", value, last_seen=LEFT, history=180, ended=True, status=ended)
         for one, value in (("", 10), ("-1", 30))
     ]
-    assert _workload(*stay, *gone, workload="lws/bert").total == 60
+    assert measured(*stay, *gone, workload="lws/bert").total == 60
     alone = replace(gone[1], name="bert-0-2")
-    assert _workload(*stay, alone, workload="lws/bert").sums.summed == 50
+    assert measured(*stay, alone, workload="lws/bert").sums.summed == 50
 
 
 @given(
@@ -112,31 +101,22 @@ def test_constant_work_is_the_sum_however_many_left_and_when(
     gone_at = NOW - steps * STEP
     values = [before] * (17 - max(0, steps - 2)) + [after] * max(0, steps - 2)
     status = said(ended=True, alive_at=gone_at - 15, ended_at=gone_at)
+    history = gone_at - NOW + 240
     ended = [
-        bert(
-            letter,
-            before,
-            last_seen=gone_at,
-            history=gone_at - NOW + 240,
-            ended=True,
-            status=status,
-        )
+        bert(letter, before, last_seen=gone_at, history=history, ended=True, status=status)
         for letter in "xzw"[:left]
     ]
-    total = _workload(*_stays(stay, values), *ended, threshold="90").total
+    total = measured(*ready(values, count=stay), *ended, threshold="90").total
     assert total == pytest.approx(work, abs=1e-4)
 
 
 @pytest.mark.parametrize(("wanted", "value"), [(None, 140), (2, 140), (3, 210), (9, 220)])
 def test_what_was_done_before_is_no_reason_to_raise(wanted: int | None, value: float) -> None:
     """It puts the replicas on target that there are, or that their owner asks for."""
-    fallen = _stays(2, [70.0] * 15 + [20.0] * 2)
+    fallen = ready([70.0] * 15 + [20.0] * 2, count=2)
     left = _left("x", alive=LEFT + 60, ended=NOW)
     gone = replace(left, gpus=bert("x", 80, last_seen=NOW - 30, history=210).gpus)
-    asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
-    listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
-    seen = snapshot(*fallen, gone, evidence=listed)
-    assert decide(spec(), seen, Context(NOW)).value == value
+    assert decide_about(*fallen, gone, wanted=wanted).value == value
 
 
 @pytest.mark.parametrize(
@@ -153,15 +133,13 @@ def test_a_replica_that_left_and_was_never_listed_alive_is_untold(
 ) -> None:
     """A process that has just started knows of no list before its first one."""
     gone = bert("x", 40, last_seen=LEFT, history=150, ended=True, status=status)
-    assert _workload(*_stays(4, OLD + NEW), gone).sums.is_untold is is_untold
+    assert measured(*ready(OLD + NEW, count=4), gone).sums.is_untold is is_untold
 
 
 def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
     gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
-    listed = NamespaceEvidence(NOW - 10, absence_known=True)
     for load_, answer in ((50.0, None), (77.0, None), (80.0, 320.0)):
-        stay = [bert(letter, load_, status=said()) for letter in "bcdf"]
-        decided = decide(spec(), snapshot(*stay, gone, evidence=listed), Context(NOW))
+        decided = decide_about(*ready(load_, count=4), gone)
         assert decided.value == answer
         assert ("it is not known until when" in decided.reason) is (answer is None)
 
@@ -170,14 +148,14 @@ def test_a_sum_is_that_of_the_pods_that_were_there() -> None:
     """130 % of work: one pod carried 100 of it, until a second one shared it."""
     old = bert("b", [100.0] * 4 + [65.0] * 5, status=said())
     new = bert("c", [65.0] * 5, status=said(ready=READY))
-    assert _workload(old, new).sums.summed == 130
+    assert measured(old, new).sums.summed == 130
 
 
 def test_work_of_before_counts_for_a_window_also_where_a_replica_came() -> None:
     """The work ended when the second one came: of eight instants, three show what one did."""
     old = bert("b", [80.0] * 12 + [0.0] * 5, status=said())
     new = bert("c", [0.0] * 5, status=said(ready=READY))
-    assert _workload(old, new).sums.summed == 30
+    assert measured(old, new).sums.summed == 30
 
 
 @given(
@@ -189,7 +167,7 @@ def test_a_sum_is_no_less_than_that_of_the_shared_time_and_no_more_than_the_larg
     old: list[float], new: list[float], more: int
 ) -> None:
     ready = READY - more
-    found = _workload(bert("b", old, status=said()), bert("c", new, status=said(ready=ready)))
+    found = measured(bert("b", old, status=said()), bert("c", new, status=said(ready=ready)))
     ages = [STEP * back for back in reversed(range(20))]
     shared = [
         one + other
@@ -205,19 +183,17 @@ def test_replicas_that_are_shown_together_for_less_than_half_a_window_lower_noth
     """By exporters alone a pod is measured with its first sample after `warmup`."""
     for age, value in ((165, None), (209, None), (210, 135)):
         pods = [*(bert(letter, 45) for letter in "bc"), bert("d", 45, first_seen=NOW - age)]
-        decided = decide(spec(), snapshot(*pods), Context(NOW))
+        decided = decide_about(*pods, evidence=None)
         assert (decided.state, decided.value) == (State.MEASURED, value)
 
 
 def test_the_first_samples_after_a_gap_lower_nothing() -> None:
     """A load in bursts: 2 % in all of them may be half of it, or none."""
     for count, value in ((3, None), (4, 4)):
-        after = [bert(letter, [2.0] * count, status=said()) for letter in "bc"]
-        decided = decide(spec(), snapshot(*after), Context(NOW))
+        decided = decide_about(*ready([2.0] * count, count=2))
         assert decided.value == value
         assert ("less than half a window: hold" in decided.reason) is (value is None)
-    risen = [bert(letter, [90.0] * 2, status=said()) for letter in "bc"]
-    assert decide(spec(), snapshot(*risen), Context(NOW)).value == 180
+    assert decide_about(*ready([90.0] * 2, count=2)).value == 180
 
 
 def test_while_a_replica_is_too_young_the_others_are_kept_by_what_they_did_before() -> None:
@@ -225,7 +201,7 @@ def test_while_a_replica_is_too_young_the_others_are_kept_by_what_they_did_befor
     young = bert("z", [20.0] * 2, status=said(ready=NOW - 30))
     for load_, value in ((72.0, 72.0), (70.0, None), (160.0, 160.0)):
         old = bert("b", [load_] * 15 + [20.0] * 2, status=said())
-        decided = decide(spec(gpuAggregation="sum"), snapshot(old, young), Context(NOW))
+        decided = decide_about(old, young, trigger=spec(gpuAggregation="sum"))
         assert (decided.state, decided.value) == (State.STARTING, value)
 
 
@@ -240,12 +216,12 @@ def _with_a_gap(suffix: str, count: int) -> Pod:
 def test_a_gap_within_the_time_that_samples_reach_back_is_a_gap_too() -> None:
     """One sample after it is no mean of a load in bursts."""
     for count, value in ((1, None), (4, 15)):
-        seen = snapshot(*(_with_a_gap(letter, count) for letter in "bcd"))
-        assert decide(spec(), seen, Context(NOW)).value == value
+        pods = [_with_a_gap(letter, count) for letter in "bcd"]
+        assert decide_about(*pods).value == value
 
 
 def test_a_window_of_one_instant_is_whole_however_often_exporters_are_scraped() -> None:
     """Two Prometheus that scrape an exporter by turns do so every 7 s; samples are 15 s apart."""
     often = replace(bert("b", 0), scrape_interval_seconds=7.0)
-    found = _workload(often, window=f"{STEP:.0f}s")
+    found = measured(often, window=f"{STEP:.0f}s")
     assert (found.sums.is_brief, found.measured) == (False, [0])

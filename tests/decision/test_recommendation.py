@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.recommendation import metrics, recommended
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot
 from tests.support.triggers import demanding, spec
 
 BUSY = Decision(state=State.MEASURED, reason="", value=210.0, active=True, expected=2, measured=2)
@@ -92,21 +90,6 @@ def test_an_active_trigger_asks_for_what_its_value_needs_within_the_tolerance(
     assert found >= 1
     if found not in {1, replicas}:
         assert (found - 1) * 70 - 0.1 <= value <= found * 70 + 0.1
-
-
-def test_a_decision_knows_the_replicas_that_the_owner_asks_for() -> None:
-    wanted = NamespaceEvidence(
-        NOW,
-        absence_known=True,
-        evidence_source=EvidenceSource.KUBE_STATE_METRICS,
-        wanted={BERT_DEPLOYMENT: 3},
-    )
-    pods = [bert(letter, 94, status=said()) for letter in "bcd"]
-    context = Context(NOW)
-    decided = decide(spec(), snapshot(*pods, evidence=wanted), context)
-    assert decided.wanted == 3
-    assert recommended(spec(), decided, None) == 5
-    assert decide(spec(), snapshot(*pods), context).wanted is None
 
 
 def test_each_metric_of_the_hpas_has_its_name_and_target() -> None:

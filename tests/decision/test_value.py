@@ -6,61 +6,49 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.reasons import NAME_PODS
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
+from tests.decision.deciding import LETTERS, LISTED, decide_about, ready
+from tests.support.snapshots import NOW, bert, said, unseen
 from tests.support.triggers import spec
-
-LETTERS = "bcdfghjklmnp"
-
-
-def _decide(*pods: Pod, wanted: int | None, trigger: TriggerSpec | None = None) -> Decision:
-    asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
-    listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
-    return decide(trigger or spec(), snapshot(*pods, evidence=listed), Context(NOW))
-
-
-def _ready(count: int, *values: float | list[float]) -> list[Pod]:
-    return [bert(letter, *values, status=said()) for letter in LETTERS[:count]]
 
 
 def _late(count: int, age: float) -> list[Pod]:
-    return [
-        unseen(letter, said(never=True, created=NOW - age)) for letter in reversed(LETTERS[-count:])
-    ]
+    return [unseen(letter, said(never=True, created=NOW - age)) for letter in LETTERS[::-1][:count]]
 
 
 def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back() -> None:
-    decided = _decide(*_ready(3, 100), wanted=12)
-    assert (decided.value, decided.active) == (None, True)
+    decided = decide_about(*ready(100, count=3), wanted=12)
+    assert (decided.wanted, decided.value, decided.active) == (12, None, True)
     assert "3 replicas, sum 300 %" in decided.reason
     assert "at least, and 9 more that its owner asks for are not Ready: hold" in decided.reason
-    assert "1 more that its owner asks for is not Ready" in _decide(*_ready(3, 80), wanted=4).reason
+    one_more = decide_about(*ready(80, count=3), wanted=4)
+    assert "1 more that its owner asks for is not Ready" in one_more.reason
 
 
+STATEFUL_SET = Owner("StatefulSet", "bert")
 POWER = spec(signal="power", activationThreshold="50")
 
 
 @pytest.mark.parametrize(
     ("pods", "wanted", "trigger", "value"),
     [
-        (_ready(3, 70), 12, None, 210),
-        (_ready(3, 70.1), 12, None, None),
+        (ready(70, count=3), 12, None, 210),
+        (ready(70.1, count=3), 12, None, None),
         # More than the owner asks for: 1.1 times the threshold for each replica that it does.
-        (_ready(3, 93), 4, None, None),
-        (_ready(4, 97), 5, None, 388),
+        (ready(93, count=3), 4, None, None),
+        (ready(97, count=4), 5, None, 388),
         # The owner asks for no more.
-        ([*_ready(3, 100), *_late(1, 60)], None, None, 300),
-        ([*_ready(3, 100), *_late(1, 60)], 3, None, 300),
+        ([*ready(100, count=3), *_late(1, 60)], None, None, 300),
+        ([*ready(100, count=3), *_late(1, 60)], 3, None, 300),
         # What was not Ready in time is given back, unless the others are full.
-        ([*_ready(3, 80), *_late(3, 1900)], 6, None, 240),
-        ([*_ready(3, 80), *_late(3, 1700)], 6, None, None),
-        ([*_ready(3, 95), *_late(3, 1900)], 6, None, None),
-        ([*_ready(3, 95), *_late(3, 1900)], 6, POWER, 285),
+        ([*ready(80, count=3), *_late(3, 1900)], 6, None, 240),
+        ([*ready(80, count=3), *_late(3, 1700)], 6, None, None),
+        ([*ready(95, count=3), *_late(3, 1900)], 6, None, None),
+        ([*ready(95, count=3), *_late(3, 1900)], 6, POWER, 285),
         # Ready pods without a GPU are not waited for.
         (
             [bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False))],
@@ -73,33 +61,27 @@ POWER = spec(signal="power", activationThreshold="50")
 def test_what_is_to_come_is_waited_for_while_the_others_have_enough_to_do(
     pods: list[Pod], wanted: int | None, trigger: TriggerSpec | None, value: float | None
 ) -> None:
-    assert _decide(*pods, wanted=wanted, trigger=trigger).value == value
+    assert decide_about(*pods, wanted=wanted, trigger=trigger).value == value
 
 
 def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach() -> None:
     """By default window and warmup: 4 minutes."""
     busy, lull = [80.0] * 4, [10.0] * 12
-    assert _decide(*_ready(2, busy + lull), wanted=4).value is None
-    assert _decide(*_ready(2, [10.0] * 1 + busy + [10.0] * 16), wanted=4).value == 20
-    assert _decide(*_ready(2, busy + lull), wanted=2).value == 20
+    assert decide_about(*ready(busy + lull, count=2), wanted=4).value is None
+    assert decide_about(*ready([10.0] * 1 + busy + [10.0] * 16, count=2), wanted=4).value == 20
+    assert decide_about(*ready(busy + lull, count=2), wanted=2).value == 20
 
 
 def test_what_a_pod_showed_before_it_was_ready_is_no_load_that_is_remembered() -> None:
     loaded = bert("b", [100.0] * 8 + [10.0] * 8, status=said(ready=NOW - 150))
-    assert _decide(loaded, wanted=4).value == 10
+    assert decide_about(loaded, wanted=4).value == 10
 
 
 def test_groups_are_waited_for_as_groups() -> None:
-    sets = frozenset({Owner("StatefulSet", "bert")})
-    pods = [
-        replace(bert("b", 90, status=said(owners=sets)), name=name)
-        for name in ("bert-0", "bert-0-1", "bert-1", "bert-1-1")
-    ]
-    listed = NamespaceEvidence(
-        NOW - 10, absence_known=True, wanted={Owner("StatefulSet", "bert"): 3}
-    )
-    seen, trigger = snapshot(*pods, evidence=listed), spec(workload="lws/bert")
-    decided = decide(trigger, seen, Context(NOW))
+    group = bert("b", 90, status=said(owners=frozenset({STATEFUL_SET})))
+    pods = [replace(group, name=name) for name in ("bert-0", "bert-0-1", "bert-1", "bert-1-1")]
+    listed = replace(LISTED, wanted={STATEFUL_SET: 3})
+    decided = decide_about(*pods, trigger=spec(workload="lws/bert"), evidence=listed)
     assert (decided.value, decided.expected) == (None, 2)
 
 
@@ -111,9 +93,8 @@ def test_groups_are_waited_for_as_groups() -> None:
 def test_above_the_threshold_no_number_asks_for_fewer_than_the_owner_does(
     loads: list[float], wanted: int, threshold: float
 ) -> None:
-    pods = [bert(letter, load, status=said()) for letter, load in zip(LETTERS, loads, strict=False)]
     trigger = spec(threshold=f"{threshold:.3f}")
-    decided = _decide(*pods, wanted=wanted, trigger=trigger)
+    decided = decide_about(*ready(*loads), wanted=wanted, trigger=trigger)
     mean = sum(loads) / len(loads)
     if decided.value is not None and wanted > len(loads) and mean > trigger.threshold + 1e-6:
         assert decided.value > wanted * trigger.threshold
@@ -125,7 +106,7 @@ READY = said(is_ready=True)
 
 
 def _silent(count: int) -> list[Pod]:
-    return [bert(letter, 50, last_seen=NOW - 100, status=READY) for letter in LETTERS[-count:]]
+    return [bert(letter, 50, last_seen=NOW - 100, status=READY) for letter in LETTERS[::-1][:count]]
 
 
 def _unseen(count: int) -> list[Pod]:
@@ -133,7 +114,7 @@ def _unseen(count: int) -> list[Pod]:
 
 
 def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
-    decided = _decide(*_ready(1, 96), *_silent(1), wanted=None)
+    decided = decide_about(*ready(96), *_silent(1))
     assert (decided.state, decided.value, decided.active) == (State.PARTIAL, 192, True)
     assert "1 of 2 replicas measured, all of them full" in decided.reason
     assert "the others that are Ready count as full: sum 192 %" in decided.reason
@@ -147,34 +128,34 @@ UNNAMED = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=Tr
 @pytest.mark.parametrize(
     ("pods", "keys", "value"),
     [
-        ([*_ready(1, 94), *_silent(1)], {}, None),
-        ([*_ready(1, 96), *_silent(1)], {"aggregation": "average"}, 96),
-        ([*_ready(1, 96), UNNAMED], {}, 192),
-        ([*_ready(1, 94), UNNAMED], {}, None),
+        ([*ready(94), *_silent(1)], {}, None),
+        ([*ready(96), *_silent(1)], {"aggregation": "average"}, 96),
+        ([*ready(96), UNNAMED], {}, 192),
+        ([*ready(94), UNNAMED], {}, None),
         # One that is not Ready adds nothing.
-        ([*_ready(1, 96), replace(UNNAMED, status=said())], {}, None),
-        ([*_ready(1, 100), GONE], {}, None),
+        ([*ready(96), replace(UNNAMED, status=said())], {}, None),
+        ([*ready(100), GONE], {}, None),
         # A majority that is not seen holds, unless the measured ones ask for more.
-        ([*_ready(1, 100), *_unseen(2)], {}, None),
-        ([*_ready(1, 100), *_unseen(2)], {"threshold": "30"}, 100),
+        ([*ready(100), *_unseen(2)], {}, None),
+        ([*ready(100), *_unseen(2)], {"threshold": "30"}, 100),
         # Beside a silent replica, one that was never seen adds nothing.
-        ([*_ready(3, 100), *_silent(1), *_unseen(1)], {}, 400),
+        ([*ready(100, count=3), *_silent(1), *_unseen(1)], {}, 400),
     ],
 )
 def test_what_replicas_that_are_not_seen_add(
     pods: list[Pod], keys: dict[str, str], value: float | None
 ) -> None:
-    assert _decide(*pods, wanted=None, trigger=spec(**keys)).value == value
+    assert decide_about(*pods, trigger=spec(**keys)).value == value
 
 
 def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
     whole = bert("z", 50, status=READY)
     blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
     halved = replace(whole, gpus=(*whole.gpus, blank))
-    decided = _decide(*_ready(1, 100), halved, wanted=None)
+    decided = decide_about(*ready(100), halved)
     assert (decided.value, decided.active) == (200, True)
     assert decided.reason.startswith("no number of GPU-x of bert-7b6667bd9-zzzzz can be believed")
-    idle = _decide(*_ready(1, 0), halved, wanted=None)
+    idle = decide_about(*ready(0), halved)
     assert (idle.value, idle.active) == (None, True)
 
 
@@ -182,47 +163,47 @@ def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
 def test_an_unseen_replica_counts_as_on_target_and_above_it_like_the_others(
     load: float, each: float
 ) -> None:
-    decided = _decide(*_ready(2, load), *_unseen(2), wanted=None)
+    decided = decide_about(*ready(load, count=2), *_unseen(2))
     assert (decided.state, decided.active) == (State.PARTIAL, True)
     assert decided.value == 2 * load + 2 * each
     assert decided.unseen == ("bert-7b6667bd9-jjjjj", "bert-7b6667bd9-kkkkk")
     shown = "bert-7b6667bd9-jjjjj, bert-7b6667bd9-kkkkk ask for GPUs that no exporter shows"
     assert decided.reason.startswith(f"{shown}; {NAME_PODS}: 2 of 4 replicas measured, and the")
-    alone = _decide(*_ready(1, 90), *_unseen(1), wanted=None)
+    alone = decide_about(*ready(90), *_unseen(1))
     assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows;")
 
 
 def test_what_exporters_have_to_be_set_to_is_said_where_they_name_no_pod() -> None:
     """Such as dcgm-exporter without KUBERNETES_ENABLE_DRA, after a move to ResourceClaims."""
     young = unseen("j", said(ready=NOW - 300))
-    decided = _decide(*_ready(2, 60), young, wanted=None)
+    decided = decide_about(*ready(60, count=2), young)
     assert decided.reason.startswith(
         f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: 2 of 3 replicas measured"
     )
     lost = replace(bert("z", 50, last_seen=NOW - 300, status=READY), is_unnamed=True)
     stopped = bert("y", 50, last_seen=NOW - 300, status=READY)
-    decided = _decide(*_ready(2, 60), young, lost, stopped, wanted=None)
+    decided = decide_about(*ready(60, count=2), young, lost, stopped)
     assert decided.reason.startswith(
         "bert-7b6667bd9-yyyyy stopped reporting without having ended; "
         "GPUs of bert-7b6667bd9-zzzzz are shown without a pod; "
         f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: 2 of 5 replicas measured"
     )
-    alone = _decide(young, wanted=None)
+    alone = decide_about(young)
     assert (alone.state, alone.value, alone.active) == (State.UNKNOWN, None, True)
     assert alone.reason.startswith(
         f"no exporter has named bert-7b6667bd9-jjjjj yet: {NAME_PODS} (evidence: "
     )
-    both = _decide(young, stopped, wanted=None)
+    both = decide_about(young, stopped)
     assert "did not end, and no fresh sample of them is left" in both.reason
 
 
 def test_a_group_whose_named_pod_fell_silent_has_stopped_reporting() -> None:
     """Its worker is Ready for so short a time that its first samples are still to come."""
-    sets = frozenset({Owner("StatefulSet", "bert")})
+    sets = frozenset({STATEFUL_SET})
     leader = replace(bert("b", 50, last_seen=NOW - 300, status=said(owners=sets)), name="bert-0")
     worker = replace(unseen("c", said(owners=sets, ready=NOW - 10)), name="bert-0-1")
     other = replace(bert("d", 50, status=said(owners=sets)), name="bert-1")
-    decided = _decide(leader, worker, other, wanted=None, trigger=spec(workload="lws/bert"))
+    decided = decide_about(leader, worker, other, trigger=spec(workload="lws/bert"))
     assert decided.reason.startswith("bert-0 stopped reporting without having ended: 1 of 2")
 
 
@@ -239,8 +220,8 @@ def test_what_is_not_seen_raises_to_what_the_ready_ones_could_use_at_most(
     """However often it is repeated with new replicas that are not seen either."""
     assume(silent or unseen_count)
     trigger = spec(threshold=f"{threshold:.3f}")
-    pods = [*_ready(measured, load), *(_silent(silent) if silent else ()), *_unseen(unseen_count)]
-    decided = _decide(*pods, wanted=None, trigger=trigger)
+    pods = [*ready(load, count=measured), *_silent(silent), *_unseen(unseen_count)]
+    decided = decide_about(*pods, trigger=trigger)
     replicas = measured + silent + unseen_count
     if decided.value is not None and decided.value > 1.1 * replicas * trigger.threshold:
         added = silent or min(unseen_count, measured)

@@ -138,8 +138,8 @@ def helm() -> str:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A second cluster, whose pods of our image run: for what is installed as users install it.
 
-    Each worker that uses it has one; tests that share one belong to the same xdist_group, and
-    leave nothing behind.
+    Its KEDA may be killed. Each worker that uses it has one; tests that share one belong to one
+    xdist_group, and leave nothing behind.
     """
     cluster = Cluster.create(tmp_path_factory.mktemp("live"), runs_pods=True)
     cluster.start()

@@ -1,6 +1,5 @@
 """ScaledObjects with a scaler that follows a script, and all that happens to them, with times."""
 
-import asyncio
 import contextlib
 import functools
 import math
@@ -23,7 +22,7 @@ from tests.e2e import generation
 from tests.e2e.control_plane import DOWNSCALE_STABILIZATION_SECONDS
 from tests.e2e.lab import COOLDOWN_SECONDS
 from tests.e2e.recorder import Context, Recorder
-from tests.e2e.watching import again
+from tests.e2e.watching import following
 from tests.support.episodes import (
     HPA,
     KEDA,
@@ -173,16 +172,12 @@ async def watching(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
         async for _, state in client.watch(resource, namespace=namespace):
             sights.append(_Sight(time.time(), state))
 
-    watches = [
-        asyncio.create_task(again(functools.partial(watch, Deployment, watched.deployments))),
-        asyncio.create_task(again(functools.partial(watch, HorizontalPodAutoscaler, watched.hpas))),
-    ]
-    try:
+    watches = (
+        functools.partial(watch, Deployment, watched.deployments),
+        functools.partial(watch, HorizontalPodAutoscaler, watched.hpas),
+    )
+    async with following(watches):
         yield watched
-    finally:
-        for task in watches:
-            task.cancel()
-        await asyncio.gather(*watches, return_exceptions=True)
 
 
 def recorded(name: str, episode: Episode, scaler: ScriptedScaler, watched: Watched) -> Recording:

@@ -4,7 +4,6 @@ It follows pods and their owners by watches, as the real one does, and answers a
 from what it knows: only the series that identify pods and tell which are ready.
 """
 
-import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -20,21 +19,16 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.simulator import web
 from tests.e2e.manifests import GPU
-from tests.e2e.watching import again
+from tests.e2e.watching import following
+from tests.support import kube_state
+from tests.support.kube_state import KubePod, Listed
 
-Labels = dict[str, str]
-Sample = tuple[str, Labels, float]
-_ITSELF: Sample = (
-    "kube_pod_owner",
-    {
-        "namespace": "monitoring",
-        "pod": "kube-state-metrics-0",
-        "uid": "0",
-        "owner_kind": "StatefulSet",
-        "owner_name": "kube-state-metrics",
-        "owner_is_controller": "true",
-    },
-    1,
+Part = KubePod | Listed
+_ITSELF = KubePod(
+    name="kube-state-metrics-0",
+    owner=("StatefulSet", "kube-state-metrics"),
+    namespace="monitoring",
+    asks_gpu=False,
 )
 """A real one never runs in a cluster without pods: one that lists none does not collect them."""
 
@@ -42,32 +36,28 @@ _ITSELF: Sample = (
 @contextlib.asynccontextmanager
 async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterator[int]:
     """Serve /metrics on a port of 127.0.0.1 until the block ends; yields the port."""
-    known: dict[Any, dict[str, Any]] = {resource: {} for resource in _SAMPLES}
+    known: dict[Any, dict[str, Any]] = {resource: {} for resource in _PARTS}
 
-    async def metrics(request: Request) -> Response:
-        del request
-        samples = [
-            sample
+    async def metrics(_: Request) -> Response:
+        parts = [
+            part
             for resource, found in known.items()
             for each in found.values()
-            for sample in _SAMPLES[resource](each)
+            for part in _PARTS[resource](each)
         ]
-        return PlainTextResponse("".join(map(_line, [_ITSELF, *samples])))
+        # Kubernetes has points in time: there is no end of a history to count from.
+        return PlainTextResponse("\n".join([*kube_state.page(0, [_ITSELF, *parts]), ""]))
 
     server = web.server(Starlette(routes=[Route("/metrics", metrics)]))
-    watches = [
-        asyncio.create_task(
-            again(functools.partial(_list_and_watch, client, namespace, resource, found))
-        )
+    watches = (
+        functools.partial(_list_and_watch, client, namespace, resource, found)
         for resource, found in known.items()
-    ]
-    try:
-        yield await server.start()
-    finally:
-        for watch in watches:
-            watch.cancel()
-        await server.stop()
-        await asyncio.gather(*watches, return_exceptions=True)
+    )
+    async with following(watches):
+        try:
+            yield await server.start()
+        finally:
+            await server.stop()
 
 
 async def _list_and_watch(
@@ -88,55 +78,45 @@ async def _list_and_watch(
             found[each.metadata.uid] = each
 
 
-def _line(sample: Sample) -> str:
-    """Write a sample as the text format has it: names in Kubernetes need no escapes."""
-    name, labels, value = sample
-    pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
-    return f"{name}{{{pairs}}} {value}\n"
-
-
-def _pod(pod: Any) -> Iterator[Sample]:  # noqa: ANN401 - a Pod whose parts are there
+def _pod(pod: Any) -> Iterator[Part]:  # noqa: ANN401 - a Pod whose parts are there
     metadata, status = pod.metadata, pod.status
-    this = {"namespace": metadata.namespace, "pod": metadata.name, "uid": metadata.uid}
-    yield from _owners("kube_pod_owner", this, metadata)
-    yield "kube_pod_created", this, metadata.creationTimestamp.timestamp()
-    if metadata.deletionTimestamp is not None:
-        yield "kube_pod_deletion_timestamp", this, metadata.deletionTimestamp.timestamp()
-    for phase in ("Pending", "Succeeded", "Failed", "Unknown", "Running"):
-        yield "kube_pod_status_phase", this | {"phase": phase}, float(phase == status.phase)
-    # A pod that was never scheduled has no such condition.
-    for ready in (each for each in status.conditions or () if each.type == "Ready"):
-        for condition in ("true", "false", "unknown"):
-            is_so = float(ready.status.lower() == condition)
-            yield "kube_pod_status_ready", this | {"condition": condition}, is_so
-        if ready.status == "True":
-            yield "kube_pod_status_ready_time", this, ready.lastTransitionTime.timestamp()
-    for container in pod.spec.containers:
-        requests = (container.resources and container.resources.requests) or {}
-        if GPU in requests:
-            resource = {"container": container.name, "resource": "nvidia_com_gpu"}
-            labels = this | resource | {"unit": "integer"}
-            yield "kube_pod_container_resource_requests", labels, float(requests[GPU])
+    ready = next((each for each in status.conditions or () if each.type == "Ready"), None)
+    requests = [each.resources and each.resources.requests for each in pod.spec.containers]
+    yield KubePod(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        owner=_controller(metadata),
+        created=metadata.creationTimestamp.timestamp(),
+        ready=ready and ready.status == "True",
+        ready_since=ready and ready.lastTransitionTime.timestamp(),
+        phase=status.phase,
+        deleting=metadata.deletionTimestamp is not None,
+        asks_gpu=any(GPU in (each or ()) for each in requests),
+        extra={"uid": metadata.uid},
+    )
 
 
-def _replica_set(found: Any) -> Iterator[Sample]:  # noqa: ANN401 - a ReplicaSet
-    this = {"namespace": found.metadata.namespace, "replicaset": found.metadata.name}
-    yield from _owners("kube_replicaset_owner", this, found.metadata)
+def _replica_set(found: Any) -> Iterator[Part]:  # noqa: ANN401 - a ReplicaSet
+    metadata = found.metadata
+    yield kube_state.link("ReplicaSet", metadata.name, _controller(metadata), metadata.namespace)
 
 
-def _deployment(found: Any) -> Iterator[Sample]:  # noqa: ANN401 - a Deployment
-    this = {"namespace": found.metadata.namespace, "deployment": found.metadata.name}
-    yield "kube_deployment_spec_replicas", this, found.spec.replicas
-    yield "kube_deployment_status_replicas", this, found.status.replicas or 0
+def _deployment(found: Any) -> Iterator[Part]:  # noqa: ANN401 - a Deployment
+    name = found.metadata.name, found.metadata.namespace
+    yield kube_state.wanted(found.spec.replicas, *name)
+    yield kube_state.replicas(found.status.replicas or 0, *name)
 
 
-def _stateful_set(found: Any) -> Iterator[Sample]:  # noqa: ANN401 - a StatefulSet
-    this = {"namespace": found.metadata.namespace, "statefulset": found.metadata.name}
-    yield "kube_statefulset_replicas", this, found.spec.replicas
-    yield "kube_statefulset_status_replicas", this, found.status.replicas or 0
+def _stateful_set(found: Any) -> Iterator[Part]:  # noqa: ANN401 - a StatefulSet
+    labels = {"namespace": found.metadata.namespace, "statefulset": found.metadata.name}
+    for metric, count in (
+        ("kube_statefulset_replicas", found.spec.replicas),
+        ("kube_statefulset_status_replicas", found.status.replicas or 0),
+    ):
+        yield Listed(metric=metric, labels=labels, value=count)
 
 
-_SAMPLES: Mapping[Any, Callable[[Any], Iterator[Sample]]] = {
+_PARTS: Mapping[Any, Callable[[Any], Iterator[Part]]] = {
     Pod: _pod,
     ReplicaSet: _replica_set,
     Deployment: _deployment,
@@ -144,12 +124,6 @@ _SAMPLES: Mapping[Any, Callable[[Any], Iterator[Sample]]] = {
 }
 
 
-def _owners(name: str, this: Labels, metadata: Any) -> Iterator[Sample]:  # noqa: ANN401 - of an object
-    """Yield the owners of an object; those without any owner have a row that says so."""
-    for owner in metadata.ownerReferences or ():
-        labels = {"owner_kind": owner.kind, "owner_name": owner.name}
-        controls = "true" if owner.controller else "false"
-        yield name, this | labels | {"owner_is_controller": controls}, 1
-    if not metadata.ownerReferences:
-        labels = {"owner_kind": "", "owner_name": "", "owner_is_controller": ""}
-        yield name, this | labels, 1
+def _controller(metadata: Any) -> tuple[str, str]:  # noqa: ANN401 - of an object
+    owners = ((each.kind, each.name) for each in metadata.ownerReferences or ())
+    return next(owners, ("", ""))

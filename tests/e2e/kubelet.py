@@ -35,7 +35,6 @@ from typing import Any
 
 import grpc
 import httpx
-import httpx2
 import lightkube
 import uvicorn
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -50,6 +49,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from tests.e2e import network
+from tests.e2e.watching import again
 
 LABEL = "e2e/processes"
 """Of the nodes whose pods are processes: KWOK leaves them alone."""
@@ -63,7 +63,6 @@ _LOOK_EVERY_SECONDS = 1.0
 _PROBE_EVERY_SECONDS = 0.5
 _NO_PROXY = [("grpc.enable_http_proxy", 0)]
 Manifest = dict[str, Any]
-log = logging.getLogger(__name__)
 
 
 def _now() -> str:
@@ -85,7 +84,6 @@ class Kubelet:
     directory: Path
     proxy: str
     _lives: dict[str, "Life"] = field(default_factory=dict)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _addresses: Iterator[str] = field(default_factory=_addresses)
 
     async def register(self, log_port: int) -> None:
@@ -112,13 +110,12 @@ class Kubelet:
 
     async def follow(self) -> None:
         """Run every pod that is placed here, until the process ends."""
-        while True:
-            try:
-                async for kind, pod in self.client.watch(Pod, namespace="*"):
-                    self._see(kind, pod.to_dict())
-            except (ApiError, httpx2.HTTPError) as error:
-                log.warning("the watch of pods ended: %s", error)
-            await asyncio.sleep(_LOOK_EVERY_SECONDS)
+
+        async def watch() -> None:
+            async for kind, pod in self.client.watch(Pod, namespace="*"):
+                self._see(kind, pod.to_dict())
+
+        await again(watch)
 
     def _see(self, kind: str, pod: Manifest) -> None:
         uid = pod["metadata"]["uid"]
@@ -126,21 +123,11 @@ class Kubelet:
             if life := self._lives.pop(uid, None):
                 life.delete(0)
         elif pod["spec"].get("nodeName") in NODES:
-            life = self._lives.get(uid) or self._begin(uid, pod)
+            life = self._lives.get(uid)
+            if life is None:
+                life = self._lives[uid] = Life(self, pod, next(self._addresses))
             if "deletionTimestamp" in pod["metadata"]:
                 life.delete(pod["metadata"].get("deletionGracePeriodSeconds", 0))
-
-    def _begin(self, uid: str, pod: Manifest) -> "Life":
-        life = self._lives[uid] = Life(self, pod, next(self._addresses))
-        task = asyncio.create_task(life.run(), name=life.name)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return life
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            log.error("the life of %s failed", task.get_name(), exc_info=error)
 
     async def serve_logs(self, port: int, certificate: Path, key: Path) -> None:
         """Answer the API server what `kubectl logs` shows, until the process ends."""
@@ -179,6 +166,10 @@ class Life:
     """Whether it is, and since when."""
     _deleted: asyncio.Event = field(default_factory=asyncio.Event)
     _grace_seconds: float = 0
+    _task: asyncio.Task[None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self.name)
 
     @property
     def name(self) -> str:
@@ -201,7 +192,7 @@ class Life:
         self._grace_seconds = grace_seconds
         self._deleted.set()
 
-    async def run(self) -> None:
+    async def _run(self) -> None:
         """Live until the pod is gone from the API."""
         await self._live()
         await self._deleted.wait()

@@ -19,7 +19,7 @@ import lightkube
 from lightkube import codecs
 from lightkube.types import PatchType
 
-from tests.e2e import manifests, router
+from tests.e2e import manifests
 from tests.e2e.product import Scaler
 from tests.e2e.relay import Relay
 from tests.e2e.resources import ScaledObject
@@ -118,15 +118,10 @@ class Lab:
         address = {"scalerAddress": self.scaler.address}
         return {"type": "external", "metadata": address | given}
 
-    def llm(self, workload: str, **metadata: str) -> manifests.Manifest:
-        """Return a trigger of ours without threshold, with nothing but these keys."""
-        given = {"scalerAddress": self.scaler.address, "workload": workload, **metadata}
-        return {"type": "external", "metadata": given}
-
     def router(self, workload: str) -> manifests.Manifest:
         """Return KEDA's own prometheus trigger on what is offered to a workload: it wakes only."""
         # A threshold this large never decides the number of replicas: the GPUs do.
-        return self.keda_prometheus(router.offered(self.name, workload), threshold="1000000")
+        return self.keda_prometheus(self.offered(workload), threshold="1000000")
 
     def keda_prometheus(self, query: str, **metadata: str) -> manifests.Manifest:
         given = {"serverAddress": self.prometheus.url, "query": query, **metadata}
@@ -169,19 +164,27 @@ class Lab:
         counted = f'kube_deployment_spec_replicas{{deployment="{workload}"}} offset 6s'
         await self.prometheus.wait_for(f"{counted} or up offset 126s", PATIENCE_SECONDS)
 
+    def offered(self, name: str) -> str:
+        """Return the PromQL for what is offered under a name, in percent of one GPU.
+
+        The router in front of the workloads shows it, also where no pod is. A name without a
+        workload stands for any other sign of work: a queue, a cron job, a gateway.
+        """
+        labels = f'namespace="{self.name}",workload="{name}"'
+        return f"simulator_router_offered_load_percent{{{labels}}}"
+
     async def offers_nothing(self, name: str) -> str:
         """Return the PromQL for what is offered under a name, once the router shows that as 0."""
         await self.offer(name, 0)
-        query = router.offered(self.name, name)
+        query = self.offered(name)
         await self.prometheus.wait_for(query)
         return query
 
     async def becomes(self, workload: str, state: str) -> None:
-        async def said() -> bool:
-            made = self.decisions(workload)
-            return bool(made) and made[-1]["state"] == state
-
-        await self.wait(said, f"{workload} is {state}")
+        await self.wait(
+            lambda: [made["state"] for made in self.decisions(workload)][-1:] == [state],
+            f"{workload} is {state}",
+        )
 
     def replicas(self, workload: str) -> int | None:
         seen = self.timeline.last(workload, "replicas")
@@ -196,23 +199,23 @@ class Lab:
     async def reaches(self, workload: str, replicas: int) -> None:
         """Wait until a workload has this many replicas desired and Ready."""
 
-        async def reached() -> bool:
+        def reached() -> bool:
             ready = self.timeline.last(workload, "ready")
             return self.replicas(workload) == replicas == ready
 
         await self.wait(reached, f"{workload} has {replicas} replicas")
 
     async def shows(self, workload: str, aspect: str, beginning: str) -> None:
-        async def shown() -> bool:
-            return str(self.timeline.last(workload, aspect)).startswith(beginning)
-
-        await self.wait(shown, f"{aspect} of {workload} is {beginning}")
+        await self.wait(
+            lambda: str(self.timeline.last(workload, aspect)).startswith(beginning),
+            f"{aspect} of {workload} is {beginning}",
+        )
 
     async def stays(self, workload: str, *allowed: int, for_seconds: float) -> None:
         """Watch a workload for a while: its replicas are never anything but these."""
         began = self.timeline.now_seconds
 
-        async def over() -> bool:
+        def over() -> bool:
             seen = set(self.path(workload, began))
             assert seen <= set(allowed), f"{workload} had {seen}, not only {allowed}"
             return self.timeline.now_seconds >= began + for_seconds
@@ -221,13 +224,17 @@ class Lab:
 
     async def wait(
         self,
-        condition: Callable[[], Awaitable[bool]],
+        condition: Callable[[], bool | Awaitable[bool]],
         claim: str,
-        within_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         """Wait for a condition; a failure shows the scenario's whole timeline."""
+
+        async def holds() -> bool:
+            found = condition()
+            return found if isinstance(found, bool) else await found
+
         try:
-            await until(condition, within_seconds, claim)
+            await until(holds, PATIENCE_SECONDS, claim)
         except (AssertionError, TimeoutError) as error:
             raise AssertionError(f"{error}\n{self.story()}") from error
 

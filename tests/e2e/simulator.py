@@ -18,11 +18,23 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from keda_gpu_scaler.simulator import exposition, kubernetes, web
-from keda_gpu_scaler.simulator.cluster import Cluster, Key
-from tests.e2e import llm_servers
+from keda_gpu_scaler.simulator.cluster import Cluster, Gpu, Key
+from tests.e2e import picker
 from tests.e2e.manifests import NODE_LABEL
 from tests.e2e.product import READY_WITHIN_SECONDS
-from tests.support import cloud_exporters
+
+_CLOUDS = {
+    "ack-dcgm-custom": (
+        'DCGM_CUSTOM_PROCESS_SM_UTIL{{UUID="{uuid}",gpu="{index}",'
+        'NamespaceName="{namespace}",PodName="{pod}"}} {percent}\n'
+    ),
+    "ack-legacy": (
+        'nvidia_gpu_duty_cycle{{uuid="{uuid}",minor_number="{index}",'
+        'namespace_name="{namespace}",pod_name="{pod}"}} {percent}\n'
+    ),
+}
+"""What Alibaba Cloud's exporters show of a GPU's load, by the names of their profiles. Recorded
+pages of both are in tests/data/exporters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +88,26 @@ def _application(shown: Cluster, namespace: str) -> Starlette:
         if exporter is None:
             page = exposition.gpu_page(gpus)
         else:
-            page = cloud_exporters.page(gpus, exporter)
+            page = "".join(_shown(gpu, _CLOUDS[exporter]) for gpu in gpus).encode()
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
-    async def llm_metrics(request: Request) -> Response:
-        pages = {"picker": llm_servers.picker, "servers": llm_servers.servers}
+    async def picker_metrics(request: Request) -> Response:
         key = Key(namespace, request.path_params["workload"])
-        page = pages[request.path_params["page"]](shown, key, time.monotonic())
+        page = picker.page(shown, key, time.monotonic())
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     product = web.application(shown, time.monotonic)
     return Starlette(
         routes=[
             Route("/nodes/{node}/metrics", node_metrics),
-            Route("/llm/{page}/{workload}/metrics", llm_metrics),
+            Route("/picker/{workload}/metrics", picker_metrics),
             Mount("/", product),
         ]
+    )
+
+
+def _shown(gpu: Gpu, line: str) -> str:
+    namespace, pod = (gpu.pod.workload.namespace, gpu.pod.name) if gpu.pod else ("", "")
+    return line.format(
+        uuid=gpu.uuid, index=gpu.index, namespace=namespace, pod=pod, percent=round(gpu.percent)
     )

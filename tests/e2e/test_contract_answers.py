@@ -55,11 +55,10 @@ async def test_keda_reads_the_float_where_it_is_above_zero_and_counts_in_thousan
             await lab.deploy(name, replicas=1)
             given = lab.gpu(name, scalerAddress=recorder.address)
             await lab.autoscale(name, given, max_replicas=1)
-
-        async def all_are_known() -> bool:
-            return all(_seen(lab, name) == _expected(case) for name, case in _NUMBERS.items())
-
-        await lab.wait(all_are_known, f"the HPAs have the numbers of {_NUMBERS}")
+        await lab.wait(
+            lambda: all(_seen(lab, name) == _expected(case) for name, case in _NUMBERS.items()),
+            f"the HPAs have the numbers of {_NUMBERS}",
+        )
 
 
 def _target(whole: int, exact: float) -> Any:  # noqa: ANN401 - a message

@@ -17,11 +17,7 @@ from tests.e2e.resources import ScaledObject
 
 async def _stream(lab: Lab, recorder: Recorder, number: int) -> Stream:
     """Wait until KEDA has opened its n-th stream, from 1, and return it."""
-
-    async def opened() -> bool:
-        return len(recorder.streams) >= number
-
-    await lab.wait(opened, f"KEDA has opened {number} streams")
+    await lab.wait(lambda: len(recorder.streams) >= number, f"KEDA has opened {number} streams")
     return recorder.streams[number - 1]
 
 
@@ -75,11 +71,7 @@ async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
     stream.push(active=True)
     await waking.is_told(lab, "bert", before, "true is pushed again")
     await lab.client.delete(ScaledObject, "bert", namespace=lab.name)
-
-    async def over() -> bool:
-        return stream.over
-
-    await lab.wait(over, "the stream ends with its ScaledObject")
+    await lab.wait(lambda: stream.over, "the stream ends with its ScaledObject")
 
 
 @pytest.mark.generations
@@ -87,11 +79,10 @@ async def test_an_old_connection_is_replaced_by_a_new_one_without_an_error(lab: 
     async with recording(max_connection_age_ms=3000) as recorder:
         await lab.deploy("bert", replicas=1)
         await lab.autoscale("bert", lab.gpu("bert", scalerAddress=recorder.address))
-
-        async def connected_anew() -> bool:
-            return len({call.connection for call in recorder.calls}) > 2
-
-        await lab.wait(connected_anew, "KEDA comes by a third connection")
+        await lab.wait(
+            lambda: len({call.connection for call in recorder.calls}) > 2,
+            "KEDA comes by a third connection",
+        )
         assert keda_log.errors(lab) == [], lab.story()
 
 
@@ -108,21 +99,19 @@ async def test_errors_cut_the_stream_of_a_trigger_that_is_alone_with_its_address
     # KEDA tries again at once: a try that fails alone ends nothing.
     recorder.failure, recorder.failures_left = grpc.StatusCode.UNAVAILABLE, 1
     polls = len(recorder.asked("IsActive"))
-
-    async def goes_on() -> bool:
-        return recorder.failures_left == 0 and len(recorder.asked("IsActive")) > polls + 1
-
-    await lab.wait(goes_on, "a call has failed, and polls go on")
+    await lab.wait(
+        lambda: recorder.failures_left == 0 and len(recorder.asked("IsActive")) > polls + 1,
+        "a call has failed, and polls go on",
+    )
     assert [each.over for each in recorder.streams] == [False], lab.story()
     assert len({call.connection for call in recorder.calls}) == 1, lab.story()
 
     known = len(recorder.asked("GetMetrics"))
     recorder.failures_left = math.inf
-
-    async def failed_twice() -> bool:
-        return len(recorder.asked("GetMetrics")) >= known + 2
-
-    await lab.wait(failed_twice, "a poll fails, and its repetition too")
+    await lab.wait(
+        lambda: len(recorder.asked("GetMetrics")) >= known + 2,
+        "a poll fails, and its repetition too",
+    )
     await lab.stays("bert", 0, for_seconds=3)
     assert first.over != generation.KEDA_IS_OLD, lab.story()
 

@@ -152,6 +152,27 @@ EPISODES = {
         },
         script={0: says(80), 10: says(10), 20: says(120), 70: says(10), 76: says(120)},
     ),
+    "tolerance": Episode(
+        replicas=12,
+        min_replicas=1,
+        max_replicas=20,
+        behavior={
+            "scaleUp": {"tolerance": "0.25"},
+            "scaleDown": {"stabilizationWindowSeconds": 0, "tolerance": "0"},
+        },
+        # 1.17, 1.33, 0.93, 1.23, 0.93 of what the replicas carry at their target, and so on.
+        script={
+            0: says(120),
+            12: says(140),
+            24: says(160),
+            36: says(148),
+            46: says(185),
+            58: says(139),
+            70: says(136),
+            80: says(180),
+            90: says(99),
+        },
+    ),
     "limits": Episode(
         replicas=3,
         min_replicas=1,
@@ -268,7 +289,4 @@ async def _autoscale(lab: Lab, name: str, episode: Episode, address: str) -> Non
 
 
 async def _comes(lab: Lab, at: float) -> None:
-    async def has_come() -> bool:
-        return time.time() >= at
-
-    await lab.wait(has_come, "time goes by")
+    await lab.wait(lambda: time.time() >= at, "time goes by")

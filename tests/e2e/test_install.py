@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 import trustme
 
-from tests.e2e import keda_log, router
+from tests.e2e import keda_log
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
@@ -87,7 +87,7 @@ async def _wake(release: Release) -> None:
     wanted = {"bert": {"demandThreshold": REQUESTS_EACH}, "gpt": {}}
     for name, metadata in wanted.items():
         await lab.deploy(name)
-        demand = router.offered(lab.name, f"{name}-requests")
+        demand = lab.offered(f"{name}-requests")
         await lab.autoscale(name, release.push(demandQuery=demand, **metadata), min_replicas=0)
         await lab.stays(name, 0, for_seconds=1)
     await lab.offer("gpt-requests", 1)

@@ -52,7 +52,7 @@ async def test_a_wrong_trigger_is_explained_in_kedas_log_and_works_once_it_is_co
 async def _is_explained(lab: Lab, name: str) -> None:
     """Wait until KEDA's log names every mistake of a ScaledObject with its key and value."""
 
-    async def explained() -> bool:
+    def explained() -> bool:
         errors = [
             each["error"]
             for each in keda_log.errors(lab)

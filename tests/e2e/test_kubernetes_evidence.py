@@ -44,12 +44,10 @@ async def _token(client: lightkube.AsyncClient) -> str:
 
 async def _rests_on(lab: Lab, evidence: str) -> None:
     """Wait until the newest decision uses this evidence."""
-
-    async def does() -> bool:
-        made = lab.decisions("bert")
-        return bool(made) and made[-1]["evidence"] == evidence
-
-    await lab.wait(does, f"decisions rest on {evidence}")
+    await lab.wait(
+        lambda: [made["evidence"] for made in lab.decisions("bert")][-1:] == [evidence],
+        f"decisions rest on {evidence}",
+    )
 
 
 @pytest.mark.core

@@ -4,31 +4,26 @@ import pytest
 
 from tests.e2e import waking
 from tests.e2e.lab import SHORT_TIMES, Lab
-from tests.e2e.llm_servers import REQUESTS
+from tests.e2e.picker import REQUESTS
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, SHORT_MAX_AGE
 
 TIMES = {key: SHORT_TIMES[key] for key in ("activationWindow", "warmup")} | SHORT_MAX_AGE
 PICKER = {"demandPreset": "llm-d-epp-requests", "demandRouter": "llama-epp"}
 
 
-async def scrape(lab: Lab, page: str, **labels: str) -> None:
-    """Have Prometheus scrape what servers of the simulated workload `llama` show."""
-    target = {"targets": [f"127.0.0.1:{lab.simulator.port}"], "labels": labels}
-    path = f"/llm/{page}/llama/metrics"
-    servers = {"job_name": page, "metrics_path": path, "honor_labels": True}
-    await lab.offer("llama" + REQUESTS, 0)
-    await lab.prometheus.reload(
-        [*lab.prometheus.scrape_configs, servers | {"static_configs": [target]}]
-    )
-
-
 @pytest.mark.core
 async def test_requests_at_an_endpoint_picker_wake_scale_and_let_go(lab: Lab) -> None:
-    await scrape(lab, "picker", namespace=lab.name, pod="llama-epp-7b6667bd9-bbbbb")
+    labels = {"namespace": lab.name, "pod": "llama-epp-7b6667bd9-bbbbb"}
+    target = {"targets": [f"127.0.0.1:{lab.simulator.port}"], "labels": labels}
+    picker = {"job_name": "picker", "metrics_path": "/picker/llama/metrics", "honor_labels": True}
+    await lab.offer("llama" + REQUESTS, 0)
+    await lab.prometheus.reload(
+        [*lab.prometheus.scrape_configs, picker | {"static_configs": [target]}]
+    )
     await lab.prometheus.wait_for("llm_d_epp_request_running")
     await lab.deploy("llama")
-    trigger = lab.llm("llama", **PICKER, **TIMES) | {"type": "external-push"}
-    await waking.asleep(lab, "llama", trigger)
+    metadata = {"scalerAddress": lab.scaler.address, "workload": "llama", **PICKER, **TIMES}
+    await waking.asleep(lab, "llama", {"type": "external-push", "metadata": metadata})
 
     await lab.offer("llama" + REQUESTS, 1)
     await waking.wakes(lab, "llama")
@@ -51,20 +46,3 @@ async def test_requests_at_an_endpoint_picker_wake_scale_and_let_go(lab: Lab) ->
     await lab.offer("llama", 0)
     await lab.reaches("llama", 0)
     assert lab.path("llama") == [0, 1, 4, 1, 0], lab.story()
-
-
-@pytest.mark.core
-async def test_requests_at_the_servers_scale_and_their_full_gpus_do_not(lab: Lab) -> None:
-    await scrape(lab, "servers")
-    await lab.deploy("llama", replicas=1, load=400)
-    await lab.prometheus.wait_for('{__name__="vllm:num_requests_running"}')
-    trigger = lab.llm("llama", demandPreset="vllm-requests", **TIMES)
-    await lab.autoscale("llama", trigger)
-    await lab.becomes("llama", "measured")
-    await lab.stays("llama", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
-    await lab.offer("llama" + REQUESTS, 60)
-    await lab.reaches("llama", 4)
-    assert lab.timeline.last("llama", "hpa target 1") is None, lab.story()
-    await lab.offer("llama" + REQUESTS, 20)
-    await lab.reaches("llama", 2)
-    assert lab.path("llama") == [1, 4, 2], lab.story()

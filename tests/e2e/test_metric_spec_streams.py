@@ -6,7 +6,7 @@ and reconciles the ScaledObject once for each message, also for one that says no
 
 import pytest
 
-from tests.e2e import generation, keda_log, router, waking
+from tests.e2e import generation, keda_log, waking
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder
 from tests.e2e.under_load import REPLICAS, deploy_under_load, the_hpa_has_a_number
@@ -47,13 +47,10 @@ async def test_each_message_is_one_reconcile_also_if_it_says_nothing_new(
     def opened() -> int:
         return len(recorder.asked("StreamMetricSpec"))
 
-    async def many() -> bool:
-        return opened() >= before + 4
-
     await lab.stays("bert", 1, for_seconds=QUIET_SECONDS)
     before, known = opened(), keda_log.reconciles(lab, "bert")
     specs = len(recorder.asked("GetMetricSpec"))
-    await lab.wait(many, "streams end and open again")
+    await lab.wait(lambda: opened() >= before + 4, "streams end and open again")
     made, reconciled = opened() - before, keda_log.reconciles(lab, "bert") - known
     assert abs(reconciled - made) <= 1, lab.story()
     assert len(recorder.asked("GetMetricSpec")) == specs, lab.story()
@@ -65,7 +62,7 @@ async def test_a_spec_that_was_streamed_is_asked_for_no_more_and_follows_a_chang
     await lab.scaler.restart(CONNECTION_MAX_AGE="3s")
     await deploy_under_load(lab)
     # A second metric whose target is its own, in the same stream.
-    demand = {"demandQuery": router.offered(lab.name, "bert"), "demandThreshold": "100"}
+    demand = {"demandQuery": lab.offered("bert"), "demandThreshold": "100"}
     trigger = waking.push(lab, "bert", **demand)
     await lab.autoscale("bert", trigger, min_replicas=0, max_replicas=REPLICAS)
     await _targets(lab, "70", "100")

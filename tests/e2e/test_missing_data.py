@@ -45,11 +45,9 @@ async def test_exporters_of_some_pods_that_are_gone_hold_every_replica_and_let_f
     await _holds(lab, "partial")
 
     await lab.offer("bert", MORE_LOAD)
-
-    async def has_grown() -> bool:
-        return (lab.replicas("bert") or 0) >= AT_LEAST
-
-    await lab.wait(has_grown, f"bert has {AT_LEAST} replicas or more")
+    await lab.wait(
+        lambda: (lab.replicas("bert") or 0) >= AT_LEAST, f"bert has {AT_LEAST} replicas or more"
+    )
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
     lab.timeline.note("the exporter is back")
     await lost.turn(Door.OPEN)

@@ -6,7 +6,7 @@ KEDA's adapter answers for a paused ScaledObject as well: then the HPA alone sca
 import pytest
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
-from tests.e2e import generation, router
+from tests.e2e import generation
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest
 from tests.e2e.relay import Door
@@ -41,7 +41,7 @@ async def scale_natively(lab: Lab, workload: str, spec: Manifest) -> None:
 async def test_an_hpa_that_goes_to_zero_by_itself_is_woken_by_a_demand_and_by_no_gpu(
     lab: Lab,
 ) -> None:
-    demand = {"demandQuery": router.offered(lab.name, "requests"), "demandThreshold": "70"}
+    demand = {"demandQuery": lab.offered("requests"), "demandThreshold": "70"}
     await lab.offer("requests", 0)
     await lab.deploy("bert", replicas=2, load=120)
     await lab.deploy("rest")

@@ -8,7 +8,7 @@ of it (docs/operations.md, docs/upstream).
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.e2e import generation, router, waking
+from tests.e2e import generation, waking
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, SEEN_FOR
@@ -68,7 +68,7 @@ async def test_a_scaler_that_is_gone_wakes_none_and_takes_away_what_fallback_say
     lab: Lab, keda_counts: Counts
 ) -> None:
     await lab.deploy("asleep")
-    demand = router.offered(lab.name, "asleep")
+    demand = lab.offered("asleep")
     asleep = lab.gpu("asleep", demandQuery=demand)
     await lab.autoscale("asleep", asleep, min_replicas=0)
     ended = {"min_replicas": 0, "fallback": {"failureThreshold": 60, "replicas": 0}}

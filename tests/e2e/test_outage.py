@@ -65,11 +65,10 @@ async def test_prometheus_and_scaler_that_begin_anew_take_nothing_away_before_th
     await lab.prometheus.restart_empty()
     known = len(lab.decisions("bert"))
     await lab.scaler.restart()
-
-    async def nothing_is_known() -> bool:
-        return [made["value"] for made in lab.decisions("bert")[known:]][-1:] == [None]
-
-    await lab.wait(nothing_is_known, "nothing is known of the load")
+    await lab.wait(
+        lambda: [made["value"] for made in lab.decisions("bert")[known:]][-1:] == [None],
+        "nothing is known of the load",
+    )
     await lab.offer("bert", LESS_LOAD)
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert False not in {made["active"] for made in lab.decisions("bert")[known:]}, lab.story()

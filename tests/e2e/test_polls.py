@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import generation, router
+from tests.e2e import generation
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder
 from tests.e2e.relay import Door
@@ -35,7 +35,7 @@ async def _asks(lab: Lab, recorder: Recorder) -> set[str]:
     def polls() -> list[str]:
         return [call.method for call in recorder.calls if call.seconds_left is None]
 
-    async def heard_enough() -> bool:
+    def heard_enough() -> bool:
         from_polls = polls().count("GetMetricSpec")
         return min(from_polls, len(recorder.asked("GetMetricSpec")) - from_polls) >= MANY
 
@@ -91,7 +91,7 @@ async def test_a_hold_is_shown_by_keda_unless_a_known_demand_keeps_the_replicas(
         await lab.offer(f"{name}-demand", demand or 0)
         await lab.reaches(name, REPLICAS)
     for name, demand in demands.items():
-        query = router.offered(lab.name, f"{name}-demand")
+        query = lab.offered(f"{name}-demand")
         scaled = {"demandQuery": query, "demandThreshold": "70"} if demand else {}
         # A hold is no failure, so that no `fallback` comes.
         no_failure = {"fallback": {"failureThreshold": 1, "replicas": 7}}

@@ -11,7 +11,6 @@ import pytest
 from lightkube.resources.core_v1 import Pod
 
 from tests.e2e.lab import SHORT_TIMES, STABILIZATION_SECONDS, Lab
-from tests.e2e.test_examples import placed
 from tests.repository.test_examples import EXAMPLES, read
 
 PATHS = {path.stem: path for path in EXAMPLES}
@@ -36,10 +35,12 @@ async def autoscale_by(
 
     These times are for the keys about time that the example leaves out.
     """
-    document = read(PATHS[example])
-    here = placed(lab, document, name)
+    here = read(PATHS[example])
+    here["metadata"] |= {"namespace": lab.name, "name": name}
+    here["spec"]["scaleTargetRef"]["name"] = name
     (trigger,) = here["spec"]["triggers"]
-    trigger["metadata"] = {**times, **trigger["metadata"], "workload": name}
+    own = {"workload": name, "scalerAddress": lab.scaler.address}
+    trigger["metadata"] = {**times, **trigger["metadata"], **own}
     behavior = {"scaleDown": {"stabilizationWindowSeconds": STABILIZATION_SECONDS}}
     here["spec"]["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
     await lab.apply(here)

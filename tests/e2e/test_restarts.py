@@ -1,7 +1,6 @@
 """The scaler and KEDA come and go at load: the replicas stay, and the loop goes on by itself."""
 
 import asyncio
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -57,11 +56,10 @@ async def test_a_scaler_that_comes_after_the_scaled_object_is_found(lab: Lab) ->
 async def _is_asked(lab: Lab, scaler: Scaler) -> None:
     """Wait until a scaler is asked once more than until now."""
     before = len(scaler.events("decision.made"))
-
-    async def asked() -> bool:
-        return len(scaler.events("decision.made")) > before
-
-    await lab.wait(asked, f"KEDA asks the scaler at port {scaler.port}")
+    await lab.wait(
+        lambda: len(scaler.events("decision.made")) > before,
+        f"KEDA asks the scaler at port {scaler.port}",
+    )
 
 
 @pytest.mark.core
@@ -89,21 +87,17 @@ async def test_two_scalers_behind_one_address_are_rolled_and_no_evaluation_fails
             second.stop()
 
 
+@pytest.mark.xdist_group("live")
 async def test_keda_killed_at_load_finds_everything_again_and_what_began_meanwhile(
-    tmp_path: Path, lab_name: str
+    live: Cluster, tmp_path: Path, lab_name: str
 ) -> None:
-    (tmp_path / "cluster").mkdir()
-    cluster = Cluster.create(tmp_path / "cluster")
-    cluster.start()
-    async with contextlib.AsyncExitStack() as stack:
-        stack.callback(cluster.stop)
-        lab = await stack.enter_async_context(open_lab(lab_name, cluster.kubeconfig, tmp_path))
+    async with open_lab(lab_name, live.kubeconfig, tmp_path) as lab:
         await lab.deploy("asleep")
         demand = await lab.offers_nothing("requests")
         await run_under_load(lab)
         # KEDA polls it when it starts and then every 300 s.
         await waking.asleep(lab, "asleep", waking.push(lab, "asleep", demandQuery=demand))
-        operator = cluster.programs["keda-operator"]
+        operator = live.programs["keda-operator"]
         lab.timeline.note("KEDA's operator is killed")
         operator.kill()
         await waking.ended(lab, "CANCELLED", 1)

@@ -18,7 +18,7 @@ async def test_an_average_by_value_and_cached_metrics_end_where_the_sum_ends(lab
     await lab.autoscale("cached", cached, polling_seconds=3 * POLLING_SECONDS)
     for name in names:
 
-        async def settled(name: str = name) -> bool:
+        def settled(name: str = name) -> bool:
             return lab.path(name, lab.timeline.now_seconds - 8) == [3]
 
         await lab.wait(settled, f"{name} stays at 3 replicas")

@@ -11,7 +11,7 @@ from lightkube.resources.core_v1 import Node
 from lightkube.types import PatchType
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import manifests, router, waking
+from tests.e2e import manifests, waking
 from tests.e2e.furnishing import GPUS_PER_NODE
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, goes_to_zero, the_hpa_has_a_number
@@ -21,21 +21,6 @@ WARMUP = "12s"
 """A pod's series begin when it is placed: this covers its start and the end of the pod before."""
 LONGER_THAN_THE_WARMUP = 16
 """And than the window after it."""
-AT_FULL_LOAD = 'count(max_over_time(DCGM_FI_DEV_GPU_UTIL{pod!=""}[2m]) == 100)'
-
-
-@pytest.mark.core
-async def test_a_model_that_is_woken_and_loads_at_100_percent_stays_alone(lab: Lab) -> None:
-    await lab.deploy("bert", loading_percent=100, startup_seconds=LOADING_SECONDS)
-    triggers = lab.gpu("bert", warmup=WARMUP), lab.router("bert")
-    await lab.autoscale("bert", *triggers, min_replicas=0)
-    await lab.offer("bert", 30)
-    await lab.reaches("bert", 1)
-    await lab.prometheus.wait_for(f"{AT_FULL_LOAD} >= 1")
-    await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_WARMUP)
-
-    await goes_to_zero(lab)
-    assert lab.path("bert") == [0, 1, 0], lab.story()
 
 
 @pytest.mark.core
@@ -64,7 +49,7 @@ async def test_a_rolling_update_at_load_moves_no_replicas(lab: Lab) -> None:
         Deployment, "bert", change, namespace=lab.name, patch_type=PatchType.MERGE
     )
 
-    async def rolled_out() -> bool:
+    def rolled_out() -> bool:
         seen = lab.timeline.path("bert", "rolled out", began)
         return False in seen and seen[-1] is True
 
@@ -82,7 +67,7 @@ async def test_an_empty_node_pool_is_filled_by_demand_and_emptied_again(lab: Lab
     everything = lab.prometheus.scrape_configs
     await _empty(lab)
     await lab.prometheus.restart_empty()
-    demand = router.offered(lab.name, "bert")
+    demand = lab.offered("bert")
     await lab.deploy("bert")
     await waking.asleep(lab, "bert", waking.push(lab, "bert", demandQuery=demand))
     await lab.stays("bert", 0, for_seconds=3)

@@ -163,15 +163,14 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
         if generation.KEDA_IS_OLDEST:
             # All triggers with an address share the connection that the first one made.
             return
-
-        async def all_is_said() -> bool:
-            return all(
+        await lab.wait(
+            lambda: all(
                 says("\n".join(errors(lab, workload)), row.keda)
                 and says(attempt.scaler.output(), row.scaler)
                 for (workload, attempt), row in zip(refused.items(), documented(), strict=True)
-            )
-
-        await lab.wait(all_is_said, "both sides say what the page on TLS says")
+            ),
+            "both sides say what the page on TLS says",
+        )
         for workload in refused:
             await lab.shows(workload, "keda Ready", "False ScaledObjectCheckFailed")
             assert lab.path(workload) == [2], lab.story()
@@ -194,11 +193,10 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
     for workload in ("bert", "push"):
         await keep(lab, workload, renewed.parameters())
     (mounted / "ca.crt").write_bytes(renewed.clients.cert_pem.bytes())
-
-    async def streams_fail() -> bool:
-        return len(keda_log.of_streams(lab)) >= 3
-
-    await lab.wait(streams_fail, "streams go on with the certificate they began with")
+    await lab.wait(
+        lambda: len(keda_log.of_streams(lab)) >= 3,
+        "streams go on with the certificate they began with",
+    )
     for workload in ("bert", "push"):
         await lab.offer(workload, 120)
     for workload in ("bert", "push"):

@@ -1,6 +1,6 @@
-"""From zero to one within seconds: by a demand, and by a second trigger.
+"""From zero to one within seconds, by a demand.
 
-KEDA polls every 300 s in these scenarios unless they say otherwise: it is the stream that wakes.
+KEDA polls every 300 s until the workload is awake: it is the stream that wakes.
 """
 
 import pytest
@@ -32,15 +32,3 @@ async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) ->
     await lab.offer("requests", 0)
     await lab.reaches("bert", 0)
     assert lab.path("bert") == [0, 1, 0], lab.story()
-
-
-@pytest.mark.core
-@pytest.mark.generations
-async def test_a_trigger_of_kedas_beside_ours_wakes_at_its_poll(lab: Lab) -> None:
-    triggers = waking.push(lab, "bert"), lab.router("bert")
-    await lab.deploy("bert")
-    await waking.asleep(lab, "bert", *triggers, polling_seconds=1)
-    await lab.offer("bert", 120)
-    await waking.wakes(lab, "bert")
-    # From then on the GPUs decide: 120 % over 70 % per replica is 1.7.
-    await lab.reaches("bert", 2)

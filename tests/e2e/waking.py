@@ -60,20 +60,15 @@ async def asleep(
     await lab.is_known(workload)
     spec = {"min_replicas": 0, "polling_seconds": RARELY_SECONDS} | fields
     await lab.autoscale(workload, *triggers, **spec)
-
-    async def looked() -> bool:
-        return len(lab.decisions(workload)) > _LOOKS and lab.replicas(workload) == 0
-
-    await lab.wait(looked, f"{workload} sleeps, and its stream looks")
+    await lab.wait(
+        lambda: len(lab.decisions(workload)) > _LOOKS and lab.replicas(workload) == 0,
+        f"{workload} sleeps, and its stream looks",
+    )
 
 
 async def wakes(lab: Lab, workload: str) -> None:
     """Wait until a workload is woken by what just happened."""
-
-    async def woken() -> bool:
-        return lab.replicas(workload) == 1
-
-    await lab.wait(woken, f"{workload} is woken")
+    await lab.wait(lambda: lab.replicas(workload) == 1, f"{workload} is woken")
 
 
 async def poll_often(lab: Lab, workload: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 import lightkube
+from lightkube import ApiError
 from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
@@ -30,18 +31,23 @@ async def watching(
     client: lightkube.AsyncClient, namespace: str, timeline: Timeline
 ) -> AsyncIterator[None]:
     """Write down what happens in a namespace, until the block ends."""
-    watches = [
-        asyncio.create_task(
-            again(functools.partial(_watch, client, namespace, resource, sights, timeline))
-        )
+    async with following(
+        functools.partial(_watch, client, namespace, resource, sights, timeline)
         for resource, sights in _SIGHTS.items()
-    ]
+    ):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def following(watches: Iterable[Callable[[], Awaitable[None]]]) -> AsyncIterator[None]:
+    """Keep up watches until the block ends."""
+    tasks = [asyncio.create_task(again(watch), name="watch") for watch in watches]
     try:
         yield
     finally:
-        for watch in watches:
-            watch.cancel()
-        await asyncio.gather(*watches, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def again(watch: Callable[[], Awaitable[None]]) -> None:
@@ -49,7 +55,7 @@ async def again(watch: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await watch()
-        except httpx2.HTTPError:
+        except (ApiError, httpx2.HTTPError):
             await asyncio.sleep(_PAUSE_SECONDS)
 
 

@@ -223,13 +223,6 @@ async def aimed() -> AsyncIterator[Bench]:
     await bench.evaluator.close()
 
 
-async def test_a_trigger_without_a_workload_is_about_the_scale_target(aimed: Bench) -> None:
-    decided = await aimed.ask(_untargeted())
-    assert (decided.state, decided.value) == (State.MEASURED, 450)
-    (evaluated,) = aimed.of(facts.Evaluated)
-    assert evaluated.spec == spec()
-
-
 async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed: Bench) -> None:
     assert aimed.cluster is not None
     aimed.cluster.targets.clear()
@@ -237,7 +230,6 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, None)
     assert decided.reason.startswith(f"{AWAY}: hold, and nothing is remembered")
     assert aimed.cluster.patience == [1.0]
-    assert aimed.source.fetched == []
     refused = await aimed.ask(_untargeted(onUnknown="error"))
     assert refused.refused
     assert len(aimed.of(facts.Evaluated)) == 2

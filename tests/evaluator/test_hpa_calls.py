@@ -66,10 +66,3 @@ STOPPED = [(100.0, True), *_polled(110.0, 140.0)]
 )
 def test_whether_the_hpa_has_stopped(calls: list[Call], now: float, *, has_stopped: bool) -> None:
     assert _called(*calls).has_stopped(now) is has_stopped
-
-
-def test_one_call_of_its_own_shows_that_there_are_replicas_for_a_minute() -> None:
-    """Also one that may be a person's: an error about a busy workload can cost it its replicas."""
-    calls = _called((100.0, False), (110.0, True), (120.0, False))
-    assert [calls.has_asked(now) for now in (120.0, 170.0, 171.0)] == [True, True, False]
-    assert not _called((100.0, False)).has_asked(100.0)

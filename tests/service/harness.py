@@ -136,18 +136,6 @@ class Served:
         return called.method, called.code
 
 
-@dataclass(frozen=True, slots=True)
-class Observer:
-    """Notes the calls among the facts."""
-
-    calls: asyncio.Queue[facts.Called]
-
-    def __call__(self, fact: facts.Fact) -> None:
-        """Note a call."""
-        if isinstance(fact, facts.Called):
-            self.calls.put_nowait(fact)
-
-
 @asynccontextmanager
 async def serving(  # noqa: PLR0913 - what a test changes of a server, all by name
     evaluator: Evaluator,
@@ -164,11 +152,16 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     """
     before = asyncio.all_tasks()
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
+
+    def observe(fact: facts.Fact) -> None:
+        if isinstance(fact, facts.Called):
+            calls.put_nowait(fact)
+
     server = service.GrpcServer(
         evaluator,
         access=access or Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
-        observe=Observer(calls),
+        observe=observe,
         max_concurrent_rpcs=max_concurrent_rpcs,
         connection_max_age_seconds=connection_max_age_seconds,
         certificate=certificate,

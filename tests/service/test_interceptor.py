@@ -21,13 +21,11 @@ from keda_gpu_scaler.service.interceptor import (
     Places,
     status_message,
 )
-from keda_gpu_scaler.trigger.access import Access, Namespaces
 from tests.service.harness import (
     HANG_SECONDS,
     QUIET,
     Script,
     Served,
-    metrics_request,
     reference,
     refusal,
     serving,
@@ -112,27 +110,9 @@ def panic() -> BaseException:
     return caught.value
 
 
-class Broken(dict[str, Namespaces]):
-    """Sources that no trigger can be compared with."""
-
-    def items(self) -> Any:  # noqa: ANN401 - nothing is returned
-        """Fail as a library does that panics."""
-        raise panic()
-
-
-@pytest.mark.parametrize("method", METHODS)
-async def test_a_panic_of_a_library_is_internal_and_leaves_no_call_open(method: str) -> None:
-    async with serving(Script(QUIET), access=Access(Broken())) as served:
-        request = metrics_request() if method == "GetMetrics" else reference()
-        with capture_logs() as logs:
-            code, text = await refusal(getattr(served.stub, method)(request, timeout=5))
-        assert (code, text) == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
-        assert await served.next_call() == (method, "INTERNAL")
-        assert [(line["event"], line["method"]) for line in logs] == [("rpc.failed", method)]
-
-
 @pytest.mark.parametrize(
-    "error", [RuntimeError("hunter2"), errors.SourceError("hunter2"), asyncio.CancelledError()]
+    "error",
+    [RuntimeError("hunter2"), errors.SourceError("hunter2"), asyncio.CancelledError(), panic()],
 )
 async def test_our_own_fault_has_a_fixed_text_and_a_trace_in_the_log(error: BaseException) -> None:
     async with serving(Script(error)) as served:

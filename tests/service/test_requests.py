@@ -1,6 +1,5 @@
 """A request says which ScaledObject its trigger belongs to; each trigger is parsed once."""
 
-import contextlib
 import tracemalloc
 from typing import Any
 
@@ -67,27 +66,6 @@ def test_what_is_made_of_triggers_is_kept_in_bounded_memory() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 56 * 2**20
-
-
-class Counted(dict[str, Namespaces]):
-    """Sources that count how often a trigger is compared with them."""
-
-    asked = 0
-
-    def items(self) -> Any:  # noqa: ANN401 - as a dictionary has them
-        """Return the sources."""
-        self.asked += 1
-        return super().items()
-
-
-@pytest.mark.parametrize("threshold", ["70", "none"])
-def test_a_trigger_that_is_refused_is_parsed_as_seldom_as_one_that_is_not(threshold: str) -> None:
-    sources = Counted(default=EVERY_NAMESPACE)
-    known = requests.ParsedTriggers(Access(sources))
-    for _ in range(3):
-        with contextlib.suppress(errors.SpecError):
-            known.read(reference(threshold=threshold))
-    assert sources.asked == 1
 
 
 def test_a_target_that_old_keda_rounds_is_stated_beside_the_loads() -> None:

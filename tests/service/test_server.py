@@ -6,7 +6,7 @@ from grpc_health.v1 import health_pb2 as pb
 from grpc_health.v1 import health_pb2_grpc
 
 from keda_gpu_scaler import errors, service
-from keda_gpu_scaler.service import server, streams
+from keda_gpu_scaler.service import server, servicer
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from tests.service.harness import (
@@ -66,7 +66,7 @@ def test_a_connection_outlives_the_streams_opened_on_it() -> None:
     options = dict(server.channel_options(connection_max_age_seconds=600))
     age, grace = options["grpc.max_connection_age_ms"], options["grpc.max_connection_age_grace_ms"]
     assert age == 600_000
-    assert grace > 1000 * streams.LONGEST_SPEC_SECONDS
+    assert grace > 1000 * servicer.LONGEST_SPEC_SECONDS
     endless = dict(server.channel_options(connection_max_age_seconds=1e9))
     assert endless["grpc.max_connection_age_ms"] == 2**31 - 1  # as much as gRPC can count
     assert endless["grpc.max_connection_age_grace_ms"] == 2**31 - 1

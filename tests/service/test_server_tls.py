@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ssl
-import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -39,10 +38,10 @@ class Mounted:
         """Write a certificate and its key."""
         return write(self.directory, issued)
 
-    def follow(self, *, asks_clients: bool = True) -> CertificateFiles:
-        """Follow the files, with or without the CA."""
+    def follow(self) -> CertificateFiles:
+        """Follow the files."""
         pair = Pair(self.directory / "tls.crt", self.directory / "tls.key")
-        return CertificateFiles("grpc", *pair, self.ca if asks_clients else None, self.told.append)
+        return CertificateFiles("grpc", *pair, self.ca, self.told.append)
 
     @property
     def ca(self) -> Path:
@@ -77,22 +76,17 @@ async def code(stub: Any) -> grpc.StatusCode:  # noqa: ANN401 - a stub of any se
     return ended
 
 
-async def handshake(port: int, context: ssl.SSLContext) -> bytes:
-    """Shake hands as a client, and return the certificate that was shown."""
+async def shows(served: Served) -> bytes:
+    """Return the certificate that a new connection is shown."""
+    context = ssl.create_default_context(cadata=SERVERS.cert_pem.bytes().decode())
+    KEDA.configure_cert(context)
     context.set_alpn_protocols(["h2"])
-    _, writer = await asyncio.open_connection(ADDRESS, port, ssl=context)
+    _, writer = await asyncio.open_connection(ADDRESS, served.port, ssl=context)
     certificate: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.transport.abort()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
     return certificate
-
-
-async def shows(served: Served) -> bytes:
-    """Return the certificate that a new connection is shown."""
-    context = ssl.create_default_context(cadata=SERVERS.cert_pem.bytes().decode())
-    KEDA.configure_cert(context)
-    return await handshake(served.port, context)
 
 
 def der(issued: trustme.LeafCert) -> bytes:
@@ -143,7 +137,7 @@ async def test_a_key_that_grpc_does_not_support_ends_the_start_and_is_not_shown_
     mounted: Mounted,
 ) -> None:
     key = ed448.Ed448PrivateKey.generate()
-    followed = mounted.follow(asks_clients=False)
+    followed = mounted.follow()
     async with serving(Script(QUIET), certificate=followed) as served:
         (mounted.directory / "tls.crt").write_bytes(self_signed(key))
         (mounted.directory / "tls.key").write_bytes(pem(key))
@@ -167,26 +161,3 @@ async def test_the_cas_of_clients_rotate_as_well(mounted: Mounted) -> None:
         async with connected(served) as stub:
             assert await code(stub) is grpc.StatusCode.UNAVAILABLE
         assert await code(before) is grpc.StatusCode.OK
-
-
-def only(version: ssl.TLSVersion) -> ssl.SSLContext:
-    """Return a client that speaks one version of TLS, however old, and trusts all servers."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    # OpenSSL has the old versions on its lowest level of security only.
-    context.set_ciphers("ALL:@SECLEVEL=0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context.minimum_version = context.maximum_version = version
-    return context
-
-
-async def test_tls_1_2_and_1_3_are_spoken_and_nothing_older(mounted: Mounted) -> None:
-    certificate = mounted.follow(asks_clients=False)
-    async with serving(Script(QUIET), certificate=certificate) as served:
-        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
-            assert await handshake(served.port, only(version)) == der(OURS)
-        for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
-            with pytest.raises((ConnectionResetError, ssl.SSLError)) as refused:
-                await handshake(served.port, only(version))
-            assert "NO_PROTOCOLS_AVAILABLE" not in str(refused.value)  # the client speaks it

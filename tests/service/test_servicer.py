@@ -85,6 +85,19 @@ async def test_a_failing_evaluation_is_logged_and_neither_an_end_nor_an_edge() -
     assert (line["event"], line["scaled_object"]) == ("stream.evaluation_failed", str(OBJECT))
 
 
+async def test_an_alert_is_pushed_at_once() -> None:
+    script = Script(QUIET, SIGNAL, seconds_per_step=3600)
+    async with serving(script) as served:
+        stream = served.stub.StreamIsActive(reference())
+        await script.asked_at_least(1)
+        (alert_changed,) = script.listeners
+        alert_changed()
+        assert (await first(stream)).result
+        served.draining.set()
+        assert await rest(stream) == []
+    assert script.listeners == []
+
+
 async def test_a_spec_stream_outlives_the_age_of_its_connection() -> None:
     """KEDA 2.21 reconciles the ScaledObject whenever one opens."""
     async with serving(Script(SIGNAL), connection_max_age_seconds=0.05) as served:

@@ -45,9 +45,3 @@ def test_a_signal_is_pushed_on_its_edge_and_again_while_no_pod_exists(
     decisions: tuple[Decision, ...], step_seconds: float, expected: list[bool]
 ) -> None:
     assert pushed(*decisions, step_seconds=step_seconds) == expected
-
-
-def test_streams_of_specs_that_were_opened_at_once_end_hours_apart() -> None:
-    lives = sorted(streams.spec_seconds() for _ in range(1000))
-    assert 43_200 <= lives[0] < 46_000
-    assert 83_000 < lives[-1] <= streams.LONGEST_SPEC_SECONDS

@@ -76,45 +76,27 @@ def test_that_a_pod_which_reports_was_never_ready_is_not_known_once_nobody_speak
     assert found.status.unschedulable is None
 
 
-def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> None:
-    """Only the cluster has ever listed it: it may work, and is missing."""
-    found = _found(None, said(listed=NOW - 130), scraped=NOW - 130)
-    assert found is not None
-    assert not found.was_seen
+UNHEARD: dict[str, float | Watch] = {"scraped": NOW - 130}
+NEVER_SHOWN: dict[str, tuple[PodStatus, dict[str, float | Watch], bool | None]] = {
+    "ended": (said(ended=True, asks_gpu=False), {}, None),
+    "not listed any more": (said(listed=NOW - 70, asks_gpu=False), {}, None),
+    "nobody speaks": (said(listed=NOW - 130, asks_gpu=False), UNHEARD, None),
+    "nobody speaks of one never Ready": (said(listed=NOW - 130, never=True), UNHEARD, None),
+    # One that was Ready and may have a GPU may work unseen: its share is in no sum before, and not
+    # in the others yet.
+    "a GPU pod, nobody speaks": (said(listed=NOW - 130), UNHEARD, False),
+    "a GPU pod, the list may be short": (said(listed=NOW - 70), {"watch": Watch()}, False),
+    "a GPU pod, ended": (said(ended=True), {}, True),
+    "a GPU pod, not listed any more": (said(listed=NOW - 70), {}, True),
+}
+"""Pods that no exporter has shown, and whether they have ended; None: they are not there."""
 
 
-@pytest.mark.parametrize(
-    ("status", "how"),
-    [
-        (said(ended=True, asks_gpu=False), {}),
-        (said(listed=NOW - 70, asks_gpu=False), {"scraped": NOW - 10}),
-        (said(listed=NOW - 130, asks_gpu=False), {"scraped": NOW - 130}),
-        (said(listed=NOW - 130, never=True), {"scraped": NOW - 130}),
-    ],
-    ids=["ended", "not listed any more", "nobody speaks", "nobody speaks of one never Ready"],
-)
-def test_a_pod_that_no_exporter_has_shown_is_not_there(
-    status: PodStatus, how: dict[str, float]
-) -> None:
-    assert _found(None, status, **how) is None
-
-
-@pytest.mark.parametrize(
-    ("status", "how"),
-    [(said(ended=True), {}), (said(listed=NOW - 70), {"scraped": NOW - 10})],
-    ids=["ended", "not listed any more"],
-)
-def test_a_gpu_pod_that_was_ready_is_remembered_when_it_is_gone_and_was_never_shown(
-    status: PodStatus, how: dict[str, float]
-) -> None:
-    """It may have worked unseen: its share is in no sum before, and not in the others yet."""
+@pytest.mark.parametrize("case", NEVER_SHOWN)
+def test_a_pod_that_no_exporter_has_shown_is_there_if_it_may_work(case: str) -> None:
+    status, how, has_ended = NEVER_SHOWN[case]
     found = _found(None, status, **how)
-    assert found is not None
-    assert (found.was_seen, found.ended) == (False, True)
-
-
-def test_a_pod_that_is_not_listed_while_the_list_may_be_short_is_there() -> None:
-    assert _found(None, said(listed=NOW - 70), watch=Watch()) is not None
+    assert (None if found is None else found.ended) == has_ended
 
 
 SILENT, LACKED = pod(NAME, 90, last_seen=NOW - 80), pod(NAME, 90, last_seen=NOW - 30, ended=True)
@@ -159,11 +141,6 @@ def test_where_a_whole_list_is_about_a_namespace_it_is_complete() -> None:
     taken = _taken(None, None)
     assert _evidence(taken, "web").absence_known
     assert taken.of("web").is_complete
-
-
-def test_what_is_known_of_the_fetch_itself_goes_with_it() -> None:
-    taken = _taken(SHOWN, None)
-    assert (taken.at, taken.of("ml").at, taken.of("ml").unmatched_elements) == (NOW, NOW, 3)
 
 
 def test_while_the_list_may_be_short_a_namespace_is_complete_only_by_its_exporters() -> None:

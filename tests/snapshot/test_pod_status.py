@@ -111,22 +111,22 @@ def test_the_status_that_follows_from_what_is_said_of_a_pod(case: str) -> None:
     assert {field: getattr(status, field) for field in expected} == expected
 
 
-def test_what_cannot_be_undone_is_kept_while_nobody_speaks() -> None:
-    book = _after((AT, _said(AT, READY)), (AT + 900, Evidence({}, down=frozenset({ONE}))))
-    found = book.status(KEY, AT + 900)
+@pytest.mark.parametrize(
+    ("statement", "seconds", "readiness"),
+    [
+        (READY, 900, Readiness.EVER),
+        (STARTING, 120, Readiness.NEVER),
+        (STARTING, 121, Readiness.UNKNOWN),
+    ],
+)
+def test_what_cannot_be_undone_is_kept_while_nobody_speaks(
+    statement: PodStatement, seconds: float, readiness: Readiness
+) -> None:
+    book = _after((AT, _said(AT, statement)), (AT + seconds, Evidence({}, down=frozenset({ONE}))))
+    found = book.status(KEY, AT + seconds)
     assert found is not None
-    assert (found.readiness, found.is_ready) == (Readiness.EVER, False)
-    assert not book.is_current(AT + 900)
-    assert book.is_current(AT + 120)
-
-
-def test_that_a_pod_was_never_ready_is_not_known_for_long_without_a_word() -> None:
-    book = _after((AT, _said(AT, STARTING)))
-    now, later = book.status(KEY, AT + 120), book.status(KEY, AT + 121)
-    assert now is not None
-    assert now.readiness is Readiness.NEVER
-    assert later is not None
-    assert later.readiness is Readiness.UNKNOWN
+    assert (found.readiness, found.is_ready) == (readiness, False)
+    assert [book.is_current(AT + later) for later in (120, 121)] == [True, False]
 
 
 def test_a_pod_is_forgotten_an_hour_after_it_was_last_listed() -> None:

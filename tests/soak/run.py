@@ -29,8 +29,6 @@ SCRAPE = "5s"
 CALM_AFTER_SECONDS = 45.0
 """So long after the start, and after a fault, data may still be missing."""
 TRIGGERS = world.triggers()
-SERVER_CODES = frozenset({grpc.StatusCode.UNAVAILABLE})
-"""What a fault of a source becomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class Soak:
                 task.result()
         self.report.seconds = time.monotonic() - began
         for scaler in self.scalers:
-            self.report.own_faults += warnings(scaler.log_file)
+            self.report.broken += (f"own fault: {line}" for line in warnings(scaler.log_file))
         return self.report
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
@@ -218,7 +216,6 @@ class Soak:
             self.report.restarts["SIGKILL"] += 1
             await asyncio.sleep(self.pace.restart_seconds)
             await scaler.stop()
-            self.report.stop_seconds.append(scaler.stop_seconds)
             await scaler.start()
             self.report.restarts["SIGTERM"] += 1
 
@@ -249,7 +246,7 @@ class Soak:
                 self.report.sizes.append(await self.scalers[0].size())
             except httpx.HTTPError as error:
                 words = f"no page of metrics in {self.fault or 'calm'}: {type(error).__name__}"
-                self.report.stuck.append(f"{words} at {time.strftime('%X')}")
+                self.report.broken.append(f"stuck: {words} at {time.strftime('%X')}")
 
     # The calls
 
@@ -304,11 +301,12 @@ class Soak:
 
     def _judge_error(self, asked: "_Asked", error: grpc.aio.AioRpcError) -> None:
         self._note(error.code().name, asked)
-        words = f"{asked}: {error.code().name} {error.details()}"
-        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-            self.report.stuck.append(words)
-        elif error.code() not in SERVER_CODES:
-            self.report.faulty.append(words)
+        # What a fault of a source becomes.
+        if error.code() is not grpc.StatusCode.UNAVAILABLE:
+            is_stuck = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            kind = "stuck" if is_stuck else "faulty"
+            words = f"{kind}: {asked}: {error.code().name} {error.details()}"
+            self.report.broken.append(words)
 
     def _judge_number(self, asked: "_Asked", answer: pb.GetMetricsResponse) -> None:
         if not answer.metricValues:
@@ -316,16 +314,15 @@ class Soak:
             return
         number = answer.metricValues[0].metricValueFloat
         self._note("number", asked)
-        bounds = asked.trigger.bounds(time.time())
-        is_lower_bound = number <= bounds.most and asked.trigger.keeps(number)
-        if not bounds.hold(number) and not is_lower_bound:
-            truth = f"{bounds.least:g} to {bounds.most:g}"
-            self.report.wrong.append(f"{asked}: {number:g}, and the truth is {truth}")
+        least, most = asked.trigger.bounds(time.time())
+        if number > most or (number < least and not asked.trigger.keeps(number)):
+            truth = f"{least:g} to {most:g}"
+            self.report.broken.append(f"wrong: {asked}: {number:g}, and the truth is {truth}")
 
     def _judge_active(self, asked: "_Asked", answer: pb.IsActiveResponse) -> None:
         self._note("active" if answer.result else "inactive", asked)
         if not answer.result and asked.trigger.is_busy(time.time()):
-            self.report.wrong.append(f"{asked}: inactive while busy")
+            self.report.broken.append(f"wrong: {asked}: inactive while busy")
 
     def _note(self, outcome: str, asked: "_Asked") -> None:
         self.report.calls[outcome] += 1

@@ -57,18 +57,6 @@ class Workload:
         return 10 * self.percent(at)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a number may be."""
-
-    least: float
-    most: float
-
-    def hold(self, number: float) -> bool:
-        """Tell whether a number is the truth of some instant, or between two of them."""
-        return self.least * (1 - TOLERANCE) <= number <= self.most * (1 + TOLERANCE)
-
-
 KINDS = ("utilization", "average", "power", "query", "demand", "alone", "direct")
 _OF_DEMAND = ("demand", "alone")
 
@@ -138,10 +126,13 @@ class Trigger:
             case _:
                 return self.workload.percent(at) * count
 
-    def bounds(self, at: float) -> Bounds:
-        """Return what a number may be that is answered at this time."""
+    def bounds(self, at: float) -> tuple[float, float]:
+        """Return the least and the most that a number may be that is answered at this time.
+
+        It is the truth of some instant, or between two of them.
+        """
         values = [self.value(at - ago) for ago in _instants()]
-        return Bounds(min(values), max(values))
+        return min(values) * (1 - TOLERANCE), max(values) * (1 + TOLERANCE)
 
     def keeps(self, number: float) -> bool:
         """Tell whether a number asks for no fewer replicas than there are.
@@ -200,16 +191,17 @@ def cluster_page(at: float) -> Iterator[str]:
     """Yield the lines of kube-state-metrics, and those of a router with the waiting requests."""
     for workload in map(Workload, range(WORKLOADS)):
         here, name, owner = workload.namespace, workload.name, f"{workload.name}-7b6667bd9"
-        listed = [
-            kube_state.link("ReplicaSet", owner, ("Deployment", name), here),
-            kube_state.replicas(len(workload.pods), name, here),
-        ]
-        for pod in workload.pods:
-            of_pod = KubePod(name=pod, owner=("ReplicaSet", owner), namespace=here)
-            listed += of_pod.listed(at)
-        for one in listed:
-            labels = ",".join(f'{label}="{text}"' for label, text in one.labels.items())
-            yield f"{one.metric}{{{labels}}} {one.value:.0f}"
+        yield from kube_state.page(
+            at,
+            [
+                kube_state.link("ReplicaSet", owner, ("Deployment", name), here),
+                kube_state.replicas(len(workload.pods), name, here),
+                *(
+                    KubePod(name=pod, owner=("ReplicaSet", owner), namespace=here)
+                    for pod in workload.pods
+                ),
+            ],
+        )
         waits = f'namespace="{here}",workload="{name}"'
         yield f"soak_waiting{{{waits}}} {workload.waiting(at):g}"
 

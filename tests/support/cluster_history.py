@@ -1,5 +1,6 @@
 """What a Prometheus has stored of a made-up cluster: its exporters, and kube-state-metrics."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -35,9 +36,10 @@ class _Job:
         return self.cluster.nodes[self.index]
 
     @property
-    def _samples(self) -> range:
-        begin, end = (self._node.sample(self.copy, time) for time in self.between)
-        return range(begin + 1, end + 1)
+    def _times(self) -> list[float]:
+        phase, interval = self.copy.phase, self._node.interval
+        begin, end = (math.floor((time - phase) / interval) for time in self.between)
+        return [sample * interval + phase for sample in range(begin + 1, end + 1)]
 
     @property
     def _exporter(self) -> dict[str, str]:
@@ -54,17 +56,15 @@ class _Job:
 
     def series(self, pods: list[Pod]) -> Iterator[Series]:
         """Yield the exporter's health, a GPU without a pod, and the GPUs of pods."""
-        yield self._timed("up", self._exporter, [1.0 for _ in self._samples])
-        idle = Gpu(f"idle-{self._exporter['instance']}", 99, "", 50, 7)
+        yield self._constant("up", self._exporter, 1)
+        idle = Gpu(f"idle-{self._exporter['instance']}", 99, "", 50)
         yield from self._gpu(self._exporter, idle)
         for pod in pods:
-            for number, gpu in enumerate(pod.gpus):
-                shown = self._gpu(self._labels(pod), gpu)
-                yield from self._spoilt(pod, number, shown)
+            for gpu in pod.gpus:
+                yield from self._gpu(self._labels(pod), gpu)
 
-    def _timed(self, metric: str, labels: Mapping[str, str], values: list[float]) -> Series:
-        times = (sample * self._node.interval + self.copy.phase for sample in self._samples)
-        return Series(metric, labels, list(zip(times, values, strict=True)))
+    def _constant(self, metric: str, labels: Mapping[str, str], value: float) -> Series:
+        return Series(metric, labels, [(time, value) for time in self._times])
 
     def _labels(self, pod: Pod) -> dict[str, str]:
         namespace, exporter = self.cluster.namespace(pod.workload.namespace), self._exporter
@@ -81,23 +81,8 @@ class _Job:
         if page.slice is not None and gpu.part:
             where[page.slice] = gpu.part
         for asked in dict.fromkeys((signal, Signal.UTILIZATION)):
-            loads = (gpu.load(sample, self.copy.shift) for sample in self._samples)
-            for shown in zip(*map(page.writes[asked], loads), strict=True):
-                yield self._timed(shown[0].metric, where, [one.value for one in shown])
-
-    def _spoilt(self, pod: Pod, gpu: int, shown: Iterator[Series]) -> Iterator[Series]:
-        """Put the implausible numbers where the exporter that counts shows them."""
-        refusal = pod.refusal
-        if refusal is None or self.copy not in self._node.preferred:
-            yield from shown
-            return
-        spoilt = [refusal.spoils(gpu, sample) for sample in self._samples]
-        for one in shown:
-            samples = [
-                (time, refusal.value if is_spoilt else value)
-                for (time, value), is_spoilt in zip(one.samples, spoilt, strict=True)
-            ]
-            yield Series(one.name, one.labels, samples)
+            for shown in page.writes[asked](gpu.load):
+                yield self._constant(shown.metric, where, shown.value)
 
 
 def _listed(cluster: Cluster, begin: float) -> Iterator[KubePod | Listed]:

@@ -1,10 +1,9 @@
 """Clusters of GPU workloads that Hypothesis makes up, with the number that is right for each.
 
-A cluster knows every pod's owner and every GPU's load at every sample, and says itself what
+A cluster knows every pod's owner and every GPU's load, which stays the same, and says itself what
 a trigger has to answer: without the product, and without a Prometheus.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,40 +14,21 @@ from keda_gpu_scaler.spec.workload import Kind
 from tests.support import naming
 from tests.support.pages import PAGES, Load, Page
 
-STEP_SECONDS = 15
-HOLES = 8
-"""One sample of this many is implausible, where there are such samples."""
-
 Owner = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU or one slice of it, with a load that changes from sample to sample."""
+    """One GPU or one slice of it."""
 
     board: str
     number: int
     part: str
-    level: int
-    wave: int
+    percent: int
 
-    def load(self, sample: int, shift: int) -> Load:
-        """Return what it carries at one sample, as one copy of its exporter sees it."""
-        return Load((self.level + self.wave * sample + shift) % 101, bool(self.part))
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Which samples of a pod are implausible."""
-
-    value: float
-    sample: int
-    partial: bool
-    """Only those of its first GPU."""
-
-    def spoils(self, gpu: int, sample: int) -> bool:
-        """Tell whether a sample of one of the pod's GPUs is such a one."""
-        return sample % HOLES == self.sample and not (self.partial and gpu)
+    @property
+    def load(self) -> Load:
+        return Load(self.percent, bool(self.part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +39,6 @@ class Copy:
     job: str
     honor_labels: bool
     phase: int
-    shift: int = 0
     replica: str = ""
     """Which Prometheus of several, where their series meet behind one API."""
 
@@ -82,9 +61,6 @@ class Node:
         """The copies of the exporter that counts."""
         first = min(copy.format.rank for copy in self.copies)
         return [copy for copy in self.copies if copy.format.rank == first]
-
-    def sample(self, copy: Copy, at: float) -> int:
-        return math.floor((at - copy.phase) / self.interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +129,6 @@ class Pod:
     name: str
     node: int
     gpus: tuple[Gpu, ...]
-    refusal: Refusal | None = None
 
     @property
     def owners(self) -> tuple[Owner, ...]:
@@ -208,53 +183,26 @@ class Cluster:
         )
         return all(named)
 
-    def is_beyond_promql(self, pod: Pod, at: float) -> bool:
-        """Tell whether refused samples leave in sight what is not the pod's load.
-
-        It is that of its other GPUs, or of another exporter that shows it too; or there is none at
-        this instant, which the mean of the newest samples does not know.
-        """
-        if pod.refusal is None:
-            return False
-        node = self.nodes[pod.node]
-        others = pod.refusal.partial and len(pod.gpus) > 1
-        return others or node.preferred != list(node.copies) or not self._gpus(pod, at)
-
-    def is_averaged(self, pod: Pod) -> bool:
-        shown = self.nodes[pod.node].preferred
-        return self.signal is Signal.UTILIZATION and all(one.format.averaged for one in shown)
-
-    def value(self, question: Question, at: float) -> float:
-        """Return what the trigger has to answer at an instant."""
+    def value(self, question: Question) -> float:
+        """Return what the trigger has to answer."""
         replicas: dict[str, list[float]] = defaultdict(list)
         for pod in self.pods_of(question.workload):
-            replicas[question.workload.replica(pod)].append(self._load(pod, question, at))
+            loads = self._gpus(pod).values()
+            replicas[question.workload.replica(pod)].append(
+                _WHOLE[question.gpu_aggregation](list(loads))
+            )
         return _aggregated(question.aggregation, [fmean(one) for one in replicas.values()])
 
-    def _load(self, pod: Pod, question: Question, at: float) -> float:
-        window = question.window or (60 if self.is_averaged(pod) else 120)
-        instants = (at - back for back in range(0, window, STEP_SECONDS))
-        shown = [values for values in (self._gpus(pod, instant) for instant in instants) if values]
-        whole = _WHOLE[question.gpu_aggregation]
-        return fmean(whole(values) for values in shown)
-
-    def _gpus(self, pod: Pod, at: float) -> list[float]:
-        """Return the number of each GPU at an instant; nothing when one of them is refused."""
-        shown: dict[tuple[str, str], list[float]] = {self._whole(gpu): [] for gpu in pod.gpus}
-        node = self.nodes[pod.node]
-        for index, gpu in enumerate(pod.gpus):
-            for copy in node.preferred:
-                sample = node.sample(copy, at)
-                if pod.refusal is None or not pod.refusal.spoils(index, sample):
-                    load, written = gpu.load(sample, copy.shift), copy.format
-                    shown[self._whole(gpu)].append(
-                        load.worth(self.signal, reserved=written.reserved)
-                    )
-        return [max(values) for values in shown.values()] if all(shown.values()) else []
-
-    def _whole(self, gpu: Gpu) -> tuple[str, str]:
-        """Return what is one GPU to the signal: power is the board's, whatever part of it."""
-        return gpu.board, "" if self.signal is Signal.POWER else gpu.part
+    def _gpus(self, pod: Pod) -> dict[tuple[str, str], float]:
+        """Return the number of each GPU; power is the board's, whatever part of it."""
+        written = self.nodes[pod.node].preferred[0].format
+        is_whole = self.signal is Signal.POWER
+        numbers: dict[tuple[str, str], float] = {}
+        for gpu in pod.gpus:
+            key = gpu.board, "" if is_whole else gpu.part
+            number = gpu.load.worth(self.signal, reserved=written.reserved)
+            numbers[key] = max(number, numbers.get(key, number))
+        return numbers
 
 
 def _aggregated(aggregation: str, loads: list[float]) -> float:

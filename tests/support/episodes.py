@@ -10,8 +10,17 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from keda_gpu_scaler.autoscaling.objects import Behavior
-from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, MetricType, Scale, Step
+from keda_gpu_scaler.autoscaling.objects import Behavior, quantity
+from keda_gpu_scaler.autoscaling.rules import (
+    CLUSTERS,
+    Hpa,
+    Keda,
+    Metric,
+    MetricType,
+    Scale,
+    Step,
+    Tolerances,
+)
 
 FOLDER = Path(__file__).parents[1] / "autoscaling" / "episodes"
 TARGET = 10.0
@@ -109,7 +118,11 @@ def write(name: str, recording: Recording) -> None:
 
 def compared(recording: Recording) -> Iterator[Comparison]:
     """Yield each sync and each poll, with what the rules make of it."""
-    hpa = Hpa(stabilization_seconds=recording.downscale_stabilization, behavior=recording.behavior)
+    hpa = Hpa(
+        stabilization_seconds=recording.downscale_stabilization,
+        tolerances=_tolerances(recording.behavior),
+        behavior=recording.behavior,
+    )
     keda = Keda(
         cooldown_seconds=recording.cooldown_period,
         minimum=recording.min_replica_count,
@@ -138,6 +151,15 @@ def compared(recording: Recording) -> Iterator[Comparison]:
             change = _change(later, Poll, KEDA)
             step = keda.poll(event.at, replicas, event.active)
             yield Comparison(event, replicas, change.replicas if change else replicas, step)
+
+
+def _tolerances(behavior: Behavior | None) -> Tolerances:
+    if behavior is None:
+        return CLUSTERS
+    up, down = quantity(behavior.scale_up.tolerance), quantity(behavior.scale_down.tolerance)
+    return Tolerances(
+        up=CLUSTERS.up if up is None else up, down=CLUSTERS.down if down is None else down
+    )
 
 
 def _change(later: Sequence[Event], next_one: type[Event], by: str) -> Scaled | None:

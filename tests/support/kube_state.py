@@ -118,8 +118,16 @@ BERT = link("ReplicaSet", "bert-7b6667bd9", ("Deployment", "bert"))
 
 def history(now: float, parts: Iterable[KubePod | Listed]) -> list[Series]:
     """Return the series of all parts, ending at `now`."""
-    return [
-        one.series(now)
-        for part in parts
-        for one in (part.listed(now) if isinstance(part, KubePod) else (part,))
-    ]
+    return [one.series(now) for one in _listed(now, parts)]
+
+
+def page(now: float, parts: Iterable[KubePod | Listed]) -> Iterator[str]:
+    """Yield the lines that it shows of all parts at `now`: names in Kubernetes need no escapes."""
+    for one in _listed(now, parts):
+        labels = ",".join(f'{label}="{text}"' for label, text in one.labels.items())
+        yield f"{one.metric}{{{labels}}} {one.value:.0f}"
+
+
+def _listed(now: float, parts: Iterable[KubePod | Listed]) -> Iterator[Listed]:
+    for part in parts:
+        yield from part.listed(now) if isinstance(part, KubePod) else (part,)

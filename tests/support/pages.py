@@ -69,8 +69,6 @@ class Page:
     number: str = "gpu"
     slice: str | None = "GPU_I_ID"
     """None: it shows no slices."""
-    averaged: bool = False
-    """Its utilization is an average."""
     reserved: bool = False
     """Its share of memory leaves out what is reserved."""
 
@@ -120,14 +118,11 @@ _DCGM: Mapping[Signal, Writer] = {
 
 PAGES: Mapping[str, Page] = {
     "dcgm": Page({Signal.UTILIZATION: _one(_SAMPLED), **_DCGM}, slice=None, reserved=True),
-    "dcgm-both": Page(
-        {Signal.UTILIZATION: _engine_and_sample, **_DCGM}, averaged=True, reserved=True
-    ),
+    "dcgm-both": Page({Signal.UTILIZATION: _engine_and_sample, **_DCGM}, reserved=True),
     "dcgm-old-namespace": Page(
         {Signal.UTILIZATION: _engine_and_sample, **_DCGM},
         owner=("pod_namespace", "pod_name"),
         board="uuid",
-        averaged=True,
         reserved=True,
     ),
     "amd": Page(

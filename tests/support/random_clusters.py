@@ -1,6 +1,5 @@
-"""Strategies for clusters: names that Kubernetes cuts, siblings, copies, odd samples."""
+"""Strategies for clusters: names that Kubernetes cuts, siblings, copies."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -17,14 +16,11 @@ from tests.support.clusters import (
     Owner,
     Pod,
     Question,
-    Refusal,
     Workload,
     controllers,
 )
 from tests.support.pages import PAGES
 
-BLANKS = (math.nan, math.inf, -math.inf, -1.0, 9223372036854775794.0, 140737488355328.0)
-"""NaN, infinities, and what DCGM shows where it has no number; no bytes of any memory either."""
 SIBLINGS = (
     "-canary", "-b", "-9c", "-b8", "-2", "-0", "2", ".b", "-predictor", "-default", "-29123456",
     "-7b6667bd9", "-00001-deployment", "-worker",
@@ -37,6 +33,8 @@ KINDS = (*Kind, *[Kind.DEPLOYMENT] * 6, *[Kind.DAEMON_SET, Kind.STATEFUL_SET, Ki
 KNOWN = (False, False, True)
 """Whether there is a kube-state-metrics: without, everything rests on names."""
 _INTERVALS = (15, 30)
+_PERCENTS = st.integers(0, 69)
+"""For a full pod more is asked than it shows."""
 
 
 @st.composite
@@ -56,7 +54,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
                 pods[key] = draw(_pods(workload, name, nodes, len(pods)))
     cluster = Cluster(signal, nodes, tuple(pods.values()), (), draw(st.sampled_from(KNOWN)))
     asked = [one for one in workloads if cluster.pods_of(one) and cluster.can_tell(one)]
-    questions = tuple(draw(_questions(cluster, workload)) for workload in asked)
+    questions = tuple(draw(_questions(workload)) for workload in asked)
     return Cluster(signal, nodes, cluster.pods, questions, cluster.has_state_metrics)
 
 
@@ -109,28 +107,16 @@ def _nodes(draw: st.DrawFn, signal: Signal, number: int, workloads: list[Workloa
     main = Copy(draw(st.sampled_from(fitting)), f"job-{number}", draw(st.booleans()), draw(phases))
     copies = [main]
     more = draw(st.sampled_from(["", "", "replica", "job", "rival"]))
-    shift = draw(st.integers(1, 20))
     if more == "replica":
-        # The parts of a share do not fit together where they were scraped at different times.
-        alike = signal is Signal.MEMORY
-        copies = [
-            replace(main, replica="a"),
-            replace(
-                main,
-                replica="b",
-                phase=main.phase if alike else draw(phases),
-                shift=0 if alike else shift,
-            ),
-        ]
+        copies = [replace(main, replica="a"), replace(main, replica="b", phase=draw(phases))]
     elif more == "job":
-        honor = draw(st.booleans())
-        copies.append(Copy(main.page, f"again-{number}", honor, draw(phases), shift))
+        copies.append(Copy(main.page, f"again-{number}", draw(st.booleans()), draw(phases)))
     elif more == "rival":
         is_dcgm = not PAGES[main.page].rank
         others = [name for name in fitting if bool(PAGES[name].rank) == is_dcgm]
         if others:
             rival = draw(st.sampled_from(others))
-            copies.append(Copy(rival, f"rival-{number}", draw(st.booleans()), draw(phases), shift))
+            copies.append(Copy(rival, f"rival-{number}", draw(st.booleans()), draw(phases)))
     near = draw(st.sampled_from(workloads))
     own = draw(naming.pods(near.kind, near.name))
     exporter = near.namespace, draw(st.sampled_from([f"exporter-{number}", own]))
@@ -147,30 +133,19 @@ def _pods(
     if sliced and draw(st.booleans()):
         parts = ["1", "2"][: draw(st.integers(1, 2))]
     boards = range(draw(st.integers(1, 3)))
-    numbers = st.integers(0, 100)
     gpus = tuple(
-        Gpu(f"GPU-{number}-{board}", board, part, draw(numbers), draw(st.integers(0, 30)))
+        Gpu(f"GPU-{number}-{board}", board, part, draw(_PERCENTS))
         for board in boards
         for part in parts
     )
-    refusal = None
-    if not any(copy.replica for copy in nodes[place].copies) and not draw(st.integers(0, 4)):
-        blank = draw(st.sampled_from(BLANKS))
-        refusal = Refusal(blank, draw(st.integers(0, 7)), draw(st.booleans()))
-    return Pod(workload, name, place, gpus, refusal)
+    return Pod(workload, name, place, gpus)
 
 
-@st.composite
-def _questions(draw: st.DrawFn, cluster: Cluster, workload: Workload) -> Question:
-    pods = cluster.pods_of(workload)
-    windows: list[int | None] = [90, 120]
-    if len({cluster.is_averaged(pod) for pod in pods}) == 1:
-        windows.append(None)
-    if not any(pod.refusal for pod in pods):
-        windows += [15, 30, 60]
-    return Question(
-        workload,
-        draw(st.sampled_from(["sum", "average", "max", "p95"])),
-        draw(st.sampled_from(["average", "max", "sum"])),
-        draw(st.sampled_from(windows)),
+def _questions(workload: Workload) -> st.SearchStrategy[Question]:
+    return st.builds(
+        Question,
+        st.just(workload),
+        st.sampled_from(["sum", "average", "max", "p95"]),
+        st.sampled_from(["average", "max", "sum"]),
+        st.sampled_from([None, 15, 30, 60, 90, 120]),
     )

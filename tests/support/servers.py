@@ -52,6 +52,11 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._program is not None
+        return self._program.pid
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self

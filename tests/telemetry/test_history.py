@@ -11,7 +11,6 @@ from keda_gpu_scaler.telemetry.history import (
     CHANGES,
     REASON_CHARACTERS,
     REFUSAL_SECONDS,
-    REFUSALS,
     TOTAL_CHANGES,
     History,
 )
@@ -108,11 +107,3 @@ def test_a_refusal_is_told_with_its_age_until_a_trigger_is_right_or_keda_would_t
     assert history.refusal(BERT) is not None
     watched.now += 1
     assert history.refusal(BERT) is None
-
-
-def test_a_flood_of_refusals_takes_bounded_room() -> None:
-    history = Watched().history
-    names = [ScaledObject("ml", f"bert-{number}") for number in range(REFUSALS + 500)]
-    for name in names:
-        history(facts.TriggerRefused(name, "wrong"))
-    assert [name for name in names if history.refusal(name)] == names[500:]

@@ -9,7 +9,6 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
 from tests.support import triggers
@@ -148,20 +147,6 @@ def test_a_fact_is_a_line_with_its_fields(
     assert line == {key: value for key, value in expected.items() if key not in NOT_WRITTEN}
 
 
-@pytest.mark.parametrize(
-    "fact",
-    [
-        facts.Called("GetMetrics", "OK", 0.001),
-        facts.SnapshotTaken("default", "utilization", "auto", 1.0, 1, 0),
-        facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)),
-        facts.TriggerChanged(triggers.BERT),
-    ],
-)
-def test_what_happens_all_the_time_is_no_line(lines: LogCapture, fact: facts.Fact) -> None:
-    LogObserver()(fact)
-    assert lines.entries == []
-
-
 REFUSED = facts.TriggerRefused(triggers.BERT, "threshold 'none': expected a number")
 NOT_TAKEN = facts.Notified("alertmanager", 422, "not taken: 1")
 
@@ -280,9 +265,11 @@ def failing(_fact: facts.Fact) -> None:
 
 def test_a_failure_is_told_once_for_each_kind_and_others_get_all(lines: LogCapture) -> None:
     got: list[facts.Fact] = []
-    observe = Observers({"log": failing, "history": got.append, "traces": failing})
     stated = [FACT, FACT, facts.PeersAsked(1, 0)]
-    for fact in stated:
+    fails = facts.Subscriber({facts.Called: failing, facts.PeersAsked: failing})
+    keeps = facts.Subscriber({facts.Called: got.append, facts.PeersAsked: got.append})
+    observe = Observers({"log": fails, "history": keeps, "traces": fails})
+    for fact in (*stated, facts.CallBegan("IsActive", BERT, tuple)):
         observe(fact)
     assert got == stated
     reports = [(line["event"], line["log_level"], line["observer"]) for line in lines.entries]
@@ -291,12 +278,3 @@ def test_a_failure_is_told_once_for_each_kind_and_others_get_all(lines: LogCaptu
     assert {str(line["exc_info"]) for line in lines.entries} == {
         "[Errno 28] No space left on device"
     }
-
-
-def test_a_subscriber_that_fails_at_one_kind_of_fact_gets_the_others() -> None:
-    got: list[facts.Fact] = []
-    subscriber = facts.Subscriber({facts.Called: failing, facts.PeersAsked: got.append})
-    observe = Observers({"subscriber": subscriber})
-    for fact in (FACT, facts.PeersAsked(1, 0), facts.CallBegan("IsActive", BERT, tuple)):
-        observe(fact)
-    assert got == [facts.PeersAsked(1, 0)]

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 import structlog
@@ -148,51 +148,26 @@ def _fail_with(secret: str) -> None:
     raise RuntimeError(len(secret))
 
 
-class Pipe:
-    """A small pipe with a name, which can have another reader after the first one is gone."""
+def test_lines_that_find_no_room_are_dropped_and_counted(path: Path) -> None:
+    assert not path.exists()
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    with os.fdopen(reading) as reader, os.fdopen(writing, "w") as writer:
 
-    def __init__(self, path: Path) -> None:
-        os.mkfifo(path)
-        self._path = path
-        self.reader = self._opened()
-        self.writer = path.open("w")
-        fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        def read(count: int) -> list[dict[str, Any]]:
+            return [json.loads(reader.readline()) for _ in range(count)]
 
-    def read(self, count: int) -> list[dict[str, Any]]:
-        """Return so many lines, once they are there."""
-        return [json.loads(self.reader.readline()) for _ in range(count)]
-
-    def _opened(self) -> BinaryIO:
-        descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
-        os.set_blocking(descriptor, True)
-        return os.fdopen(descriptor, "rb")
-
-
-@pytest.fixture
-def pipe(path: Path) -> Iterator[Pipe]:
-    made = Pipe(path)
-    yield made
-    made.reader.close()
-    made.writer.close()
-
-
-def configured(pipe: Pipe) -> tuple[logs.Log, Any]:
-    """Write the log into the pipe; return what writes it, and a logger."""
-    log = logs.configure(LogLevel.INFO, LogFormat.JSON, pipe.writer)
-    return log, structlog.get_logger()
-
-
-def test_lines_that_find_no_room_are_dropped_and_counted(pipe: Pipe) -> None:
-    log, logger = configured(pipe)
-    logger.info("hanging", text="a" * 2 * PIPE_BYTES)
-    for number in range(WAITING_LINES + 10):
-        logger.info("line", number=number)
-    dropped = log.dropped()
-    assert 9 <= dropped <= 10
-    hanging, *lines, last = pipe.read(WAITING_LINES + 12 - dropped)
-    assert hanging["event"] == "hanging"
-    assert [line["number"] for line in lines] == list(range(WAITING_LINES + 10 - dropped))
-    assert (last["event"], last["dropped"]) == ("log.lines_dropped", dropped)
-    logger.info("afterwards")
-    assert pipe.read(1)[0]["event"] == "afterwards"
-    log.finish(HANG_SECONDS)
+        log = logs.configure(LogLevel.INFO, LogFormat.JSON, writer)
+        logger = structlog.get_logger()
+        logger.info("hanging", text="a" * 2 * PIPE_BYTES)
+        for number in range(WAITING_LINES + 10):
+            logger.info("line", number=number)
+        dropped = log.dropped()
+        assert 9 <= dropped <= 10
+        hanging, *lines, last = read(WAITING_LINES + 12 - dropped)
+        assert hanging["event"] == "hanging"
+        assert [line["number"] for line in lines] == list(range(WAITING_LINES + 10 - dropped))
+        assert (last["event"], last["dropped"]) == ("log.lines_dropped", dropped)
+        logger.info("afterwards")
+        assert read(1)[0]["event"] == "afterwards"
+        log.finish(HANG_SECONDS)

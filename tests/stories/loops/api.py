@@ -20,7 +20,6 @@ class Api(ScriptedCluster):
     wanted: Callable[[float], int] = field(kw_only=True)
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
-        """Return which pods there are now, and which went in the last minute."""
         found = {
             ("ml", pod.name): pod.said(now)
             for pod in self.pods

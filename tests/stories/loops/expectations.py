@@ -38,6 +38,7 @@ WAYS: Mapping[str, Way] = {
 }
 TO = "\N{EN DASH}"
 OVERLOADED = "… and overloaded seconds"
+OVERLOADED_IN_AN_HOUR = f"{OVERLOADED} in an hour"
 Figures = Mapping[str, float | None]
 """By what they say; None: never."""
 Scene = Callable[[Way, int], Awaitable[Figures]]
@@ -106,59 +107,50 @@ async def wakes(way: Way, seed: int) -> Figures:
     }
 
 
+async def _settled(way: Way, seed: int, work: float, replicas: int, seconds: float = 0) -> Loop:
+    """Return a loop in which all has been as it is for a while: its figures begin now."""
+    loop = _loop(way, seed, lambda _: work, replicas=replicas)
+    await loop.run(SETTLE_SECONDS + seconds, keda=True)
+    loop.sizes.clear()
+    loop.overloaded_seconds = 0.0
+    return loop
+
+
 async def _rollout(way: Way, seed: int) -> Figures:
-    loop = _loop(way, seed, lambda _: 260.0, replicas=4)
-    await loop.run(SETTLE_SECONDS, keda=True)
-    settled, before = len(loop.sizes), loop.overloaded_seconds
-    for old in [pod for pod in loop.pods if pod.works(loop.clock)]:
-        loop.surge()
-        await loop.run(90, keda=True)
-        loop.delete(old)
-        await loop.run(30, keda=True)
+    loop = await _settled(way, seed, 260.0, 4)
+    await loop.roll_out(90, 30, keda=True)
     await loop.run(900, keda=True)
     return {
-        "a rollout of 4 busy replicas: fewest replicas": min(loop.sizes[settled:]),
-        "… and most": max(loop.sizes[settled:]),
-        OVERLOADED: loop.overloaded_seconds - before,
+        "a rollout of 4 busy replicas: fewest replicas": min(loop.sizes),
+        "… and most": max(loop.sizes),
+        OVERLOADED: loop.overloaded_seconds,
     }
 
 
 async def _nodes(way: Way, seed: int) -> Figures:
-    loop = _loop(way, seed, lambda _: 720.0, replicas=12)
-    await loop.run(SETTLE_SECONDS, keda=True)
-    settled, before = len(loop.sizes), loop.overloaded_seconds
+    loop = await _settled(way, seed, 720.0, 12)
     loop.node_seconds = 360.0
     loop.lose(*[pod for pod in loop.pods if pod.works(loop.clock)][: 3 * loop.replicas // 4])
     await loop.run(3600, keda=True)
-    return {
-        "3 of 4 nodes of 12 replicas are lost for 6 minutes: fewest replicas": min(
-            loop.sizes[settled:]
-        ),
-        "… and overloaded seconds in an hour": loop.overloaded_seconds - before,
-    }
+    said = "3 of 4 nodes of 12 replicas are lost for 6 minutes: fewest replicas"
+    return {said: min(loop.sizes), OVERLOADED_IN_AN_HOUR: loop.overloaded_seconds}
 
 
 async def _exporter(way: Way, seed: int) -> Figures:
-    loop = _loop(way, seed, lambda _: 240.0, replicas=4)
-    await loop.run(SETTLE_SECONDS, keda=True)
-    settled, before = len(loop.sizes), loop.overloaded_seconds
+    loop = await _settled(way, seed, 240.0, 4)
     dead = next(pod for pod in loop.pods if pod.works(loop.clock))
     dead.silent = loop.clock
     await loop.run(3600, keda=True)
-    return {
-        "an exporter of 4 busy replicas dies: fewest replicas": min(loop.sizes[settled:]),
-        "… and overloaded seconds in an hour": loop.overloaded_seconds - before,
-    }
+    said = "an exporter of 4 busy replicas dies: fewest replicas"
+    return {said: min(loop.sizes), OVERLOADED_IN_AN_HOUR: loop.overloaded_seconds}
 
 
 async def _blind(way: Way, seed: int) -> Figures:
-    loop = _loop(way, seed, lambda _: 60.0)
-    await loop.run(SETTLE_SECONDS + STEP_SECONDS * seed, keda=True)
-    settled, before = len(loop.sizes), loop.overloaded_seconds
+    loop = await _settled(way, seed, 60.0, 1, STEP_SECONDS * seed)
     loop.pods[0].silent = loop.clock
     await loop.run(900, keda=True)
     said = "the only, busy replica's exporter is away for 15 minutes: fewest replicas"
-    return {said: min(loop.sizes[settled:]), OVERLOADED: loop.overloaded_seconds - before}
+    return {said: min(loop.sizes), OVERLOADED: loop.overloaded_seconds}
 
 
 async def _bursts(way: Way, seed: int) -> Figures:
@@ -170,16 +162,7 @@ async def _bursts(way: Way, seed: int) -> Figures:
     return {said: round(loop.replica_hours, 1)}
 
 
-SCENES: Sequence[Scene] = (
-    _climbs,
-    _ends,
-    wakes,
-    _rollout,
-    _nodes,
-    _exporter,
-    _blind,
-    _bursts,
-)
+SCENES: Sequence[Scene] = (_climbs, _ends, wakes, _rollout, _nodes, _exporter, _blind, _bursts)
 
 
 async def figures(scene: Scene, way: Way, seeds: Iterable[int]) -> dict[str, list[float | None]]:

@@ -39,7 +39,6 @@ class History:
     _work: list[tuple[float, Callable[[float], float]]] = field(default_factory=list)
 
     def begin(self, work: float, **terms: Any) -> Loop:  # noqa: ANN401 - fields of Loop
-        """Begin with this much work."""
         self._work.append((float("-inf"), lambda _: work))
         seed = terms.pop("seed", self.chance.randrange(1, 2**31))
         trigger = replace(terms.pop("trigger", spec()), aggregation=self.aggregation)
@@ -59,11 +58,10 @@ class History:
         return self.loop
 
     def work(self, work: float) -> None:
-        """Let there be so much work from now on."""
         self.works(lambda _: work)
 
     def works(self, work: Callable[[float], float]) -> None:
-        """The same, by the seconds since the loop began."""
+        """Let there be so much work from now on, by the seconds since the loop began."""
         self._work.append((self.loop.clock - self.loop.begin, work))
 
     async def last(
@@ -75,7 +73,6 @@ class History:
 
     @property
     def working(self) -> list[SimPod]:
-        """The pods that work."""
         return [pod for pod in self.loop.pods if pod.works(self.loop.clock)]
 
     def some(self, pods: list[SimPod], share: float) -> list[SimPod]:

@@ -2,14 +2,16 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.loop import Loop
 from tests.stories.loops.monitoring import LOOKBACK, Monitoring
@@ -22,41 +24,21 @@ RESTARTS = 0.02
 """How often the second scaler is restarted, per step."""
 
 
-@dataclass(frozen=True, slots=True)
 class More:
     """The samples of the same cluster, in which each GPU shows more."""
 
-    shown: Monitoring
-    step_seconds: float
+    def __init__(self, shown: Monitoring) -> None:
+        self._shown = shown
 
-    async def synchronize(self) -> None:
-        """The clock is the loop's."""
-
-    @property
-    def lag_seconds(self) -> float:
-        """How late its samples are."""
-        return self.shown.lag_seconds
-
-    def now(self) -> float:
-        """Return the simulated time."""
-        return self.shown.now()
-
-    def instant(self) -> float:
-        """Return the newest multiple of the step."""
-        return self.shown.instant()
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is as it is
+        return getattr(self._shown, name)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return what Prometheus would have stored."""
-        return _raised(await self.shown.fetch(snapshot_query, at))
+        return _raised(await self._shown.fetch(snapshot_query, at))
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
-        """Return the last hour, as it would have been."""
-        past = await self.shown.history(snapshot_query, at)
+        past = await self._shown.history(snapshot_query, at)
         return None if past is None else _raised(past)
-
-    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
-        """Return the GPUs that are reported without their pods."""
-        return await self.shown.locate(uuids, at)
 
 
 def _raised(observation: Observation) -> Observation:
@@ -90,8 +72,7 @@ class Judge:
     def __post_init__(self) -> None:
         """Start the others beside the loop's own scaler."""
         self._second = self.loop.evaluator()
-        shown = self.loop.monitoring
-        self._more = self.loop.evaluator(More(shown, shown.step_seconds))
+        self._more = self.loop.evaluator(cast("Samples", More(self.loop.monitoring)))
         self._raising = self.loop.evaluator()
         self.loop.also = self._judge
 

@@ -47,7 +47,6 @@ class AtOnce(ThreadPoolExecutor):
     """Runs in the caller's thread what is meant for another: many calls, each small."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Do it, and return what came of it."""
         done: Future[T] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
@@ -189,7 +188,6 @@ class Loop(ClosedLoop[SimPod]):
         self.resize(1)
 
     def resize(self, replicas: int) -> None:
-        """Create and delete pods as the workload's controller would."""
         counted = self._counted()
         for called in self._missing(replicas):
             self._create(self.clock, called)
@@ -204,6 +202,16 @@ class Loop(ClosedLoop[SimPod]):
         """Create a replica beyond those wanted, as a rolling update does, until `delete`."""
         self._extra += 1
         self._create(self.clock)
+
+    async def roll_out(
+        self, ready_seconds: float, drain_seconds: float = 0.0, *, keda: bool = False
+    ) -> None:
+        """Replace each pod that works, after the first time by a new one; then let it drain."""
+        for old in [pod for pod in self.pods if pod.works(self.clock)]:
+            self.surge()
+            await self.run(ready_seconds, keda=keda)
+            self.delete(old)
+            await self.run(drain_seconds, keda=keda)
 
     def delete(self, pod: SimPod) -> None:
         """Delete a pod with its replica; it is gone after its grace period."""
@@ -265,7 +273,6 @@ class Loop(ClosedLoop[SimPod]):
         return other if self.shares_calls() else decided
 
     async def _compare(self, timeout_seconds: float | None) -> None:
-        """Ask both replicas of the scaler about the same instant."""
         if self.restarts is None:
             return
         if self.restarts():

@@ -38,7 +38,6 @@ class Scrapes(NamedTuple):
     phase_seconds: int = 0
 
     def newest(self, now: float) -> float:
-        """Return the time of the newest scrape."""
         return now - (now - self.phase_seconds) % self.every_seconds
 
 
@@ -106,7 +105,6 @@ class Monitoring:
     name: str = "kube-state-metrics"
 
     def ports(self, *stronger: EvidenceProvider) -> Source:
-        """Return what can be asked of it."""
         return Source(self, (*stronger, self), self)
 
     async def synchronize(self) -> None:
@@ -119,24 +117,19 @@ class Monitoring:
 
     @property
     def lag_seconds(self) -> float:
-        """How late all samples are."""
         return self.lag.seconds
 
     def now(self) -> float:
-        """Return the simulated time, or the one that the samples are of."""
         return self.clock() - self.lag.seconds
 
     def instant(self) -> float:
-        """Return the newest multiple of the step."""
         return self.now() // STEP_SECONDS * STEP_SECONDS
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return what Prometheus stores of the exporters."""
         self._answers()
         return self._observed("snapshot", at, snapshot_query.span_seconds, STEP_SECONDS)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
-        """Return the last hour."""
         if self.is_direct:
             return None
         assert snapshot_query.namespaces == {"ml"}
@@ -180,7 +173,6 @@ class Monitoring:
         )
 
     async def number(self, text: str) -> float | None:
-        """Return what a router counts."""
         self._answers()
         if self.counted is None:
             raise errors.SourceRefusedError(f"HTTP 400, bad_data: {text}")

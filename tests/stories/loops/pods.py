@@ -41,7 +41,6 @@ class SimPod(Replica):
 
     @property
     def name(self) -> str:
-        """Return a name that its owner would give it."""
         if self.called:
             return self.called
         if self.worker is not None:
@@ -55,7 +54,6 @@ class SimPod(Replica):
 
     @property
     def target(self) -> Target:
-        """Return the exporter of its node."""
         return Target("dcgm", f"10.0.{self.worker or 0}.{self.number}:9400")
 
     @property
@@ -64,19 +62,15 @@ class SimPod(Replica):
         return not self.worker
 
     def exists(self, now: float) -> bool:
-        """Tell whether the cluster lists it."""
         return self.created <= now < self.gone
 
     def works(self, now: float) -> bool:
-        """Tell whether it takes its share of the work."""
         return self.ready <= now < min(self.deleted, self.completed, self.lost)
 
     def counts(self, now: float) -> bool:
-        """Tell whether its owner counts it."""
         return self.created <= now < min(self.deleted, self.completed)
 
     def scraped(self, now: float) -> bool:
-        """Tell whether its exporter answers a scrape."""
         since = max(self.placed, self.exporter_since)
         return since <= now < min(self.silent, self.unlisted, self.lost)
 
@@ -107,7 +101,6 @@ class SimPod(Replica):
             self.shown[now] = 0.0 if self.completed <= now else busy
 
     def said(self, now: float) -> PodStatement:
-        """Return what the cluster says of it."""
         ready = self.ready <= now < min(self.completed, self.lost + NODE_GRACE)
         return PodStatement(
             owners=self._owners,

@@ -8,9 +8,8 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling.rules import Hpa
-from keda_gpu_scaler.decision.pod_state import COVERED, window_seconds
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.snapshot.snapshot import Pod
 from tests.stories.loops.loop import Loop, each, seeded, told
 from tests.support.triggers import spec
 
@@ -20,10 +19,11 @@ CLIMBED_SECONDS = {30.0: 330, 120.0: 690, 300.0: 1410}
 
 
 @each
+@pytest.mark.parametrize("aggregation", ["sum", "max", "p95"])
 async def test_130_percent_of_work_becomes_two_replicas_and_never_three(
-    evidence: EvidenceSource,
+    aggregation: str, evidence: EvidenceSource
 ) -> None:
-    loop = Loop(lambda _: 130.0, evidence)
+    loop = Loop(lambda _: 130.0, evidence, trigger=spec(aggregation=aggregation))
     await loop.run(1800)
     assert loop.grown == [2]
 
@@ -74,12 +74,22 @@ async def test_a_lower_threshold_climbs_in_larger_steps() -> None:
 
 
 @pytest.mark.slow
-@seeded([1, 2, 4])
-async def test_bursts_that_are_shorter_than_the_window_build_no_tower(seed: int) -> None:
+@seeded([1, 2, 4, 0, 3, 5])
+@pytest.mark.parametrize(
+    ("evidence", "start_seconds"),
+    [(EvidenceSource.KUBE_STATE_METRICS, 30.0), (EvidenceSource.EXPORTERS, 60.0)],
+)
+async def test_bursts_that_are_shorter_than_the_window_build_no_tower(
+    evidence: EvidenceSource, start_seconds: float, seed: int
+) -> None:
     """They have the replicas that their work needs, and no new pod brings another."""
     chance = random.Random(seed)
     busy = [chance.random() < 0.3 for _ in range(240)]
-    loop = Loop(lambda t: 140.0 * busy[int(t // 30)] if t >= 0 else 0.0, start_seconds=30.0)
+    loop = Loop(
+        lambda t: 140.0 * busy[int(t // COLLECT_SECONDS)] if t >= 0 else 0.0,
+        evidence,
+        start_seconds=start_seconds,
+    )
     await loop.run(7200)
     assert max(loop.sizes) == 2
 
@@ -120,10 +130,3 @@ async def test_above_90_no_replica_is_far_enough_from_its_target_before_it_is_fu
     loop = Loop(lambda _: 800.0, trigger=spec(threshold="90"))
     await loop.run(300)
     assert loop.sizes[-1] > 1
-
-
-def test_a_pod_counts_half_a_window_after_it_became_ready() -> None:
-    """What the loops stand on where not every GPU is full."""
-    nothing = Pod("bert-7b6667bd9-bbbbb", (), None, 0.0, 0.0)
-    assert COVERED * window_seconds(spec(window="2m"), nothing) == 60
-    assert window_seconds(spec(), replace(nothing, averaged=True)) == 60

@@ -4,29 +4,25 @@ import pytest
 
 from keda_gpu_scaler.backtest.loop import NEVER
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.loop import Loop, each
+from tests.support.triggers import demanding, spec
 
 pytestmark = pytest.mark.slow
 
 
 @each
-async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(
-    evidence: EvidenceSource,
-) -> None:
-    loop = Loop(lambda _: 120.0, evidence, replicas=2)
-    await loop.run(300, keda=True)
-    loop.monitoring.away_until = loop.clock + 60
-    await loop.run(900, keda=True)
-    assert set(loop.sizes) == {2}
-    assert not loop.errors
-
-
-@each
+@pytest.mark.parametrize("trigger", [spec(), demanding("sum(waiting)")], ids=["alone", "demand"])
 async def test_load_that_returns_while_prometheus_is_away_finds_its_replica(
-    evidence: EvidenceSource,
+    trigger: TriggerSpec, evidence: EvidenceSource
 ) -> None:
     """Idle before, and the cooldown ends meanwhile: idle is nothing to remember."""
-    loop = Loop(lambda t: 60.0 if t < 0 or t > 400 else 0.0, evidence)
+    loop = Loop(
+        lambda t: 60.0 if t < 0 or t > 400 else 0.0,
+        evidence,
+        trigger=trigger,
+        demand=lambda t: 3.0 * (400 < t < 2040),
+    )
     await loop.run(240, keda=True)
     assert loop.decisions[-1].active is False
     loop.monitoring.away_until = loop.clock + 1200

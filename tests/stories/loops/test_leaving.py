@@ -57,11 +57,7 @@ async def test_a_rolling_update_changes_nothing_without_stabilization(
     hpa = Hpa(maximum=20, stabilization_seconds=0)
     loop = Loop(lambda _: 260.0, evidence, replicas=4, seed=seed, hpa=hpa)
     await loop.run(300)
-    for old in list(loop.pods):
-        loop.surge()
-        await loop.run(105)
-        loop.delete(old)
-        await loop.run(30)
+    await loop.roll_out(105, 30)
     await loop.run(900)
     assert set(loop.sizes) == {4}
 

@@ -6,27 +6,15 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, told
+from tests.stories.loops.loop import Loop, told
 from tests.support.triggers import spec
 
 pytestmark = pytest.mark.slow
-
-RAISING = pytest.mark.parametrize("aggregation", ["max", "p95"])
 
 
 def _first_gets(share: float) -> Callable[[int], float]:
     """Return weights by which the first replica gets so many times what each other one gets."""
     return lambda number: share if number == 0 else 1.0
-
-
-@each
-@RAISING
-async def test_where_all_replicas_get_alike_it_is_the_number_that_the_sum_gives(
-    aggregation: str, evidence: EvidenceSource
-) -> None:
-    loop = Loop(lambda _: 130.0, evidence, trigger=spec(aggregation=aggregation))
-    await loop.run(1800)
-    assert loop.grown == [2]
 
 
 @told
@@ -49,7 +37,7 @@ async def test_a_replica_that_gets_twice_as_much_is_relieved_by_max_and_not_by_t
 
 
 @told
-@RAISING
+@pytest.mark.parametrize("aggregation", ["max", "p95"])
 async def test_what_is_asked_for_and_starts_is_not_given_back_and_not_asked_for_again(
     aggregation: str, evidence: EvidenceSource
 ) -> None:
@@ -97,11 +85,7 @@ async def test_a_rolling_update_adds_no_replica_by_max(evidence: EvidenceSource)
         trigger=spec(aggregation="max"),
     )
     await loop.run(600)
-    for old in list(loop.pods):
-        loop.surge()
-        await loop.run(300)
-        loop.delete(old)
-        await loop.run(60)
+    await loop.roll_out(300, 60)
     await loop.run(600)
     assert set(loop.sizes) == {2}
 

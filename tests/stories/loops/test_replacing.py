@@ -17,11 +17,7 @@ async def test_a_rolling_update_changes_nothing(
 ) -> None:
     loop = Loop(lambda _: 65.0 * replicas, evidence, replicas=replicas, loading=loading)
     await loop.run(300)
-    for old in list(loop.pods):
-        loop.surge()
-        await loop.run(75)
-        loop.delete(old)
-        await loop.run(30)
+    await loop.roll_out(75, 30)
     await loop.run(900)
     assert set(loop.sizes) == {replicas}
 

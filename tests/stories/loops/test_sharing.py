@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded
 
@@ -56,15 +55,3 @@ async def test_a_rollout_adds_one_replica_at_most(start_seconds: float, seed: in
     await loop.run(900)
     assert max(loop.sizes) <= 5
     assert loop.sizes[-1] == min(loop.sizes) == 4
-
-
-@seeds
-async def test_bursts_build_no_tower_out_of_first_samples(seed: int) -> None:
-    chance = random.Random(seed)
-    busy = [chance.random() < 0.3 for _ in range(240)]
-    loop = Loop(
-        lambda t: 140.0 * busy[int(t // COLLECT_SECONDS)] if t >= 0 else 0.0,
-        EvidenceSource.EXPORTERS,
-    )
-    await loop.run(7200)
-    assert max(loop.sizes) == 2

@@ -1,5 +1,7 @@
 """Claims about pods that start: what they show is not work, and does not make KEDA remove them."""
 
+from typing import Any
+
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
@@ -7,8 +9,6 @@ from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, told
-
-loading = pytest.mark.parametrize("loading", [0.0, 100.0])
 
 
 @told
@@ -19,14 +19,27 @@ async def test_loading_at_100_percent_is_nobody_s_work(evidence: EvidenceSource)
 
 
 @told
-async def test_woken_from_zero_while_the_model_loads_stays_at_one(evidence: EvidenceSource) -> None:
-    loop = Loop(lambda _: 30.0, evidence, replicas=0, start_seconds=300.0)
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param({"start_seconds": 300.0}, id="its model loads"),
+        pytest.param({"node_seconds": 300.0}, id="its node is still to come"),
+        pytest.param({"node_seconds": 300.0, "loading": 0.0}, id="and it loads at 0 %"),
+    ],
+)
+async def test_woken_from_zero_it_stays_at_one_for_longer_than_the_cooldown(
+    terms: dict[str, Any], evidence: EvidenceSource
+) -> None:
+    """No exporter shows a pod whose node is still to come."""
+    keda = Keda(cooldown_seconds=60)
+    loop = Loop(lambda _: 30.0, evidence, replicas=0, keda=keda, **terms)
     await loop.run(120)
     assert loop.decisions[-1].state is State.EMPTY
     loop.wake()
     await loop.run(1800, keda=True)
     assert set(loop.sizes[8:]) == {1}
-    assert loop.decisions[-1].value == 30
+    assert not loop.errors
+    assert (loop.decisions[-1].state, loop.decisions[-1].value) == (State.MEASURED, 30)
 
 
 @each
@@ -36,19 +49,6 @@ async def test_a_start_longer_than_the_cooldown_is_not_killed(evidence: Evidence
     loop.wake()
     await loop.run(900, keda=True)
     assert set(loop.sizes[8:]) == {1}
-
-
-@loading
-async def test_woken_onto_a_node_that_is_still_to_come(loading: float) -> None:
-    """The cooldown is shorter than the node takes, and no exporter shows the pod meanwhile."""
-    keda = Keda(cooldown_seconds=60)
-    loop = Loop(lambda _: 30.0, replicas=0, node_seconds=300.0, loading=loading, keda=keda)
-    await loop.run(120)
-    loop.wake()
-    await loop.run(1200, keda=True)
-    assert set(loop.sizes[8:]) == {1}
-    assert not loop.errors
-    assert loop.decisions[-1].state is State.MEASURED
 
 
 async def test_a_gpu_node_pool_at_zero_without_evidence_of_readiness_is_woken_on_a_signal() -> None:
@@ -63,7 +63,7 @@ async def test_a_gpu_node_pool_at_zero_without_evidence_of_readiness_is_woken_on
     assert loop.decisions[-1].state is State.MEASURED
 
 
-@loading
+@pytest.mark.parametrize("loading", [0.0, 100.0])
 async def test_created_together_with_its_scaled_object_is_not_killed_while_it_loads(
     loading: float,
 ) -> None:

@@ -41,12 +41,10 @@ class Truth:
 
     @property
     def now(self) -> float:
-        """The time."""
         return self.loop.clock
 
     @property
     def has_pods(self) -> bool:
-        """Whether any pod of the workload exists."""
         return any(pod.exists(self.now) for pod in self.loop.pods)
 
     @property
@@ -103,7 +101,6 @@ class Truth:
 
     @property
     def most_needed(self) -> int:
-        """How many replicas the work has needed at most."""
         return self._needed(max(self._works()) * (1 + self._spread))
 
     @property

@@ -179,15 +179,6 @@ def test_each_section_begins_with_a_command_of_ours_and_what_it_prints() -> None
         assert step.output is not None or section == "Wrong pods are measured"
 
 
-def test_no_section_asks_for_a_debug_log_or_a_new_deployment() -> None:
-    page = guides.page("troubleshooting").read_text(encoding="utf-8")
-    page, _, _ = page.partition("## It ends with status 2")
-    for word in ("helm upgrade", "log_level", "grpcurl", "app.kubernetes.io/name=keda-gpu-scaler"):
-        assert word not in page
-    logs = [line for line in page.splitlines() if line.startswith("kubectl logs")]
-    assert [line for line in logs if "deployment/keda-operator" not in line] == []
-
-
 class State(NamedTuple):
     """What is the case, and what KEDA is answered then."""
 

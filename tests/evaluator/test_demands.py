@@ -4,16 +4,17 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest_asyncio
 
-from keda_gpu_scaler.evaluator import demand_cache
-from keda_gpu_scaler.evaluator.demand_cache import DemandCache
+from keda_gpu_scaler.evaluator import demands
+from keda_gpu_scaler.evaluator.demands import Demands
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from tests.support.bench import landed
 from tests.support.clocks import at_once
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
 from tests.support.triggers import BERT, demanding, spec
@@ -32,12 +33,12 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
     seen: list[facts.Fact] = field(default_factory=list)
     source: ScriptedSource = field(init=False)
-    demands: DemandCache = field(init=False)
+    demands: Demands = field(init=False)
 
     def __post_init__(self) -> None:
         """Build them."""
         self.source = ScriptedSource(World(()), self.clock)
-        self.demands = DemandCache(
+        self.demands = Demands(
             {"default": self.source.ports()}, self.seen.append, pace=self.pace, clock=self.clock
         )
 
@@ -45,24 +46,12 @@ class Bench:
         self, trigger: TriggerSpec | None = None, patience: float = 2.5, whose: ScaledObject = BERT
     ) -> Demand:
         """Ask as an evaluation does."""
-        trigger = trigger or demanding(WAITING)
-        assert trigger.demand is not None
-        return await self.demands.ask(whose, trigger, trigger.demand, self.clock() + patience)
+        return await self.demands.ask(whose, trigger or demanding(WAITING), self.clock() + patience)
 
     async def later(self, seconds: float) -> Demand:
         """Ask once more after this time."""
         self.clock.seconds += seconds
         return await self.ask()
-
-    @property
-    def flights(self) -> set["asyncio.Task[Any]"]:
-        """Return what is asked."""
-        return {task for task in asyncio.all_tasks() if task.get_name().startswith("demand-")}
-
-    async def landed(self) -> None:
-        """Wait until nothing is asked any more."""
-        if flights := self.flights:
-            await asyncio.wait(flights)
 
     def due(self, *texts: str) -> list[float]:
         """Return in how many seconds there can be something new about these expressions."""
@@ -88,10 +77,8 @@ def _texts(count: int) -> Sequence[str]:
 
 async def test_a_source_that_understands_no_expressions_never_says_that_nothing_waits() -> None:
     source = ScriptedSource(World(()), Clock())
-    demands = DemandCache({"default": Source(source)})
-    trigger = demanding(WAITING)
-    assert trigger.demand is not None
-    demand = await demands.ask(BERT, trigger, trigger.demand, 2.5)
+    demands = Demands({"default": Source(source)})
+    demand = await demands.ask(BERT, demanding(WAITING), 2.5)
     assert demand == Demand(None, "source default: it understands no demandQuery")
 
 
@@ -127,7 +114,7 @@ async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: 
     for said in (REFUSED, REFUSED, None, 3.0, 4.0):
         bench.source.numbers[WAITING] = said
         await bench.later(5)
-        await bench.landed()
+        await landed()
     wanted = demanding(WAITING).demand
     assert wanted is not None
     assert bench.of(facts.QueryChanged) == [
@@ -142,7 +129,7 @@ async def test_a_late_answer_is_waited_for_by_nobody_and_used_when_it_comes(benc
     bench.clock.seconds += 3
     assert (await at_once(bench.ask())).value is None
     bench.source.number_gate.set()
-    await bench.landed()
+    await landed()
     bench.source.number_gate = asyncio.Event()
     assert await at_once(bench.later(5)) == Demand(7.0)
 
@@ -154,7 +141,7 @@ async def test_a_question_is_asked_once_at_a_time(bench: Bench) -> None:
     await bench.ask(patience=0)
     assert bench.due(WAITING) == [5.0]
     bench.source.number_gate.set()
-    await bench.landed()
+    await landed()
     assert bench.source.numbers_asked == [WAITING]
 
 
@@ -163,7 +150,7 @@ async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() 
     first, *others = _texts(20)
     for text in (first, *others):
         await bench.ask(demanding(text), patience=0)
-    await bench.landed()
+    await landed()
     assert bench.due(first) == [0.2]
     for _ in range(11):
         bench.clock.seconds += 60
@@ -173,9 +160,9 @@ async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() 
 
 async def test_a_source_takes_so_many_expressions_and_half_of_them_of_one_namespace() -> None:
     bench = Bench()
-    texts = _texts(demand_cache.QUERIES_PER_SOURCE)
+    texts = _texts(demands.QUERIES_PER_SOURCE)
     bench.source.numbers[texts[0]] = 1.0
-    half = demand_cache.QUERIES_PER_NAMESPACE
+    half = demands.QUERIES_PER_NAMESPACE
     for tenant, asked in ((BERT, texts[:half]), (OTHER, texts[half:])):
         for text in asked:
             await bench.ask(demanding(text), patience=0, whose=tenant)
@@ -207,7 +194,7 @@ async def test_a_number_counts_until_it_can_be_asked_for_twice_however_rarely_th
 
 async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) -> None:
     ports = bench.source.ports(is_per_namespace=True)
-    bench.demands = DemandCache({"default": ports}, bench.seen.append, clock=bench.clock)
+    bench.demands = Demands({"default": ports}, bench.seen.append, clock=bench.clock)
     await bench.ask()
     bench.source.numbers[WAITING] = REFUSED
     await bench.ask(whose=OTHER)
@@ -234,7 +221,7 @@ async def test_after_a_gap_a_number_is_the_least_until_all_servers_are_scraped_a
         bench.clock.seconds += after_seconds
         return (await bench.ask()).is_least
 
-    gap, settled = demand_cache.GAP_SECONDS, demand_cache.SETTLED_SECONDS
+    gap, settled = demands.GAP_SECONDS, demands.SETTLED_SECONDS
     assert [await is_least(after) for after in (0, gap, settled - gap)] == [True, True, False]
     assert [await is_least(after) for after in (gap, gap + 1, gap, gap)] == [
         *(False, True),

@@ -20,7 +20,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.spec import demand
-from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, DemandSpec, Pace
+from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
@@ -68,15 +68,15 @@ class DemandQuery:
         due_seconds = self._flight.launched_at - self._clock() + interval_seconds
         return interval_seconds if due_seconds <= 0 and self._flight.is_under_way else due_seconds
 
-    def launch(self) -> None:
-        """Send a query; do not wait for the answer."""
-        self._flight.launch(self._ask(), f"{demand.name_of(self._text)} {self._source_name}")
-
-    async def wait(self, deadline: float, *, is_urgent: bool = False) -> None:
-        """Wait for the running query; if the last answer was late or an error, only if urgent."""
+    async def refresh(
+        self, interval_seconds: float, deadline: float, *, is_urgent: bool = False
+    ) -> None:
+        """Query it if that is due, and wait; if the last answer was no good one, only if urgent."""
+        if self.due_seconds(interval_seconds) <= 0:
+            name = f"{demand.name_of(self._text)} {self._source_name}"
+            self._flight.launch(self._ask(), name)
         if self._is_prompt or is_urgent:
             await self._flight.wait(deadline)
-        self._flight.land()
 
     def demand(self, max_age_seconds: float) -> Demand:
         """Return what is known now; an answer older than `max_age_seconds` does not count."""
@@ -119,7 +119,7 @@ OVERDUE_SECONDS = 1.0
 """Triggers ask when it is due, or a second later, because one poll gets one decision."""
 
 
-class DemandCache:
+class Demands:
     """Queries the sources; an expression is added when a trigger first asks for it."""
 
     def __init__(
@@ -146,32 +146,28 @@ class DemandCache:
         self,
         scaled_object: ScaledObject,
         spec: TriggerSpec,
-        wanted: DemandSpec,
         deadline: float,
         *,
         is_urgent: bool = False,
     ) -> Demand:
-        """Return the demand, as new as can be had before `deadline`.
+        """Return the demand of a trigger that has one, as new as can be had before `deadline`.
 
         Only if it is urgent, wait also for a source that is known to fail or to be slow.
         """
         try:
-            demand_query = self._find_or_add(scaled_object.namespace, spec.source, wanted.text)
+            demand_query = self._find_or_add(scaled_object.namespace, spec)
         except errors.SourceRefusedError as error:
-            demand = Demand(None, f"source {spec.source}: {error}")
+            known = Demand(None, f"source {spec.source}: {error}")
         else:
-            if demand_query.due_seconds(self._interval_seconds(spec.source)) <= 0:
-                demand_query.launch()
-            await demand_query.wait(deadline, is_urgent=is_urgent)
-            demand = self._demand(demand_query, spec)
-        self._observe(facts.DemandKnown(scaled_object, spec, demand))
-        return demand
+            interval_seconds = self._interval_seconds(spec.source)
+            await demand_query.refresh(interval_seconds, deadline, is_urgent=is_urgent)
+            known = self._demand(demand_query, spec)
+        self._observe(facts.DemandKnown(scaled_object, spec, known))
+        return known
 
     def known(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Demand | None:
         """Return the demand as it is known now, without a query; None: nothing asked for it."""
-        if spec.demand is None:
-            return None
-        demand_query = self._find(scaled_object.namespace, spec.source, spec.demand.text)
+        demand_query = self._find(scaled_object.namespace, spec)
         return None if demand_query is None else self._demand(demand_query, spec)
 
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
@@ -183,7 +179,7 @@ class DemandCache:
         if spec.demand is None:
             return math.inf
         interval_seconds = self._interval_seconds(spec.source)
-        demand_query = self._find(scaled_object.namespace, spec.source, spec.demand.text)
+        demand_query = self._find(scaled_object.namespace, spec)
         if demand_query is None:
             return interval_seconds
         due_seconds = demand_query.due_seconds(interval_seconds)
@@ -200,16 +196,17 @@ class DemandCache:
         interval_seconds = self._interval_seconds(spec.source)
         return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
-    def _key(self, namespace: str, source: str, text: str) -> _Key:
-        return _Key(self._sources[source].key(source, namespace), text)
+    def _key(self, namespace: str, spec: TriggerSpec) -> _Key:
+        text = "" if spec.demand is None else spec.demand.text
+        return _Key(self._sources[spec.source].key(spec.source, namespace), text)
 
-    def _find(self, namespace: str, source: str, text: str) -> DemandQuery | None:
-        return self._demand_queries[source].get(self._key(namespace, source, text))
+    def _find(self, namespace: str, spec: TriggerSpec) -> DemandQuery | None:
+        return self._demand_queries[spec.source].get(self._key(namespace, spec))
 
-    def _find_or_add(self, namespace: str, source: str, text: str) -> DemandQuery:
-        """Return the query of an expression, new if needed; raise if there are too many already."""
-        key, demand_queries = self._key(namespace, source, text), self._demand_queries[source]
-        demand_query = demand_queries.get(key) or self._new(key, namespace, source)
+    def _find_or_add(self, namespace: str, spec: TriggerSpec) -> DemandQuery:
+        """Return the query of a trigger, new if needed; raise if there are too many already."""
+        key, demand_queries = self._key(namespace, spec), self._demand_queries[spec.source]
+        demand_query = demand_queries.get(key) or self._new(key, namespace, spec.source)
         demand_queries[key] = demand_query  # it is asked for now
         return demand_query
 

@@ -35,8 +35,7 @@ class Reading(NamedTuple):
     """What is known of a shared snapshot at one moment, for one trigger."""
 
     snapshot: Snapshot | None
-    is_covered: bool
-    """The snapshot holds everything that the trigger asks for."""
+    """None: there is none with everything that the trigger asks for."""
     now: float
     """The time on the source's clock."""
     lag_seconds: float
@@ -50,11 +49,6 @@ class Reading(NamedTuple):
     step_seconds: float
     """How often the source can have new samples."""
 
-    @property
-    def covered(self) -> Snapshot | None:
-        """The snapshot, if it holds everything that the trigger asks for."""
-        return self.snapshot if self.is_covered else None
-
     def now_for(self, spec: TriggerSpec) -> float:
         """Return the time up to which ages count; a lag beyond `maxAge` counts as age."""
         return self.now if self.lag_seconds <= spec.max_age_seconds else self.present
@@ -64,12 +58,23 @@ class Reading(NamedTuple):
         """The time that calls are made at, also where the samples are of an earlier one."""
         return self.now + self.lag_seconds
 
+    @property
+    def age_seconds(self) -> float | None:
+        return None if self.snapshot is None else self.now - self.snapshot.at
+
     def is_cut_off(self, spec: TriggerSpec) -> bool:
         """Tell whether the source does not answer, and its last samples are too old to be used."""
         if self.trouble is None:
             return False
-        snapshot = self.covered
-        return snapshot is None or self.now_for(spec) - snapshot.at > spec.max_age_seconds
+        return self.snapshot is None or self.now_for(spec) - self.snapshot.at > spec.max_age_seconds
+
+
+class SharedSource(NamedTuple):
+    """What the snapshots of a source share; one namespace's, where each has a source of its own."""
+
+    samples: Samples
+    state: SourceState
+    evidence_fetcher: EvidenceFetcher
 
 
 class SharedSnapshot:
@@ -78,59 +83,72 @@ class SharedSnapshot:
     def __init__(
         self,
         key: SnapshotKey,
-        samples: Samples,
-        state: SourceState,
-        snapshot_fetcher: SnapshotFetcher,
+        owner: tuple[str, str],
+        source: SharedSource,
         flight: SingleFlight,
+        refusal: str | None,
     ) -> None:
+        self.owner = owner
+        """The source, and the namespace of the ScaledObject that asked first."""
         self.snapshot: Snapshot | None = None
+        self._refusal = refusal
+        """Why nothing is fetched; None: it may be."""
+        self._key = key
+        self._samples, self._state = source.samples, source.state
+        self._snapshot_fetcher = SnapshotFetcher(source.samples, source.evidence_fetcher)
+        self._flight, self._clock = flight, flight.clock
         self._failure: str | None = None
         """Why the newest fetch failed; None: it did not."""
         self._failing_since = float("-inf")
         """The first instant that could not be fetched then, on the source's clock."""
-        self._key, self._samples, self._state = key, samples, state
-        self._snapshot_fetcher = snapshot_fetcher
-        self._flight, self._clock = flight, flight.clock
         self._asked_at: dict[SnapshotQuery, float] = {}
         """When a trigger last asked for each query."""
         self._span_seconds = 0.0
         self._tried = float("-inf")
         """The newest instant of which a fetch was tried."""
 
-    async def refresh(
-        self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool = False
-    ) -> None:
-        """Bring the snapshot up to date for one trigger, as far as possible before `deadline`.
+    async def read(
+        self,
+        spec: TriggerSpec,
+        snapshot_query: SnapshotQuery,
+        deadline: float,
+        *,
+        wait_for_fresh: bool = False,
+        wait_for_recovery: bool = False,
+    ) -> Reading:
+        """Return what is known for a trigger, as new as can be had before `deadline`.
 
-        If there is a usable snapshot, a running fetch is waited for only with `wait_for_fresh`.
+        If there is a usable snapshot, a running fetch is waited for only with `wait_for_fresh`. If
+        the source is down, it is waited for only with `wait_for_recovery`. A fetch that is slow is
+        not waited for.
         """
+        if self._refusal is None:
+            await self._refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
+        reading = self._reading(snapshot_query)
+        if wait_for_recovery and reading.is_cut_off(spec):
+            await self._flight.wait(deadline)
+            reading = self._reading(snapshot_query)
+        return reading
+
+    async def _refresh(
+        self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool
+    ) -> None:
         self._asked_at[snapshot_query] = self._clock()
         while True:
-            self._flight.land()
             instant = self._samples.instant()
             is_current = self._is_current(snapshot_query, instant)
-            if self._flight.is_free and self._is_due(instant, is_current=is_current):
+            if not self._flight.is_under_way and self._is_due(instant, is_current=is_current):
                 self._flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
-            is_awaited = wait_for_fresh and not self._flight.is_free
+            is_awaited = wait_for_fresh and self._flight.is_under_way
             if self.trouble is not None or (is_current and not is_awaited):
                 return
             if not await self._wait(deadline):
                 return
 
-    async def wait_for_recovery(self, deadline: float) -> None:
-        """Wait until a source that is down has answered the running fetch, if there is one.
-
-        A fetch that is slow is not waited for either.
-        """
-        await self._flight.wait(deadline)
-        self._flight.land()
-
-    def read(self, snapshot_query: SnapshotQuery) -> Reading:
-        """Return what is known now, for the decision of a trigger that asks for this."""
+    def _reading(self, snapshot_query: SnapshotQuery) -> Reading:
         now = self._samples.now()
         return Reading(
-            snapshot=self.snapshot,
-            is_covered=self._covers(snapshot_query),
+            snapshot=self.snapshot if self._covers(snapshot_query) else None,
             now=now,
             lag_seconds=self._samples.lag_seconds,
             trouble=self.trouble,
@@ -142,8 +160,9 @@ class SharedSnapshot:
     @property
     def trouble(self) -> str | None:
         """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
-        if self._failure is not None or self._flight.trouble is None:
-            return self._failure
+        trouble = self._refusal or self._failure
+        if trouble is not None or self._flight.trouble is None:
+            return trouble
         return f"source {self._key.source}: {self._flight.trouble}"
 
     @property
@@ -184,7 +203,7 @@ class SharedSnapshot:
 
     async def _wait(self, deadline: float) -> bool:
         """Wait for the running fetch or the next start; tell whether there was time for it."""
-        if not self._flight.is_free:
+        if self._flight.is_under_way:
             return await self._flight.wait(deadline) or deadline > self._flight.slow_at
         left_seconds = max(0.0, deadline - self._clock())
         pause_seconds = max(0.0, self._until_wider())
@@ -227,15 +246,7 @@ WIDE_SECONDS = 900.0
 """Triggers that look back further share a separate snapshot, which is many times larger."""
 
 
-class _SharedSource(NamedTuple):
-    """A source, or one namespace of a source that is queried by namespace, with its one state."""
-
-    source: Source
-    state: SourceState
-    evidence_fetcher: EvidenceFetcher
-
-
-class SnapshotCache:
+class Snapshots:
     """All shared snapshots of this process; each is created when it is first asked for."""
 
     def __init__(
@@ -253,9 +264,7 @@ class SnapshotCache:
         self._sources, self._observe = sources, observe
         self._clock, self._slow_seconds = clock, slow_seconds
         self._shared_snapshots: dict[SnapshotKey, SharedSnapshot] = {}
-        self._payers: dict[SnapshotKey, tuple[str, str]] = {}
-        """For each own query its source, and the namespace of the ScaledObject that asked first."""
-        self._shared_sources: dict[str, _SharedSource] = {}
+        self._shared_sources: dict[str, SharedSource] = {}
 
     async def close(self) -> None:
         for shared in self._shared_snapshots.values():
@@ -273,45 +282,47 @@ class SnapshotCache:
     def of(self, key: SnapshotKey, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
         """Return the shared snapshot for a trigger of a ScaledObject in `namespace`.
 
-        Raises:
-            errors.SourceRefusedError: it has a query of its own, and there are too many of them.
+        One that is refused, because there are too many own queries, holds nothing.
         """
         shared = self._shared_snapshots.get(key)
-        if shared is None:
-            self._drop_idle()
-            if key.query is not None:
-                self._admit(key, spec.source, namespace)
-            shared = self._shared_snapshots[key] = self._create(key, spec)
+        if shared is not None:
+            return shared
+        self._drop_idle()
+        owner = spec.source, namespace
+        refusal = None if key.query is None else self._refusal(*owner)
+        source = self._shared_sources.get(key.source) or self._shared_source(key.source, spec)
+        flight = SingleFlight(self._clock, self._slow_seconds)
+        shared = SharedSnapshot(key, owner, source, flight, refusal)
+        if refusal is None:
+            self._shared_sources[key.source] = source
+            self._shared_snapshots[key] = shared
         return shared
 
-    def _admit(self, key: SnapshotKey, source: str, namespace: str) -> None:
-        """Count one more own query; raise if there are too many already."""
-        payers = [payer for payer in self._payers.values() if payer[0] == source]
-        of_namespace = payers.count((source, namespace))
+    def _refusal(self, source: str, namespace: str) -> str | None:
+        """Return why one more own query of a namespace is refused; None: it is not."""
+        owners = [shared.owner for key, shared in self._shared_snapshots.items() if key.query]
         for count, limit, whose in [
-            (len(payers), OWN_QUERIES, "one source"),
-            (of_namespace, OWN_QUERIES_PER_NAMESPACE, f"namespace {namespace} to one source"),
+            (sum(name == source for name, _ in owners), OWN_QUERIES, "one source"),
+            (
+                owners.count((source, namespace)),
+                OWN_QUERIES_PER_NAMESPACE,
+                f"namespace {namespace} to one source",
+            ),
         ]:
             if count >= limit:
-                raise errors.SourceRefusedError(
-                    f"more than {limit} different custom queries of {whose}; expected at most "
-                    f"{limit}: use a signal, or the same query in several triggers"
+                return (
+                    f"source {source}: more than {limit} different custom queries of {whose}; "
+                    f"expected at most {limit}: use a signal, or the same query in several triggers"
                 )
-        self._payers[key] = source, namespace
+        return None
 
-    def _create(self, key: SnapshotKey, spec: TriggerSpec) -> SharedSnapshot:
-        shared = self._shared_sources.get(key.source)
-        if shared is None:
-            source = self._sources[spec.source].within(spec.pods.namespace)
-            shared = self._shared_sources[key.source] = _SharedSource(
-                source,
-                SourceState(key.source, self._observe, self._clock),
-                EvidenceFetcher(key.source, source, self._observe),
-            )
-        samples = shared.source.samples
-        fetcher = SnapshotFetcher(samples, shared.evidence_fetcher)
-        flight = SingleFlight(self._clock, self._slow_seconds)
-        return SharedSnapshot(key, samples, shared.state, fetcher, flight)
+    def _shared_source(self, name: str, spec: TriggerSpec) -> SharedSource:
+        source = self._sources[spec.source].within(spec.pods.namespace)
+        return SharedSource(
+            source.samples,
+            SourceState(name, self._observe, self._clock),
+            EvidenceFetcher(name, source, self._observe),
+        )
 
     def _drop_idle(self) -> None:
         """Drop snapshots that are not asked for any more: namespaces and queries come and go.
@@ -322,7 +333,6 @@ class SnapshotCache:
         idle = [key for key, shared in self._shared_snapshots.items() if shared.is_idle]
         for key in idle:
             del self._shared_snapshots[key]
-            self._payers.pop(key, None)
             self._shared_sources[key.source].state.let_go(key)
         named = {key.source for key in self._shared_snapshots}
         self._shared_sources = {
