@@ -7,7 +7,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     findings          what is found, and where
     fields, replicas  the rules, each a function; the table of all is below
     live              what the source and the cluster show of a trigger
-    sarif             findings → what other programs read
+    formats           findings → JSON and SARIF
 """
 
 import re
@@ -31,6 +31,8 @@ _FIXES = {
     "too-large": "Split the text, or check only the rendered ScaledObjects.",
     "duplicate-key": "Remove one of the two: programs differ in which one they use.",
 }
+FINDINGS_LIMIT = 1000
+"""No person reads more; without it, a text of 16 MiB could have a million."""
 _ERROR, _WARNING, _NOTE = Severity
 
 
@@ -111,6 +113,8 @@ class Report(NamedTuple):
     """By file, in the order in which they were given, and by position."""
     objects: tuple[Manifest, ...]
     """The ScaledObjects and ScaledJobs that it is about."""
+    is_complete: bool = True
+    """False: it stopped at the limit of findings."""
 
 
 def read(texts: Mapping[str, str], namespace: str) -> tuple[list[Manifest], list[Finding]]:
@@ -145,17 +149,21 @@ def check(
     scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
-    kept = dict.fromkeys(
-        finding
-        for finding in chain(seen, problems, *map(_of_object, scaled))
-        if finding.rule.name not in everywhere
-        and finding.rule.name not in by_line[finding.file].get(finding.position.line, ())
-    )
+    kept: dict[Finding, None] = {}
+    is_complete = True
+    for finding in chain(seen, problems, *map(_of_object, scaled)):
+        here = by_line[finding.file].get(finding.position.line, ())
+        if finding.rule.name in everywhere or finding.rule.name in here:
+            continue
+        if len(kept) == FINDINGS_LIMIT and finding not in kept:
+            is_complete = False
+            break
+        kept[finding] = None
     order = {file: number for number, file in enumerate(texts)}
     findings = sorted(
         kept, key=lambda finding: (order[finding.file], finding.position, finding.rule.name)
     )
-    return Report(tuple(findings), tuple(scaled))
+    return Report(tuple(findings), tuple(scaled), is_complete)
 
 
 def _of_object(manifest: Manifest) -> Iterator[Finding]:

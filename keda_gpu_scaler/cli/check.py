@@ -1,7 +1,6 @@
 """`keda-gpu-scaler check`: what is wrong with ScaledObjects, before they are applied."""
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,12 +10,12 @@ from rich.text import Text
 
 from keda_gpu_scaler import check as core
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.check import RULES, Report, sarif
+from keda_gpu_scaler.check import FINDINGS_LIMIT, RULES, Report, formats
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import option
 
-Output = Literal["text", "sarif"]
+Output = Literal["text", "json", "sarif"]
 FailOn = Literal["error", "warning", "note", "never"]
 _SUFFIXES = (".yaml", ".yml")
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -37,7 +36,9 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         ),
     ],
     *,
-    output: Annotated[Output, option("text|sarif", "Output format.", "--output", "-o")] = "text",
+    output: Annotated[
+        Output, option("text|json|sarif", "Output format.", "--output", "-o")
+    ] = "text",
     fail_on: Annotated[
         FailOn, option("error|warning|note|never", "Lowest severity that exits with 1.")
     ] = "error",
@@ -78,10 +79,15 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         except errors.SettingsError as error:
             raise arguments.wrong("--live", error) from error
     report = core.check(texts, namespace, ignore or (), seen)
-    if output == "sarif":
-        typer.echo(sarif.as_sarif(report))
-    else:
-        _print_text(report)
+    match output:
+        case "json":
+            typer.echo(formats.as_json(report))
+        case "sarif":
+            typer.echo(formats.as_sarif(report))
+        case _:
+            _print_text(report)
+    if not report.is_complete:
+        typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
     if fail_on != "never" and any(
         finding.rule.severity.rank >= Severity(fail_on).rank for finding in report.findings
     ):
@@ -132,8 +138,7 @@ def _print_text(report: Report) -> None:
         if finding.subject:
             console.print(Text(f"    in {finding.subject}"))
         console.print(Text(f"    {finding.fix}"))
-    by_severity = Counter(finding.rule.severity for finding in report.findings)
-    counted = [_counted(by_severity[severity], severity) for severity in Severity]
+    counted = [_counted(count, word) for word, count in formats.counts(report).items()]
     console.print(
         Text(f"checked {_counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")
     )

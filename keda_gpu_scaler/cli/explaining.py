@@ -239,7 +239,11 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
     age = "no samples" if source.age_seconds is None else f"{source.age_seconds:.0f} s old"
     pods = "none" if source.evidence is None else f"from {source.evidence}"
     holds = "no value, which holds the replicas"
-    yield "decided at", dt.datetime.fromtimestamp(record.at, dt.UTC).isoformat(" ", "seconds")
+    try:
+        decided_at = dt.datetime.fromtimestamp(record.at, dt.UTC).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):  # a server may answer any number
+        decided_at = f"{record.at:g} s since 1970"
+    yield "decided at", decided_at
     yield "GetMetrics", holds if record.value is None else _number(record.value)
     yield "average", _number(record.average, record.unit)
     yield "replicas asked for", _number(record.recommended)

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
+from keda_gpu_scaler.check import FINDINGS_LIMIT
 from tests.check.cases import FAILS, STAYS
 
 ERROR, WARNING, NOTE = (FAILS[rule] for rule in ("unknown-key", "cached-metrics", "no-maximum"))
@@ -116,6 +117,15 @@ def test_a_file_that_is_too_large_is_refused_with_a_finding(folder: Path) -> Non
     result = run("large.yaml")
     assert result.exit_code == 1
     assert result.output.startswith("large.yaml:1:1: error too-large: ")
+
+
+def test_it_says_that_it_stopped() -> None:
+    numbers = [f"        number{number}: 1\n" for number in range(FINDINGS_LIMIT)]
+    result = run("-", "--output", "json", given=STAYS + "".join(numbers))
+    assert result.exit_code == 1
+    assert len(json.loads(result.stdout)["findings"]) == FINDINGS_LIMIT
+    assert result.stderr == "keda-gpu-scaler: stopped after 1,000 findings\n"
+    assert run("-", given=STAYS + "".join(numbers[1:])).stderr == ""
 
 
 def test_objects_without_a_namespace_are_in_the_named_one() -> None:
