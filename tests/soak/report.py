@@ -41,13 +41,17 @@ class Report:
         return self.calm["number"] / max(1, self.calm.total())
 
     def growth(self, name: str) -> float:
-        """Return the median of the last quarter, in medians of the second."""
+        """Return the median of the last quarter, in medians of the second.
+
+        One more is none: a pool that was never full before may start its next thread.
+        """
         values = [float(getattr(size, name)) for size in self.sizes]
         quarter = len(values) // 4
         if not quarter:
             return 1.0
         second, last = values[quarter : 2 * quarter], values[-quarter:]
-        return statistics.median(last) / statistics.median(second)
+        before, after = statistics.median(second), statistics.median(last)
+        return after / before if after > before + 1 else min(1.0, after / before)
 
     def failures(self, *, is_long: bool) -> list[str]:
         """Return what does not hold.
