@@ -252,7 +252,7 @@ def decide_gpus(
         hpa_has_stopped=calls.has_stopped(reading.clock_seconds),
     )
     view = None if snapshot is None else snapshot.of(spec.pods.namespace)
-    decided = _decide(spec, view, context)
+    decided = _decide_view(spec, view, context)
     if view is not None and decided.state is not State.UNKNOWN:
         if is_observing and tracked.memory is None and is_never_seen(spec, view, decided):
             never_seen = unknown(spec, reasons.never_seen(spec), None)
@@ -285,7 +285,7 @@ def _still_holds(gpu: GpuDecision, spec: TriggerSpec, reading: Reading) -> bool:
     return is_recent and now - snapshot.at <= spec.max_age_seconds
 
 
-def _decide(spec: TriggerSpec, view: NamespaceSnapshot | None, context: Context) -> Decision:
+def _decide_view(spec: TriggerSpec, view: NamespaceSnapshot | None, context: Context) -> Decision:
     if view is not None:
         return decide(spec, view, context)
     return unknown(
@@ -317,7 +317,7 @@ def _recalled(
     recalled = memory.recall(
         kept, reading.lost_at, reading.step_seconds, hpa_has_stopped=context.hpa_has_stopped
     )
-    return _decide(spec, view, replace(context, remembered=recalled))
+    return _decide_view(spec, view, replace(context, remembered=recalled))
 
 
 def _decide_neighbour(spec: TriggerSpec, decided: Decision, reading: Reading) -> Decision | None:
@@ -333,4 +333,4 @@ def _decide_neighbour(spec: TriggerSpec, decided: Decision, reading: Reading) ->
         demand=None,
     )
     view = None if reading.snapshot is None else reading.snapshot.of(other.pods.namespace)
-    return _decide(other, view, Context(reading.now_for(spec), trouble=reading.trouble))
+    return _decide_view(other, view, Context(reading.now_for(spec), trouble=reading.trouble))

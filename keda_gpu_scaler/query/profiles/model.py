@@ -62,8 +62,8 @@ class Labels:
 
     namespace: str
     pod: str
-    gpu: tuple[str, ...] = ("UUID",)
-    """The labels that identify the board: the first of them that is present."""
+    gpu: tuple[str, *tuple[str, ...]] = ("UUID",)
+    """The labels that identify the board, at least one: the first of them that is present."""
     slice: str = "GPU_I_ID"
     """The label that tells the slices of one board apart."""
     whole: tuple[str, ...] = ("",)
