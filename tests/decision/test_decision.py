@@ -102,6 +102,8 @@ def test_a_snapshot_beyond_max_age_ends_nothing() -> None:
     assert _decide(now=NOW + 180).state is State.ENDED
     assert _decide(now=NOW + 181).state is State.UNKNOWN
     assert _decide(bert("b", 90, ended=True), now=NOW + 181).state is State.UNKNOWN
+    busy = _decide(bert("b", 90), now=NOW + 181)
+    assert (busy.state, busy.measured, busy.average) == (State.UNKNOWN, 0, None)
 
 
 @pytest.mark.parametrize("state", State)
