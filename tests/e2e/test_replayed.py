@@ -30,6 +30,8 @@ async def test_backtest_gives_the_replicas_that_there_were(lab: Lab, tmp_path: P
         await lab.offer("bert", load)
         await lab.reaches("bert", replicas)
         await lab.stays("bert", replicas, for_seconds=SETTLED_SECONDS)
+    # The newest step that can be read is up to half a minute old.
+    await lab.stays("bert", replicas, for_seconds=SETTLED_SECONDS)
     file = tmp_path / "bert.yaml"
     scaled_object = manifests.scaled_object(
         lab.name,
