@@ -152,13 +152,13 @@ class Evaluator:
             wait_for_recovery=not is_hpa and tracked.fails_while_unknown,
         )
         gpu = decide_gpus(tracked, reading, target_trouble, is_observing=self._is_observing)
-        answer = await self._with_other_signals(tracked, gpu, deadline, is_hpa=is_hpa)
-        return reading, self._remember(tracked, reading, answer)
+        answer, known = await self._with_other_signals(tracked, gpu, deadline, is_hpa=is_hpa)
+        return reading, self._remember(tracked, reading, answer, known)
 
     async def _with_other_signals(
         self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float, *, is_hpa: bool
-    ) -> Answer:
-        """Return the answer with all signals in it.
+    ) -> tuple[Answer, Demand | None]:
+        """Return the answer with all signals in it, and the demand as far as it is known.
 
         A poll that would fail without the demand waits for it, as it does for samples.
         """
@@ -176,9 +176,11 @@ class Evaluator:
         if known is not None:
             moment = scale_out.moment_of(now, gpu.decision, known)
             decided = replace(decided, futile=tracked.scale_outs.judge(moment))
-        return Answer(decided, now, gpu, alert, demand)
+        return Answer(decided, now, gpu, alert, demand), known
 
-    def _remember(self, tracked: TrackedTrigger, reading: Reading, answer: Answer) -> Answer:
+    def _remember(
+        self, tracked: TrackedTrigger, reading: Reading, answer: Answer, known: Demand | None
+    ) -> Answer:
         """Keep the answer, with the replicas that it asks for, and report it if it is new."""
         decided, spec, previous = answer.decision, tracked.spec, tracked.answer
         if decided.active and not answer.gpu.decision.active:
@@ -194,7 +196,6 @@ class Evaluator:
         ):
             recommended = previous.recommended
         else:
-            known = answer.demand or self._demands.known(tracked.scaled_object, spec)
             recommended = recommendation.recommended(spec, decided, known)
         tracked.answer = answer._replace(recommended=recommended)
         if not is_old:
@@ -243,7 +244,7 @@ class Evaluator:
         ScaledObjects at once each waits for its turn.
         """
         newest_first = sorted(
-            (one for one in self._triggers.all() if one.scaled_object == scaled_object),
+            filter(lambda tracked: tracked.scaled_object == scaled_object, self._triggers.all()),
             key=lambda tracked: tracked.answer.at if tracked.answer else -math.inf,
             reverse=True,
         )
