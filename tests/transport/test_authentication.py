@@ -5,7 +5,6 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeAlias
 
 import httpx
 import pytest
@@ -16,11 +15,11 @@ from keda_gpu_scaler.web.webhook import READ_AT_ONCE
 from tests.support import webhooks
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.browsing import browsing
+from tests.support.connections import Streams, connected
 from tests.support.webhooks import Hook
 
 TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
 MIB = 2**20
-Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Rotating:
@@ -161,17 +160,14 @@ async def test_bodies_are_read_a_few_at_a_time_and_others_wait_for_their_turn() 
 @asynccontextmanager
 async def sending(client: httpx.AsyncClient, header: str) -> AsyncIterator[Streams]:
     """Begin a request with a body that does not end."""
-    reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+    port = client.base_url.port
+    assert port is not None
     head = (
         f"POST /webhook HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {webhooks.TOKEN}\r\n{header}"
     )
-    writer.write(f"{head}\r\n\r\n".encode())
-    try:
+    async with connected(port) as (reader, writer):
+        writer.write(f"{head}\r\n\r\n".encode())
         yield reader, writer
-    finally:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 async def test_a_body_of_unknown_size_is_bounded_while_it_is_read() -> None:

@@ -6,7 +6,6 @@ import itertools
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
 
 import pytest
 import trustme
@@ -19,8 +18,8 @@ from keda_gpu_scaler import web
 from keda_gpu_scaler.transport.certificates import Certificate
 from keda_gpu_scaler.transport.server import Bounds
 from tests.support import certificates
+from tests.support.connections import Streams, connected
 
-Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\n"
 SOON, LATE = 0.2, 3600.0
@@ -47,19 +46,6 @@ async def serving(
             yield port
         finally:
             await server.stop()
-
-
-@asynccontextmanager
-async def connected(port: int, context: ssl.SSLContext | None = None) -> AsyncIterator[Streams]:
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1", port, ssl=context, server_hostname=certificates.HOST if context else None
-    )
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 async def answered(streams: Streams) -> bytes:
