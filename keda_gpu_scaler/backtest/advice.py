@@ -16,6 +16,8 @@ USUAL_PERCENT = (50.0, 60.0, 70.0, 80.0)
 """Thresholds that are tried where none are named; of a demand, these parts of its own ÷ 70."""
 LEAST_COVERAGE = 0.5
 MOST_SATURATION = 0.2
+MOST_SEEN = 0.98
+"""From this part of the known time on, replicas of the past count as known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
         metric_type=case.metric_type,
         replicas=min(limits.maximum, max(limits.minimum, first)),
         hpa=limits.hpa(),
-        keda=limits.keda(),
+        keda=limits.keda(work.begin),
         start_seconds=case.start_seconds,
         node_seconds=case.node_seconds,
         loading=case.loading,
@@ -88,7 +90,10 @@ def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
 def references(case: Case, work: Work, most_overloaded: float) -> Iterator[tuple[str, Outcome]]:
     """Yield what needs no replay: what there was, a fixed size, and foresight."""
     if any(work.replicas):
-        yield f"as it was{' (overloaded: at least)' * bool(work.full)}", past(work)
+        was, known = past(work), sum(load is not None for load in work.loads)
+        seen = sum(size is not None for size in was.sizes) / known if known else 1.0
+        name = "as it was" if seen > MOST_SEEN else f"as it was in {percent(seen)} of the time"
+        yield f"{name}{' (overloaded: at least)' * bool(work.full)}", was
     needs = sorted(math.ceil(load / CAPACITY) for load in work.loads if load is not None)
     allowed = min(int(len(needs) * most_overloaded), len(needs) - 1)
     size = max(1, needs[-1 - allowed]) if needs else 1
@@ -146,6 +151,7 @@ def advise(
         return Advice(f"Keep {case.key} {number(best.threshold)}: it is {cheapest}.")
     hours = gpu_hours(work, outcome) - gpu_hours(work, present)
     overload, now = percent(share(work, outcome)), percent(share(work, present))
+    now += ", both at least" * any(work.full)
     return Advice(
         f"{case.key} {number(best.threshold)} is {cheapest}: {abs(hours):.3g} GPU-hours "
         f"{'more' if hours > 0 else 'less'} than now, with {overload} overloaded instead of {now}.",

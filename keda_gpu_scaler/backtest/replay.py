@@ -57,11 +57,12 @@ class Limits:
             behavior=self.behavior,
         )
 
-    def keda(self) -> Keda:
+    def keda(self, last_active: float) -> Keda:
         return Keda(
             minimum=self.minimum,
             goes_to_zero=self.goes_to_zero,
             cooldown_seconds=self.cooldown_seconds,
+            last_active=last_active,
         )
 
 

@@ -37,6 +37,14 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
             id="another one",
         ),
         pytest.param(
+            Work(0, HOUR, full=[True] * 24),
+            [(4, 0), (5, 0), (4.5, 30), (3.8, 36)],
+            "threshold 80 is the cheapest with at most 1 % of the time overloaded: 0.2 GPU-hours "
+            "less than now, with 1 % overloaded instead of 0 %, both at least.",
+            80,
+            id="another one, of work that was at least so much",
+        ),
+        pytest.param(
             Work(0, HOUR),
             [(4, 720), (5, 360), (4.5, 540), (3.8, 900)],
             "No recommendation: no threshold keeps the overload within 1 % of the time; the least "
@@ -105,6 +113,12 @@ def test_each_alternative_is_replayed_with_its_own_threshold() -> None:
     assert [replay(BY_DEMAND, demands, one).sizes[-1] for one in tried] == [3, 5]
 
 
+def test_a_workload_that_begins_idle_keeps_its_replicas_for_the_cooldown() -> None:
+    idle = Work(0, [0.0] * 40, demands=[0.0] * 40, replicas=[1])
+    sizes = replay(BY_DEMAND, idle, next(alternatives(BY_DEMAND, ()))).sizes
+    assert [sizes[step] for step in (10, 19, 39)] == [1, 1, 0]
+
+
 def test_references_have_the_smallest_size_that_is_enough() -> None:
     work = Work(0, [50.0] * 198 + [350.0] * 2, replicas=[1] * 200, full=[False] * 200)
     names = [name for name, _ in references(CASE, work, 0.01)]
@@ -112,3 +126,5 @@ def test_references_have_the_smallest_size_that_is_enough() -> None:
     assert next(references(CASE, Work(0, work.loads), 1.0))[0] == "1 replica, always"
     names = [name for name, _ in references(CASE, Work(0, work.loads), 0.0)]
     assert names == ["4 replicas, always", "clairvoyant"]
+    work = Work(0, [50.0] * 4, replicas=[1, None, None, None])
+    assert next(references(CASE, work, 0.0))[0] == "as it was in 25 % of the time"

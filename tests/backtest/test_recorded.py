@@ -1,5 +1,8 @@
 """Samples of the past → work: what is summed up, and what is not known."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from keda_gpu_scaler.backtest.recorded import Chunk, chunk_of, work_of
@@ -40,6 +43,25 @@ def test_a_query_that_shows_no_exporter_covers_where_it_shows_pods() -> None:
     assert chunk_of(spec(), observation, None).covered == [True, False]
 
 
+def test_a_number_that_is_refused_is_no_idle_gpu() -> None:
+    blank = series(POD, "GPU-1", {15.0: 40.0})
+    blank = replace(blank, present=(15.0, 30.0))
+    observation = Observation((15.0, 30.0), (blank,), {EXPORTER: {15.0: 14.0, 30.0: 29.0}})
+    assert chunk_of(spec(), observation, None).covered == [True, False]
+
+
+def test_a_gpu_that_two_targets_show_is_one() -> None:
+    shown = series(POD, "GPU-1", {15.0: 40.0})
+    other = replace(shown, target=Target("dcgm-exporter", "10.0.0.2:9400"))
+    chunk = chunk_of(spec(), Observation((15.0,), (shown, other), {}), None)
+    assert (chunk.pods, chunk.gpus) == ({POD: [40.0]}, 1)
+
+
+def test_elements_that_name_no_gpu_are_not_counted() -> None:
+    shown = series(POD, "/job=dcgm-exporter", {15.0: 40.0})
+    assert chunk_of(spec(), Observation((15.0,), (shown,), {}), None).gpus == 0
+
+
 def test_a_pod_that_moves_to_another_gpu_has_one() -> None:
     moved = series(POD, "GPU-1", {15.0: 40.0}), series(POD, "GPU-2", {30.0: 40.0})
     assert chunk_of(spec(), Observation((15.0, 30.0), moved, {}), None).gpus == 1
@@ -64,8 +86,14 @@ def test_a_pod_that_moves_to_another_gpu_has_one() -> None:
             id="one that loads for half a minute does no work",
         ),
         pytest.param(
-            [1] * 2, {POD: [95, 50], OTHER: [99, 99]}, [194, 149], [2, 2], 1, id="all of them full"
+            [1] * 2,
+            {POD: [95, 50], OTHER: [99, 99]},
+            [201, 149],
+            [2, 2],
+            1,
+            id="all of them full: more than they can do",
         ),
+        pytest.param([1] * 3, {POD: [2, 1, 3]}, [0, 0, 3], [1, 1, 1], 0, id="blips of idle cards"),
     ],
 )
 def test_the_work_is_the_sum_over_replicas_where_all_are_seen(
@@ -107,6 +135,9 @@ def test_a_pod_that_is_away_for_more_than_five_minutes_was_not_there() -> None:
     chunk = Chunk(15.0, [True] * 30, {POD: [50.0, *[N] * 28, 50.0], OTHER: [10.0] * 30})
     work = work_of([chunk], lambda pod: pod, start_seconds=0)
     assert work.loads == [60.0, *[10.0] * 28, 60.0]
+    # No other pod has such a name: its exporter was away.
+    work = work_of([chunk], lambda pod: pod, start_seconds=30, hole_seconds=math.inf)
+    assert work.loads == [60.0, *[None] * 28, 60.0]
 
 
 def test_chunks_follow_each_other_and_groups_are_one_replica() -> None:
@@ -120,6 +151,14 @@ def test_with_a_capacity_the_demand_is_the_work() -> None:
     chunk = Chunk(15.0, [True, True], {POD: [100.0, 100.0]}, gpus=1, demands=[30.0, None])
     work = work_of([chunk], lambda pod: pod, start_seconds=0, capacity=20.0)
     assert (work.loads, work.full) == ([150.0, None], [])
+
+
+def test_a_pod_that_is_shown_again_is_no_scale_out() -> None:
+    seen: list[float | None] = [60.0] * 80
+    pods = {f"bert-7b6667bd9-{letter * 5}": seen for letter in "bcdf"}
+    pods["bert-7b6667bd9-ggggg"] = [*seen[:30], N, N, *seen[:48]]
+    chunk = Chunk(15.0, [True] * 80, pods, demands=[40.0] * 80)
+    assert work_of([chunk], lambda pod: pod, start_seconds=0).futile == ()
 
 
 @pytest.mark.parametrize(("load", "futile"), [(95.0, 1), (76.0, 0)])
