@@ -4,6 +4,7 @@ import asyncio
 import functools
 import math
 import multiprocessing
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 
 import msgspec
@@ -21,7 +22,7 @@ from keda_gpu_scaler.backtest.advice import (
     references,
     replay,
 )
-from keda_gpu_scaler.backtest.recorded import work_of
+from keda_gpu_scaler.backtest.recorded import HOLE_SECONDS, work_of
 from keda_gpu_scaler.backtest.replay import Limits, Outcome
 from keda_gpu_scaler.backtest.work import Work
 from keda_gpu_scaler.check.objects import Manifest, Trigger
@@ -31,12 +32,16 @@ from keda_gpu_scaler.cli.backtest_output import Job, Result
 from keda_gpu_scaler.cli.past import CHUNK_SECONDS, Cache, PastReader
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
-from keda_gpu_scaler.spec.workload import ScaleTarget
+from keda_gpu_scaler.spec.spec import GpuAggregation, Signal, TriggerSpec
+from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
 
 DAY_SECONDS = 86_400.0
 LONGEST_SECONDS = 90 * DAY_SECONDS
 """Few Prometheus keep more, and it takes twenty minutes to read."""
+_SHOW_FULL = frozenset({Signal.UTILIZATION, Signal.ENCODER, Signal.DECODER})
+"""The signals that are at 100 % while there is more work than a GPU can do."""
+_NEW_NAMES = frozenset({Kind.DEPLOYMENT, Kind.REPLICA_SET, Kind.ROLLOUT})
+"""Each of their pods has a name that no other one had."""
 _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 
 
@@ -63,7 +68,12 @@ async def run(options: Options, text: str) -> None:
             except (errors.SourceError, errors.SettingsError, OSError) as error:
                 message = f"{name}: source {job.case.spec.source}: {error}"
                 raise arguments.failure(message) from error
-            work = work_of(chunks, job.replica_of, job.case.start_seconds, options.capacity)
+            pods, case = job.case.spec.pods, job.case
+            has_new_names = isinstance(pods, Workload) and pods.kind in _NEW_NAMES
+            hole_seconds = math.inf if has_new_names else HOLE_SECONDS
+            work = work_of(
+                chunks, job.replica_of, case.start_seconds, options.capacity, hole_seconds
+            )
             if not work.covered_seconds:
                 what = "demand" if job.case.spec.is_by_demand else "sample of a GPU"
                 raise arguments.failure(f"{name}: no {what} in the last {options.since}")
@@ -114,8 +124,7 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     node = durations.bounded("--node", options.node, DAY_SECONDS)
     jobs = []
     for trigger, (scaled_object, spec) in zip(triggers, parsed, strict=True):
-        if (why := _unfit(spec, options.capacity)) is not None:
-            raise ValueError(f"{scaled_object}: {why}")
+        refuse(trigger, spec, _unfit(spec, options.capacity))
         limits = limits_of(trigger.of)
         stays = limits.goes_to_zero and not (spec.demand is not None and spec.demand.wakes)
         case = Case(
@@ -128,7 +137,6 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
         )
         others = tuple(
             [f"trigger {other.type}" for other in trigger.of.triggers if other is not trigger]
-            + ["scalingModifiers"] * trigger.of.formula
             + ["activationWorkload"] * (spec.neighbour is not None)
         )
         jobs.append(Job(scaled_object, case, others, stays))
@@ -139,27 +147,42 @@ def metric_type_of(trigger: Trigger) -> MetricType:
     return MetricType.AVERAGE_VALUE if trigger.average else MetricType.VALUE
 
 
-def _unfit(spec: TriggerSpec, capacity: float | None) -> str | None:
-    """Return why a trigger cannot be replayed; None: it can."""
-    needs_capacity = spec.is_by_demand and capacity is None
-    is_work = spec.is_by_demand or (spec.signal.is_percentage and spec.signal.follows_work)
+def refuse(trigger: Trigger, spec: TriggerSpec, others: Mapping[str, bool]) -> None:
+    """ValueError: no load can be replayed under this trigger, or one of the `others` applies."""
+    is_work = spec.is_by_demand or spec.signal in _SHOW_FULL
     is_sum = spec.gpu_aggregation is GpuAggregation.SUM and not spec.is_by_demand
     reasons = {
+        "expected a ScaledObject, as KEDA makes no HPA for a ScaledJob": (
+            trigger.of.kind == "ScaledJob"
+        ),
+        "scalingModifiers: their target scales in place of the trigger's threshold; expected a "
+        "copy of the ScaledObject without them": trigger.of.formula,
+        f"signal {spec.signal}: expected utilization, as it need not follow the work up to 100 %": (
+            not is_work
+        ),
+        "gpuAggregation sum: expected average, with threshold divided by the GPUs of a replica": (
+            is_sum
+        ),
+        **others,
+    }
+    for why, applies in reasons.items():
+        if applies:
+            raise ValueError(f"{trigger.of.scaled_object}: {why}")
+
+
+def _unfit(spec: TriggerSpec, capacity: float | None) -> dict[str, bool]:
+    """Return what can keep the past of a trigger from being replayed, and whether it does."""
+    return {
         "expected workload or podPattern, because Prometheus shows pods of the past only by name": (
             isinstance(spec.pods, ScaleTarget)
         ),
         "no threshold: expected --capacity, the most demand that one replica can serve": (
-            needs_capacity
+            spec.is_by_demand and capacity is None
         ),
         "--capacity is only for a trigger without threshold, which scales by its demand": (
             capacity is not None and not spec.is_by_demand
         ),
-        f"signal {spec.signal} does not follow the work: expected a utilization": not is_work,
-        "gpuAggregation sum: expected average, with threshold divided by the GPUs of a replica": (
-            is_sum
-        ),
     }
-    return next((why for why, applies in reasons.items() if applies), None)
 
 
 def limits_of(manifest: Manifest) -> Limits:

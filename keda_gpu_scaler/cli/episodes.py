@@ -59,8 +59,9 @@ def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
         parsed = episode.parse(manifest.node.block("spec").plain)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
-    if spec.is_by_demand and not parsed.work.demands:
-        raise ValueError(f"{place}: demand: expected it, because the demand alone scales")
+    needs_demand = spec.demand is not None and spec.demand.threshold is not None
+    missing = f"Episode {name}: demand: expected it, because the trigger scales by it"
+    backtesting.refuse(trigger, spec, {missing: needs_demand and not parsed.work.demands})
     case = Case(
         spec=spec,
         limits=backtesting.limits_of(trigger.of),

@@ -44,11 +44,11 @@ class Cache:
             try:
                 line = msgspec.json.decode(text, type=_Line)
             except msgspec.MsgspecError as error:
-                message = f"{path}:{number}: not a line that --cache writes: {error}"
+                message = f"{path}:{number}: not a line that --cache writes, delete it: {error}"
                 raise ValueError(message) from error
             chunk = line.chunk
             if any(len(chunk.covered) != len(loads) for loads in chunk.pods.values()):
-                raise ValueError(f"{path}:{number}: not a line that --cache writes: its lengths")
+                raise ValueError(f"{path}:{number}: not a line that --cache writes, delete it")
             self._chunks[line.key, chunk.begin] = chunk
 
     def get(self, key: str, begin: float) -> Chunk | None:

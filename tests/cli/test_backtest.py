@@ -184,7 +184,33 @@ DEMAND = OBJECT.replace(
                 "workload: bert\n        signal: memory\n        activationThreshold: '5'",
             ),
             (),
-            "ml/bert: signal memory does not follow the work",
+            "ml/bert: signal memory: expected utilization",
+        ),
+        (
+            EPISODE.replace("EXPECTED", "1")
+            + OBJECT.replace("workload: bert", "workload: bert\n        signal: tensor-activity"),
+            (),
+            "ml/bert: signal tensor-activity: expected utilization",
+        ),
+        (
+            OBJECT.replace(
+                "advanced:", "advanced:\n    scalingModifiers: {formula: a, target: '5'}"
+            ),
+            (),
+            "ml/bert: scalingModifiers: their target scales",
+        ),
+        (
+            OBJECT.replace("kind: ScaledObject", "kind: ScaledJob"),
+            (),
+            "ml/bert: expected a ScaledObject",
+        ),
+        (
+            EPISODE.replace("EXPECTED", "1")
+            + DEMAND.replace(
+                'demandThreshold: "50"', 'threshold: "70"\n        demandThreshold: "50"'
+            ),
+            (),
+            "Episode bert: demand: expected it",
         ),
         (
             OBJECT.replace("stabilizationWindowSeconds: 120", "stabilizationWindowSeconds: soon"),

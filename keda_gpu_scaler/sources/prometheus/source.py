@@ -261,13 +261,15 @@ class PrometheusSource:
         span = snapshot_query.span_seconds
         times = evaluation_times.within(at, span, step)
         text = promql_texts.elements_text(own, span, step)
-        answer = await self._client.ask(kind, text, at, parse_matrix, OWN_BYTES)
+        # A command that reads the past asks once at a time, and for fifteen times the points.
+        limit_bytes = None if kind == "past" else OWN_BYTES
+        answer = await self._client.ask(kind, text, at, parse_matrix, limit_bytes)
         rows = evaluation_times.between(times[0], times[-1], answer)
         good_scrapes: dict[Target, dict[float, float]] = {}
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
         if own.is_complete and 0 < len(jobs) <= OWN_JOBS:
             text = promql_texts.element_targets_text(jobs, span, step)
-            targets = await self._client.ask("own-targets", text, at, parse_matrix, OWN_BYTES)
+            targets = await self._client.ask("own-targets", text, at, parse_matrix, limit_bytes)
             good_scrapes = {
                 series.target_of(row): series.scrape_times(row.points) for row in targets
             }
