@@ -21,8 +21,9 @@ import httpx
 
 _PORTS: Sequence[int] = range(10_000, 32_768)
 """Below those that Linux takes for outgoing connections, which would win the race for a port."""
-_FIRST = os.getpid() * 211 % len(_PORTS)
-"""Test processes that run at the same time have neighbouring numbers: far from each other here."""
+_FIRST = os.getpid() * 8699 % len(_PORTS)
+"""Test processes that run at the same time have neighbouring numbers: a golden section of all ports
+apart here, so that no few of them begin near each other."""
 _LOG_TAIL_BYTES = 3000
 _ports = itertools.cycle([*_PORTS[_FIRST:], *_PORTS[:_FIRST]])
 
