@@ -260,15 +260,14 @@ def workload(
     # What was done before replicas left is a reason not to lower, and none to raise: it puts those
     # that are asked for on target, and no more.
     before = min(sums.before, (len(replicas) + pending) * spec.threshold)
-    # Full replicas ask for more than they show, unless others are to come.
+    # Full replicas ask for more than they show, unless others are to come, or full is their target.
     is_more_to_come = pending or any(replica.state is PodState.STARTING for replica in not_ready)
     are_seen = all(replica.state in REPORTING for replica in replicas)
-    are_full = sums.are_full and are_seen and not is_more_to_come
+    target, shown = len(replicas) * spec.threshold, max(sums.summed, sums.newest)
+    are_full = sums.are_full and are_seen and not is_more_to_come and shown > target
     newest_sum = sums.newest
     if are_full:
-        least = FULL_GROWTH * len(replicas) * spec.threshold
-        shown = FULL_LOAD * max(sums.summed, sums.newest)
-        newest_sum = round(max(shown, least), DECIMALS)
+        newest_sum = round(max(FULL_LOAD * shown, FULL_GROWTH * target), DECIMALS)
     return MeasuredWorkload(
         pods,
         expected,

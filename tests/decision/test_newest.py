@@ -55,6 +55,7 @@ VALUES: dict[str, tuple[list[Pod], dict[str, str], float | None]] = {
     "full, and 1.7 times": (FULL_LATELY, {"threshold": "80"}, 272),
     "full, by their average": (FULL_LATELY, AVERAGE, 120),
     "full on each GPU": ([bert("b", 100, 100, status=said(alive_at=ALIVE_AT))], TWO_GPUS, 240),
+    "full, which is the target": (FULL_LATELY, {"gpuAggregation": "sum", "threshold": "100"}, 200),
     "full on one GPU": ([bert("b", 100, 94, status=said(alive_at=ALIVE_AT))], TWO_GPUS, 194),
     "full and young": ([FULL[0], _told("c", [0.0] * 15 + [100.0] * 2, NOW - 60)], {}, 240),
     "young and not full": ([FULL[0], _told("c", [0.0] * 15 + [90.0] * 2, NOW - 60)], {}, 190),
