@@ -73,7 +73,6 @@ class EvidenceFetcher:
             name: when for name, when in self._wanted_at.items() if at - when <= FORGET_SECONDS
         }
         namespaces, troubles = frozenset(self._wanted_at), list[str]()
-        self._fetched_at, self._fetched_namespaces = at, namespaces
         evidence = None
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -90,6 +89,8 @@ class EvidenceFetcher:
             self._pod_statuses = await asyncio.to_thread(
                 advance_pod_statuses, self._pod_statuses, evidence, namespaces, at
             )
+        # Not before: if the samples of the one who asks cannot be had, this is cancelled.
+        self._fetched_at, self._fetched_namespaces = at, namespaces
         evidence_source = self._pod_statuses.evidence_source(at)
         if evidence_source is not self._evidence_source:
             self._evidence_source = evidence_source

@@ -104,9 +104,11 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     for label, (_, metric) in _REPLICAS.items():
         count = f"max by (namespace, {label}) ({here.all(metric)})"
         yield "wanted", f"{count} > 0{alone.get(label, '')}"
-    yield "deleting", here.pods("kube_pod_deletion_timestamp")
+    # A pod comes again under its name, and one of two kube-state-metrics still shows the old one.
+    by_uid = "max by (namespace, pod, uid"
+    yield "deleting", f"{by_uid}) ({here.all('kube_pod_deletion_timestamp')})"
     phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
-    yield "phase", f"max by (namespace, pod, phase) ({phases} == 1)"
+    yield "phase", f"{by_uid}, phase) ({phases} == 1)"
     unschedulable = here.all("kube_pod_status_unschedulable")
     yield "unschedulable", f"max by (namespace, pod) ({unschedulable} == 1)"
     empty = here.all("kube_replicaset_status_replicas")
@@ -121,7 +123,7 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     names = _CLAIM_NAMES if claims_without_gpus else ()
     unknown = (f"{name}!~{alternatives(claims_without_gpus)}" for name in names)
     yield "gpu", here.pods("kube_pod_resourceclaim_info", *unknown)
-    yield "created", here.pods("kube_pod_created")
+    yield "created", f"{by_uid}) ({here.all('kube_pod_created')})"
     yield "ready", here.pods("kube_pod_status_ready", _READY)
     yield "since", here.pods("kube_pod_status_ready_time")
     owner = f"owner_kind, owner_name, {IS_CONTROLLER}"

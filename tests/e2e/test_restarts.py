@@ -35,7 +35,7 @@ async def test_a_dead_scaler_takes_nothing_away_and_follows_the_load_when_it_is_
     lab: Lab,
 ) -> None:
     await deploy_under_load(lab)
-    # With 0, KEDA 2.20 and 2.21 can take a poll that fails beside a request of the HPA for inactive.
+    # With 0, KEDA 2.20 and 2.21 may take a poll that fails beside a request of the HPA for idle.
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=1)
     await the_hpa_has_a_number(lab)
     lab.timeline.note("the scaler is killed")

@@ -70,6 +70,19 @@ async def test_evidence_that_takes_too_long_is_not_waited_for(
     ]
 
 
+async def test_one_whose_samples_cannot_be_had_leaves_the_evidence_to_the_next(
+    source: ScriptedSource, evidence_fetcher: EvidenceFetcher
+) -> None:
+    source.evidence_gate = asyncio.Event()
+    first = asyncio.create_task(evidence_fetcher.pod_statuses({"ml"}, AT))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert source.questioned
+    first.cancel()
+    source.evidence_gate.set()
+    assert (await evidence_fetcher.pod_statuses({"ml"}, AT)).pods.keys() == {("ml", "bert-0")}
+
+
 API = Target("kubernetes", "api")
 KEY = ("ml", "bert-0")
 

@@ -147,6 +147,20 @@ async def test_what_is_said_of_a_pod(
     assert from_now == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
 
 
+@pytest.mark.parametrize("gone", [{"deleting": True}, {"phase": "Failed"}])
+async def test_what_is_said_of_the_pod_before_is_not_said_of_one_with_its_name(
+    server: PrometheusServer, now: float, ns: str, gone: dict[str, object]
+) -> None:
+    """Two kube-state-metrics are scraped at different times, or each has a part of the pods."""
+    of_set = ("StatefulSet", "bert")
+    old = KubePod(name="p", owner=of_set, extra={"instance": "10.0.1.2:8080"}, **gone)  # type: ignore[arg-type]
+    new = KubePod(name="p", owner=of_set, created=-60, ready=False, extra={"uid": "new"})
+    said = await _said(server, now, ns, old, new)
+    assert said.pods[ns, "p"] == PodStatement(
+        owners=frozenset({Owner(*of_set)}), created_at=now - 60, ready=False, asks_gpu=True
+    )
+
+
 CLAIM = {"claim_name": "a", "resourceclaim_name": "b", "resourceclaim_template_name": ""}
 GENERATED = {
     "claim_name": "a",

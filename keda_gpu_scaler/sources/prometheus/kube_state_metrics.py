@@ -34,6 +34,14 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(texts.STAT, "")].append(row)
+    by_stat["created"].sort(key=_value)
+    newest_uids = {_key(row): row.labels.get("uid") for row in by_stat["created"]}
+    for stat in ("deleting", "phase"):
+        by_stat[stat] = [
+            row
+            for row in by_stat[stat]
+            if newest_uids.get(_key(row)) in (None, row.labels.get("uid"))
+        ]
     scrapes = {target_of(row): scrape_times(row.points) for row in by_stat["scraped"]}
     links = {_named(row): _owner(row.labels) for row in by_stat["owner"]}
     numbers = {
@@ -89,6 +97,8 @@ def _statement(
     elif phase == "Pending":  # a pod not yet on a node has no row for it
         ready = False
     since, created = numbers["since"].get(key), numbers["created"].get(key)
+    if since is not None and created is not None and since < created:  # of the pod before it
+        ready = False
     unschedulable = None
     if created is not None and key in numbers["unschedulable"]:
         unschedulable = Unschedulable(max(0.0, created))
