@@ -208,7 +208,7 @@ class Api:
                 asyncio.timeout(seconds),
                 self._client.stream("GET", path, params=query, headers=headers) as answer,
             ):
-                if answer.is_error:
+                if answer.status_code != client.OK:
                     message, body = _NO_REASON, await _body(answer)
                     with contextlib.suppress(*_MALFORMED):  # of a proxy in front of it
                         message = json.decode(body, type=_Status).message

@@ -15,7 +15,7 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import PodKey
-from keda_gpu_scaler.sources.kubernetes.api import Api, ExpiredError
+from keda_gpu_scaler.sources.kubernetes.api import WATCH_SECONDS, Api, ExpiredError
 from keda_gpu_scaler.sources.kubernetes.objects import Item, Resource
 from keda_gpu_scaler.telemetry import facts
 
@@ -155,15 +155,25 @@ class Reflector(Generic[T]):
         return page.metadata.version
 
     async def _watch(self, version: str) -> str:
-        """Follow the changes until the API server ends the watch; return the last version."""
+        """Follow the changes until the API server ends the watch; return the last version.
+
+        A watch without a word is news only if it lasted: what is between answers empty ones at
+        once, and client-go takes that for an error too.
+        """
+        began, has_news = self._clock(), False
         async with contextlib.aclosing(self._api.watch(self._resource, version)) as changes:
             async for change in changes:
                 version, item, self._heard_at = change.version, change.item, self._clock()
+                has_news = True
                 if item is not None:
                     update = self.listing.drop if change.is_deleted else self.listing.put
                     update(item.key, self._read(item))
                     self._wake()
-        self._heard_at = self._clock()
+        ended = self._clock()
+        if not has_news and ended - began < WATCH_SECONDS - 1:
+            message = f"cannot watch {self._resource}: it ended early, without a word"
+            raise errors.SourceMalformedError(message)
+        self._heard_at = ended
         return version
 
     def _report(self, trouble: str | None) -> None:

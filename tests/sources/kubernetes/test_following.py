@@ -13,7 +13,13 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.sources import kubernetes
 from keda_gpu_scaler.sources.kubernetes import api as client
 from keda_gpu_scaler.sources.kubernetes import objects, reflector
-from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, SILENCE_SECONDS, Api
+from keda_gpu_scaler.sources.kubernetes.api import (
+    LINE_BYTES,
+    PAGE_BYTES,
+    SILENCE_SECONDS,
+    WATCH_SECONDS,
+    Api,
+)
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS
 from keda_gpu_scaler.sources.kubernetes.reflector import Listing, Reflector
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -185,6 +191,7 @@ async def test_a_version_that_expired_is_followed_by_a_new_list(bench: Bench, wh
             bench.api.tell(api_server.PODS, "ERROR", api_server.status(410, "too old"))
         else:
             bench.api.trouble[api_server.PODS, "watch"] = api_server.failure(410, "too old")
+            bench.clock.seconds += WATCH_SECONDS
             bench.api.end(api_server.PODS)
         evidence = await until_evidence(following, lambda evidence: _name("b") in evidence.pods)
     assert evidence.pods[_name("a")].ended
@@ -229,8 +236,21 @@ async def test_a_watch_that_is_cut_proves_nothing_until_there_is_a_new_list(
         ),
         ("list", Response(b"[" * (PAGE_BYTES + 1)), "an answer of more than 33554432 bytes"),
         ("watch", Response(b" " * (LINE_BYTES + 1)), "a line of more than 8388608 bytes"),
+        ("watch", Response(b""), "it ended early, without a word"),
+        ("list", Response(status_code=304), "HTTP 304, no reason given"),
     ],
-    ids=["no list", "no watch", "proxy", "garbage", "shape", "object", "large", "long line"],
+    ids=[
+        "no list",
+        "no watch",
+        "proxy",
+        "garbage",
+        "shape",
+        "object",
+        "large",
+        "long line",
+        "empty",
+        "moved",
+    ],
 )
 async def test_an_answer_that_is_none_is_a_reason_with_verb_and_resource(
     bench: Bench, verb: str, trouble: Response, message: str
