@@ -70,7 +70,7 @@ class Resolver:
     async def _resolve(self, target: str) -> frozenset[str] | str:
         try:
             return await self._look_up(httpx.URL(target.removeprefix(DNS_PREFIX)))
-        except (OSError, UnicodeError, httpx.InvalidURL) as error:
+        except (OSError, RuntimeError, UnicodeError, httpx.InvalidURL) as error:
             return str(error)
         finally:
             del self._lookups[target]

@@ -25,6 +25,8 @@ from keda_gpu_scaler.transport.client import OK, Client, printable
 
 KEEP_SECONDS = 600.0
 """How long samples are kept unless a trigger needs more; the default windows need under half."""
+LEAP_SECONDS = 2.0
+"""A machine whose clock differs by more was set right: NTP's small corrections do not count."""
 
 
 async def fetch_page(url: str, settings: ScrapeSettings, tls: ssl.SSLContext) -> bytes | bytearray:
@@ -58,18 +60,20 @@ class ScrapeSource:
 
     lag_seconds = 0.0
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the clocks and the lookup only for tests
         self,
         name: str,
         settings: ScrapeSettings,
         observe: facts.Observer = facts.ignore,
+        *,
         clock: Callable[[], float] = time.monotonic,
         look_up: resolver.LookUp = resolver.look_up,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """Take the exporters; `start` begins to scrape. `name` is also the `job` of the targets."""
         self.step_seconds = settings.interval_seconds
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
-        self._offset = time.time() - clock()
+        self._wall_clock, self._offset = wall_clock, wall_clock() - clock()
         self._resolver = resolver.Resolver(look_up)
         self._tls = httpx.create_ssl_context()
         self._queries = tuple(
@@ -102,11 +106,9 @@ class ScrapeSource:
                 await self._first_round.wait()
         except TimeoutError as error:
             raise errors.SourceTimeoutError("no round of scrapes has ended yet") from error
-        if self._rounds is not None and self._rounds.done():
-            self._rounds.result()
 
     def now(self) -> float:
-        """This machine's time, without clock changes since the start."""
+        """This machine's time; a clock that is set counts from the end of a round on."""
         return self._clock() + self._offset
 
     def instant(self) -> float:
@@ -131,16 +133,16 @@ class ScrapeSource:
         return self._history.gpus(uuids)
 
     async def _run(self) -> None:
-        try:
-            while True:
-                began = self._clock()
+        while True:
+            began = self._clock()
+            try:
                 await self.hold_round()
-                self._first_round.set()
-                await asyncio.sleep(max(0.0, began + self.step_seconds - self._clock()))
-        except ExceptionGroup as faults:
-            raise faults.exceptions[0] from faults
-        finally:
-            self._first_round.set()  # `synchronize` must not wait for a round that will never come
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next round can work
+                fault = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+                self._history.add(self.now(), {})
+                self._trouble = f"a round of scrapes failed: {type(fault).__name__}: {fault}"
+            self._first_round.set()
+            await asyncio.sleep(max(0.0, began + self.step_seconds - self._clock()))
 
     async def hold_round(self) -> None:
         """Ask every exporter once, and wait until each has answered or its time is over."""
@@ -152,6 +154,15 @@ class ScrapeSource:
             target: None if isinstance(answer, str) else answer
             for target, answer in answers.items()
         }
+        leap_seconds = self._wall_clock() - self.now()
+        if abs(leap_seconds) > LEAP_SECONDS:
+            # The samples before have times that no other clock has: of pods, of the cluster.
+            self._offset += leap_seconds
+            self._history = Rounds(self._history.keep_seconds)
+            scrapes = {
+                target: scrape and scrape._replace(began=scrape.began + leap_seconds)
+                for target, scrape in scrapes.items()
+            }
         self._history.add(self.now(), scrapes)
         self._trouble = None
         first = answers[min(answers)]

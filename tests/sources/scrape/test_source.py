@@ -21,7 +21,9 @@ from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.resolver import LookUp
 from tests.support import http_replies as web
+from tests.support.clocks import Clock
 from tests.support.http_replies import HttpServer
+from tests.support.processes import until
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 BOUND_SECONDS = 60.0
@@ -44,12 +46,15 @@ async def scraping(
     clock: Callable[[], float] = time.monotonic,
     timeout_seconds: float = 20.0,
     look_up: LookUp = resolver.look_up,
+    wall_clock: Callable[[], float] = time.time,
     **given: object,
 ) -> AsyncIterator[ScrapeSource]:
     """Yield a source that scrapes when a test says so."""
     settings = ScrapeSettings.model_validate({"targets": targets, **given})
     patient = settings.model_copy(update={"timeout_seconds": timeout_seconds})
-    source = ScrapeSource("gpus", patient, observe, clock, look_up)
+    source = ScrapeSource(
+        "gpus", patient, observe, clock=clock, look_up=look_up, wall_clock=wall_clock
+    )
     try:
         yield source
     finally:
@@ -221,30 +226,53 @@ async def test_the_query_of_a_target_is_never_shown(one: HttpServer, reply: web.
 
 
 async def test_samples_are_forgotten_after_what_anybody_asked_for(one: HttpServer) -> None:
-    ticks = itertools.count(step=50)  # the time leaps ahead at each look at it
-    async with scraping(one.url, clock=lambda: float(next(ticks))) as source:
-        for _ in range(8):
-            await source.hold_round()
-        observation = await observed(source, span=100_000)
-        for _ in range(8):
-            await source.hold_round()
-        longer = await observed(source, span=100_000)
+    clock = Clock()
+    async with scraping(one.url, clock=clock, wall_clock=clock) as source:
+        observations = []
+        for _ in range(2):
+            for _ in range(8):
+                await source.hold_round()
+                clock.now += 150
+            observations.append(await observed(source, span=100_000))
+        observation, longer = observations
 
     assert observation.at - observation.instants[0] <= KEEP_SECONDS
     assert observation.series[0].present == observation.instants
     assert longer.at - longer.instants[0] > KEEP_SECONDS
 
 
-async def test_a_fault_of_ours_is_raised_to_who_waits_and_not_waited_for(one: HttpServer) -> None:
-    def fail(fact: Fact) -> None:
-        raise ZeroDivisionError(fact)
+async def test_a_clock_that_is_set_begins_anew_at_the_right_time(one: HttpServer) -> None:
+    clock, wall_clock = Clock(), Clock(5000)
+    async with scraping(one.url, clock=clock, wall_clock=wall_clock) as source:
+        await observed(source)
+        wall_clock.now += 3600
+        observation = await observed(source)
+    assert (source.now(), observation.instants) == (8600, (8600,))
+    assert list(observation.good_scrapes.values()) == [{8600: 8600}]
 
-    async with scraping(one.url, observe=fail) as source:
+
+async def later_than(source: ScrapeSource, instant: float) -> bool:
+    return source.instant() > instant
+
+
+async def test_a_round_that_fails_is_a_reason_and_the_next_one_works(one: HttpServer) -> None:
+    lookups = itertools.count()
+
+    async def look_up(url: httpx.URL) -> frozenset[str]:
+        if not next(lookups):
+            raise ZeroDivisionError(url)
+        return frozenset([one.url])
+
+    snapshot_query = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 60, 0.5)
+    async with scraping(f"dns+{one.url}", interval="100ms", look_up=look_up) as source:
         source.start()
-        for _ in range(2):
-            with pytest.raises(ZeroDivisionError):
-                async with asyncio.timeout(BOUND_SECONDS):
-                    await source.synchronize()
+        async with asyncio.timeout(BOUND_SECONDS):
+            await source.synchronize()
+            with pytest.raises(errors.SourceUnreachableError, match="failed: ZeroDivisionError"):
+                await source.fetch(snapshot_query, source.instant())
+            failed_at = source.instant()
+            await until(lambda: later_than(source, failed_at), BOUND_SECONDS, "the next round")
+        assert (await source.fetch(snapshot_query, source.instant())).series
 
 
 @pytest.mark.parametrize("last", [web.stalls, page("bert-0")])
