@@ -195,6 +195,8 @@ class Alerts:
         known = self._records.get(record.key)
         if record.began_at > now + SENDER_AHEAD_SECONDS:
             record = replace(record, began_at=record.heard_at)
+        if record.ended_at > now + SENDER_AHEAD_SECONDS:  # no later end would count
+            record = replace(record, ended_at=record.told_at)
         if record.newest_at <= now - self.lifetime_seconds:
             return False
         if known is not None:

@@ -9,8 +9,10 @@ As with snapshots, a failure keeps the last answer: it is used until it is older
 otherwise. An empty result is an answer too and replaces the one before it.
 """
 
+import asyncio
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -42,18 +44,19 @@ class _Key(NamedTuple):
 class DemandQuery:
     """One expression at one source, with its last answer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
         self,
         key: _Key,
         owner: str,
         numbers: Numbers,
         observe: facts.Observer,
         flight: SingleFlight,
+        turns: asyncio.Semaphore,
     ) -> None:
         self._source_name, self._text = key
         self.owner = owner
         """The namespace of the ScaledObject that asked first."""
-        self._numbers, self._observe = numbers, observe
+        self._numbers, self._observe, self._turns = numbers, observe, turns
         self._flight, self._clock = flight, flight.clock
         self._value: float | None = None
         self._answered_at = self._settled_at = float("-inf")
@@ -90,7 +93,8 @@ class DemandQuery:
 
     async def _ask(self) -> None:
         try:
-            value = await self._numbers.number(self._text)
+            async with self._turns:
+                value = await self._numbers.number(self._text)
         except errors.SourceError as error:
             self._is_prompt = False
             self._trouble = f"source {self._source_name}: {error}"
@@ -114,6 +118,8 @@ QUERIES_PER_SOURCE = 2000
 """With the default budget each is queried every 200 s; more would starve the existing ones."""
 QUERIES_PER_NAMESPACE = 1000
 """One tenant does not take them all."""
+AT_ONCE_OF_A_NAMESPACE = 10
+"""One tenant's slow expressions do not take all turns of a source."""
 TOO_MANY = "too many different demandQueries"
 OVERDUE_SECONDS = 1.0
 """Triggers ask when it is due, or a second later, because one poll gets one decision."""
@@ -141,6 +147,9 @@ class Demands:
             name: TTLCache(QUERIES_PER_SOURCE, FORGET_SECONDS, clock) for name in sources
         }
         """By the source, whose budget they share; one that is not asked for any more is dropped."""
+        self._turns: dict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(AT_ONCE_OF_A_NAMESPACE)
+        )
 
     async def ask(
         self,
@@ -222,7 +231,8 @@ class Demands:
         if numbers is None:
             raise errors.SourceRefusedError("it understands no demandQuery")
         flight = SingleFlight(self._clock, self._slow_seconds)
-        return DemandQuery(key, namespace, numbers, self._observe, flight)
+        turns = self._turns[namespace]
+        return DemandQuery(key, namespace, numbers, self._observe, flight, turns)
 
     def _interval_seconds(self, source: str) -> float:
         """Return the interval of one expression, given how many share the source's budget."""

@@ -214,6 +214,16 @@ def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:
     assert bench.firing is None
 
 
+def test_an_end_from_the_future_leaves_later_ends_their_word(bench: Bench) -> None:
+    bench.receive(fires=False, ends_at=bench.clock.now + SENDER_AHEAD_SECONDS + 1)
+    bench.clock.now += LATE_SECONDS
+    bench.receive(fires=True)
+    assert bench.firing == "Alert a"
+    bench.clock.now += 1
+    bench.receive(fires=False)
+    assert bench.firing is None
+
+
 @pytest.mark.parametrize(
     ("heard", "told"), [(AHEAD_SECONDS + 1, NEVER), (NEVER, AHEAD_SECONDS + 1), (0, 1e300)]
 )

@@ -145,6 +145,15 @@ async def test_a_question_is_asked_once_at_a_time(bench: Bench) -> None:
     assert bench.source.numbers_asked == [WAITING]
 
 
+async def test_slow_expressions_of_one_namespace_leave_turns_to_others(bench: Bench) -> None:
+    bench.source.number_gate = asyncio.Event()
+    texts = _texts(demands.AT_ONCE_OF_A_NAMESPACE + 1)
+    for text in texts:
+        await bench.ask(demanding(text), patience=0)
+    await bench.ask(patience=0, whose=OTHER)
+    assert bench.source.numbers_asked == [*texts[:-1], WAITING]
+
+
 async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() -> None:
     bench = Bench(Pace(interval_seconds=0.05, queries_per_second=100))
     first, *others = _texts(20)
