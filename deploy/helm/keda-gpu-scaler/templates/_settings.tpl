@@ -60,7 +60,7 @@ true
 - name: KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE
   value: {{ $etc }}/webhook-token/{{ .Values.webhook.tokenSecret.key }}
 - name: KEDA_GPU_SCALER_WEBHOOK_PEERS
-  value: {{ printf "dns+%s://%s.%s.svc:8080" (include "keda-gpu-scaler.httpScheme" . | lower) (include "keda-gpu-scaler.fullname" .) .Release.Namespace }}
+  value: {{ printf "dns+%s://%s.%s.svc:8080" (include "keda-gpu-scaler.httpScheme" . | lower) (include "keda-gpu-scaler.peersName" .) .Release.Namespace }}
 {{- if .Values.http.tls.existingSecret }}
 - name: KEDA_GPU_SCALER_WEBHOOK_CA_FILE
   value: {{ $etc }}/http-tls/ca.crt
