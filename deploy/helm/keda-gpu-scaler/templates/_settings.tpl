@@ -1,7 +1,10 @@
-{{- /* Whether `settings` or `extraEnv` say where samples come from. */ -}}
+{{- /* Whether `settings` or `extraEnv` say where samples come from. What `extraEnvFrom` says is not known here: it
+does if prometheus.url is empty. */ -}}
 {{- define "keda-gpu-scaler.namesSource" -}}
 {{- $settings := .Values.settings -}}
 {{- if or $settings.sources $settings.prometheus_url $settings.scrape_targets $settings.influxdb_url -}}
+true
+{{- else if and .Values.extraEnvFrom (not .Values.prometheus.url) -}}
 true
 {{- else -}}
 {{- range .Values.extraEnv -}}
