@@ -16,6 +16,7 @@ from keda_gpu_scaler import settings, trigger
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import Namespaces
+from tests.repository.chart import shapes
 from tests.repository.test_docs import ROOT
 from tests.repository.test_examples import is_ours
 from tests.support.triggers import access
@@ -65,6 +66,11 @@ VALUES = {
     for piece in PIECES
     if piece.document.keys() <= _VALUES
 }
+SOURCES = {
+    text: page
+    for text, page in VALUES.items()
+    if "sources" in yaml.safe_load(text).get("settings", ())
+}
 SETTINGS = {
     yaml.safe_dump(piece.document): piece.page.name
     for piece in PIECES
@@ -98,6 +104,20 @@ def test_helm_takes_values_of_the_chart(text: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(text)
     assert charts.template("--values", str(file))
+
+
+@pytest.mark.needs("helm")
+@pytest.mark.parametrize("text", SOURCES, ids=SOURCES.values())
+def test_helm_test_sends_a_trigger_that_these_sources_allow(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(text)
+    found = shapes.Release(tuple(charts.objects(charts.template("--values", str(file)))))
+    (test,) = found.the("Pod")["spec"]["containers"]
+    given = [word.split("=", 2) for word in test["args"] if word.startswith("--")]
+    (named,) = (words[1] for words in given if words[0] == "--scaled-object")
+    metadata = dict(words[1:] for words in given if words[0] == "--metadata")
+    allowed = settings.load(shapes.mounted(found, tmp_path / "pod")).access
+    assert not trigger.parse(ScaledObject(*named.split("/")), metadata, allowed).warnings
 
 
 @pytest.mark.parametrize("text", SETTINGS, ids=SETTINGS.values())

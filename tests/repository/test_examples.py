@@ -1,15 +1,18 @@
 """The examples; `tests/check/test_own_files.py` runs `check` on them and finds nothing."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from tests.support.triggers import access
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "scaledobjects").glob("*.yaml"))
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "scaledobjects").glob("*.yaml"))
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 """Where the examples reach the scaler."""
 INFLUXDB = "influxdb"
@@ -48,3 +51,19 @@ def test_one_text_serves_both_of_the_example_with_placeholders() -> None:
         demand = parsed(document, one["metadata"]).demand
         assert demand is not None
         assert f'service="{document["metadata"]["name"]}"' in demand.text
+
+
+def test_an_example_of_what_wakes_from_zero_has_the_key_or_trigger_of_its_row(
+    subtests: pytest.Subtests,
+) -> None:
+    for page in (ROOT / "docs").rglob("zero.md"):
+        rows = [line for line in page.read_text().splitlines() if line.startswith("|")]
+        for row in rows:
+            key = re.search(r"\[`(\w+)`\]\(\S*specification\.md#", row)
+            for name in re.findall(r"\(\S+/scaledobjects/([\w-]+)\.yaml\)", row):
+                document = read(ROOT / "examples" / "scaledobjects" / f"{name}.yaml")
+                with subtests.test(page=page, name=name):
+                    if key:
+                        assert any(key[1] in one["metadata"] for one in ours(document))
+                    else:
+                        assert ours(document) != document["spec"]["triggers"]

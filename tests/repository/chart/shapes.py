@@ -87,7 +87,7 @@ def there(value: Any, directory: Path) -> Any:  # noqa: ANN401 - anything with p
 
 def _fill(volume: Object, found: Release, folder: Path, directory: Path) -> None:
     folder.mkdir(parents=True)
-    content = _secret() if "secret" in volume else _config(volume, found)
+    content = _config(volume, found) if "configMap" in volume else _secret()
     for name, text in content.items():
         (folder / name).write_text(there(text, directory))
 
@@ -102,13 +102,14 @@ def _config(volume: Object, found: Release) -> dict[str, str]:
 
 @functools.cache
 def _secret() -> dict[str, str]:
-    """Return what any Secret of any case holds: a certificate, its key and CA, and a token."""
+    """Return what any Secret or projected volume holds: a certificate, its key and CA, a token."""
     authority = trustme.CA()
     pair = authority.issue_cert("keda-gpu-scaler.keda.svc")
     return {
         "tls.crt": b"".join(one.bytes() for one in pair.cert_chain_pems).decode(),
         "tls.key": pair.private_key_pem.bytes().decode(),
         "ca.crt": authority.cert_pem.bytes().decode(),
+        "service-ca.crt": authority.cert_pem.bytes().decode(),
         "token": _TOKEN,
         "bearer": _TOKEN,
     }

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import tomllib
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -27,10 +28,24 @@ def test_every_selector_finds_the_scaler_s_pods_and_not_the_test_s(case: str) ->
     others = [one["spec"]["selector"] for one in found.of("PodDisruptionBudget")]
     others.append(found.the("Deployment")["spec"]["selector"])
     selectors += [one["matchLabels"] for one in (*policies, *others)]
-    assert len(selectors) == 5
+    # Replicas that exchange alerts behind a LoadBalancer have a Service of their own.
+    assert len(selectors) == (6 if case == "everything" else 5)
     for selector in selectors:
         assert selector.items() <= found.pod["metadata"]["labels"].items()
         assert not selector.items() <= found.the("Pod")["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(("case", "service"), [("webhook", "scaler"), ("everything", "peers")])
+def test_replicas_find_each_other_by_a_headless_service(case: str, service: str) -> None:
+    found = shapes.release(case)
+    peers = urlsplit(found.variables["KEDA_GPU_SCALER_WEBHOOK_PEERS"])
+    (named,) = (
+        one
+        for one in found.of("Service")
+        if peers.hostname == "{name}.{namespace}.svc".format_map(one["metadata"])
+    )
+    assert named["metadata"]["labels"]["app.kubernetes.io/component"] == service
+    assert named["spec"]["clusterIP"] == "None"
 
 
 @EACH_CASE

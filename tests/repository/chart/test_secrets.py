@@ -28,6 +28,7 @@ SHOWN = [
     ("KEDA_GPU_SCALER_PROMETHEUS_HEADERS", "X-Api-Key=x", "has the header X-Api-Key, which may"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=x", "has the header api-key, which may be a secret"),
     ("KEDA_GPU_SCALER_PROMETHEUS_URL", "http://a:b@c", "has a user or a password before the @"),
+    ("KEDA_GPU_SCALER_SCRAPE_TARGETS", "http://a?token=x", "has the query parameter token, which"),
 ]
 
 
@@ -77,3 +78,31 @@ def test_a_password_in_an_address_is_refused_with_what_to_do(value: str) -> None
     name = value.partition("=")[0].partition("[")[0]
     told = f"{name} has a user or a password before the @, which the scaler refuses: leave them"
     assert told in charts.refusal(*_set(value))
+
+
+ELSEWHERE = [
+    ("settings.scrape_targets", "give the variable KEDA_GPU_SCALER_SCRAPE_TARGETS in `extraEnv`"),
+    (
+        "settings.sources.a.targets",
+        "keep the whole settings file in a Secret (settingsSecret.name)",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", ["token", "api_key", "Password", "client-secret"])
+@pytest.mark.parametrize(("setting", "what_to_do"), ELSEWHERE)
+def test_a_secret_in_the_query_of_an_exporter_s_address_is_refused(
+    name: str, setting: str, what_to_do: str
+) -> None:
+    why = f"the query parameter {name}, which may be a secret, and a ConfigMap shows it to many"
+    address = f"http://a:9400/metrics?module=gpu&{name}=abc"
+    source = ["settings.sources.a.type=scrape"] if "sources" in setting else []
+    for given in (f"{setting}=http://b\\,{address}", f"{setting}[0]={address}"):
+        told = charts.refusal(*_set(*source, given))
+        assert f"{setting} has {why}: {what_to_do}" in told
+        assert "abc" not in told
+
+
+def test_any_other_query_of_an_exporter_s_address_may_be_in_the_settings() -> None:
+    target = "http://a:9400/token?module=gpu&target=key"
+    assert target in charts.template(*_set(f"settings.scrape_targets={target}"))

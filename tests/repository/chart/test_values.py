@@ -201,6 +201,8 @@ def test_a_url_that_is_none_is_refused_with_the_right_one(values: list[str], mes
 def test_a_url_that_no_source_is_asked_by_may_be_empty() -> None:
     elsewhere = charts.template(*_set("prometheus.url=", "settings.scrape_targets=http://a:9400"))
     assert "prometheus_url" not in elsewhere
+    anywhere = charts.template(*_set("prometheus.url=", "extraEnvFrom[0].secretRef.name=source"))
+    assert "prometheus_url" not in anywhere
     variable = _set("extraEnv[0].name=KEDA_GPU_SCALER_PROMETHEUS_URL", "extraEnv[0].value=$(URL)")
     assert "$(URL)" in charts.template(*variable)
 

@@ -38,7 +38,8 @@ traces: set traces.enabled and traces.endpoint
 {{- if contains "@" $reason -}}
 {{- $wrong = append $wrong (printf "settings.sources.%s.%s %s" $source $name $reason) -}}
 {{- else if $reason -}}
-{{- $wrong = append $wrong (printf "settings.sources.%s.%s %s, and a ConfigMap shows it to many: name a file of a mounted Secret (bearer_token_file with extraVolumes), or keep the whole settings file in a Secret (settingsSecret.name)" $source $name $reason) -}}
+{{- $file := ternary "" "name a file of a mounted Secret (bearer_token_file with extraVolumes), or " (eq $name "targets") -}}
+{{- $wrong = append $wrong (printf "settings.sources.%s.%s %s, and a ConfigMap shows it to many: %skeep the whole settings file in a Secret (settingsSecret.name)" $source $name $reason $file) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -77,7 +78,7 @@ another variable's value. */ -}}
 {{- end -}}
 
 {{- /* What in a setting may be a secret, if anything; takes its name and its value. Of headers only
-tenants and the like are known not to be one. An address with a user, which the scaler refuses, is told
+tenants and the like are known not to be one, and of a URL's query its names tell. An address with a user, which the scaler refuses, is told
 with what to do: its text has an @. */ -}}
 {{- define "keda-gpu-scaler.secretIn" -}}
 {{- $name := index . 0 -}}
@@ -92,6 +93,10 @@ has the header {{ . }}, which may be a secret{{ break }}
 {{- end -}}
 {{- else if regexMatch "://[^/?#,\\s]*@" (toString $value) -}}
 has a user or a password before the @, which the scaler refuses: leave them out, and set `username` of the source, with its password from a Secret, as the page on the chart shows
+{{- else -}}
+{{- with regexFind "(?i)[?&][\\w.%-]*(token|key|password|secret)[\\w.%-]*=" (toString $value) -}}
+has the query parameter {{ trimAll "?&=" . }}, which may be a secret
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -109,6 +109,11 @@ imagePullSecrets:
 {{- printf "%s.%s.svc:6000" (include "keda-gpu-scaler.fullname" .) .Release.Namespace -}}
 {{- end -}}
 
+{{- /* The Service by which replicas find each other: a headless one, as that for KEDA is by default. */ -}}
+{{- define "keda-gpu-scaler.peersName" -}}
+{{- include "keda-gpu-scaler.fullname" . }}{{ if ne .Values.service.type "ClusterIP" }}-peers{{ end -}}
+{{- end -}}
+
 {{- /* A warning where the cluster has no KEDA. Only of a cluster does Helm know each kind: `helm template` and
 `--dry-run=client` have a list of Kubernetes' own groups, which says nothing. */ -}}
 {{- define "keda-gpu-scaler.withoutKeda" -}}

@@ -1,7 +1,10 @@
-{{- /* Whether `settings` or `extraEnv` say where samples come from. */ -}}
+{{- /* Whether `settings` or `extraEnv` say where samples come from. What `extraEnvFrom` says is not known here: it
+does if prometheus.url is empty. */ -}}
 {{- define "keda-gpu-scaler.namesSource" -}}
 {{- $settings := .Values.settings -}}
 {{- if or $settings.sources $settings.prometheus_url $settings.scrape_targets $settings.influxdb_url -}}
+true
+{{- else if and .Values.extraEnvFrom (not .Values.prometheus.url) -}}
 true
 {{- else -}}
 {{- range .Values.extraEnv -}}
@@ -60,7 +63,7 @@ true
 - name: KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE
   value: {{ $etc }}/webhook-token/{{ .Values.webhook.tokenSecret.key }}
 - name: KEDA_GPU_SCALER_WEBHOOK_PEERS
-  value: {{ printf "dns+%s://%s.%s.svc:8080" (include "keda-gpu-scaler.httpScheme" . | lower) (include "keda-gpu-scaler.fullname" .) .Release.Namespace }}
+  value: {{ printf "dns+%s://%s.%s.svc:8080" (include "keda-gpu-scaler.httpScheme" . | lower) (include "keda-gpu-scaler.peersName" .) .Release.Namespace }}
 {{- if .Values.http.tls.existingSecret }}
 - name: KEDA_GPU_SCALER_WEBHOOK_CA_FILE
   value: {{ $etc }}/http-tls/ca.crt
