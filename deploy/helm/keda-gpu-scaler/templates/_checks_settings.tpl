@@ -78,8 +78,8 @@ another variable's value. */ -}}
 {{- end -}}
 
 {{- /* What in a setting may be a secret, if anything; takes its name and its value. Of headers only
-tenants and the like are known not to be one, and of a URL's query its names tell. An address with a user, which the scaler refuses, is told
-with what to do: its text has an @. */ -}}
+tenants and the like are known not to be one; of a URL's query its names tell. An address with a user,
+which the scaler refuses, is told with what to do: its text has an @. */ -}}
 {{- define "keda-gpu-scaler.secretIn" -}}
 {{- $name := index . 0 -}}
 {{- $value := index . 1 -}}
