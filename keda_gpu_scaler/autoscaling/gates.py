@@ -107,7 +107,8 @@ class Facts(NamedTuple):
 
     def is_set(self, name: str) -> bool:
         """Tell whether an annotation of KEDA's is there and not false."""
-        return (self.annotation(name) or "false") not in _FALSE
+        value = self.annotation(name)
+        return value is not None and value not in _FALSE
 
     @property
     def is_paused(self) -> bool:

@@ -156,6 +156,12 @@ HOLDING = {
         f"KEDA is paused by the annotation {PAUSED}: there is no HPA, and the replicas stay as "
         "they are",
     ),
+    "paused by an annotation without a value": Holding(
+        facts(scaled_object(None, f"{PAUSED}=")),
+        "paused",
+        f"KEDA is paused by the annotation {PAUSED}: there is no HPA, and the replicas stay as "
+        "they are",
+    ),
     "paused at a number": Holding(
         facts(scaled_object(None, f"{PAUSED}-replicas=3", f"{PAUSED}=false")),
         "paused",
@@ -216,7 +222,7 @@ HOLDING = {
         f"no scale-in while the annotation {PAUSED}-scale-in is there",
     ),
     "not to shrink": Holding(
-        facts(scaled_object(None, f"{PAUSED}-scale-in=1"), hpa(limited("ScaleDownLimit"))),
+        facts(scaled_object(None, f"{PAUSED}-scale-in="), hpa(limited("ScaleDownLimit"))),
         "paused-scale-in",
         f"no scale-in while the annotation {PAUSED}-scale-in is there",
     ),
