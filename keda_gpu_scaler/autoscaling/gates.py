@@ -159,9 +159,11 @@ def _fallback(facts: Facts, _running: Condition) -> str | None:
         return None
     health = facts.scaled_object.status.health.values()
     failures = max((metric.number_of_failures for metric in health), default=0)
+    uses_number = fallback.behavior != "currentReplicas"
+    number = f"{replicas_in_words(fallback.replicas)}, " if uses_number else ""
     return (
-        f"KEDA answers the HPA with its fallback in place of the value: {fallback.replicas}"
-        f" replicas, behavior {fallback.behavior}; {failures} failures in a row, failureThreshold"
+        f"KEDA answers the HPA with its fallback in place of the value: {number}behavior"
+        f" {fallback.behavior}; {failures} failures in a row, failureThreshold"
         f" {fallback.failure_threshold}"
     )
 

@@ -181,6 +181,14 @@ HOLDING = {
         "KEDA answers the HPA with its fallback in place of the value: 4 replicas, behavior "
         "static; 5 failures in a row, failureThreshold 3",
     ),
+    "a fallback without a number": Holding(
+        facts(
+            scaled_object(FALLS_BACK, fallback={**FALLBACK, "behavior": "currentReplicas"}), hpa()
+        ),
+        "fallback",
+        "KEDA answers the HPA with its fallback in place of the value: behavior currentReplicas; "
+        "0 failures in a row, failureThreshold 3",
+    ),
     "a trigger fails": Holding(
         facts(scaled_object(not_ready("TriggerError"), minReplicaCount=0), hpa(), active=None),
         "activation",
