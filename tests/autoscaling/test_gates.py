@@ -44,7 +44,8 @@ def conditions(says: Says) -> list[Json]:
 
 
 def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
-    status = {key: more.pop(key) for key in ("lastActiveTime", "health") if key in more}
+    status_keys = {"lastActiveTime", "health", "triggersActivity"} & more.keys()
+    status = {key: more.pop(key) for key in status_keys}
     plain = {
         "metadata": {
             "annotations": dict(each.split("=") for each in annotations),
@@ -103,6 +104,20 @@ def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
     )
 
 
+def _zero(says: Says, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
+    return scaled_object(says, minReplicaCount=0, **more)
+
+
+def metric(name: str, key: str, average: str) -> Json:
+    return {"external": {"metric": {"name": name}, key: {"averageValue": average}}}
+
+
+GPU, GPU_NOW = metric("s0-gpu", "target", "70"), metric("s0-gpu", "current", "10")
+OTHER, OTHER_NOW = metric("s1-requests", "target", "5"), metric("s1-requests", "current", "5")
+CPU = {"resource": {"name": "cpu", "target": {"averageUtilization": 80}}}
+BY_CRON = {"s0-gpu": {"isActive": False}, "s1-cron": {"isActive": True}}
+
+
 @pytest.mark.parametrize(
     ("known", "words"),
     [
@@ -110,6 +125,26 @@ def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
         pytest.param(facts(its=hpa(), asked=3), "asks for 3 replicas, there are 2", id="soon"),
         pytest.param(facts(its=hpa(), asked=None), "no number of replicas", id="no value"),
         pytest.param(facts(its=hpa(RESTING), scale=scale(0)), "wakes", id="asleep and active"),
+        pytest.param(
+            facts(its=hpa(metrics=[GPU, OTHER], now=[GPU_NOW, OTHER_NOW], replicas=5), asked=1),
+            "15 s; the HPA takes the most: at its last sync s1-requests asked for 5",
+            id="another metric",
+        ),
+        pytest.param(
+            facts(its=hpa(metrics=[GPU, CPU], now=[GPU_NOW]), asked=1, scale=scale(3)),
+            "15 s; the HPA has cpu too, whose number is not known here",
+            id="a metric of another kind",
+        ),
+        pytest.param(
+            facts(_zero({}, triggersActivity=BY_CRON), hpa(), active=False),
+            "15 s; another trigger is active: s1-cron",
+            id="another trigger",
+        ),
+        pytest.param(
+            facts(_zero({}), hpa(), active=False),
+            "another trigger is active: KEDA does not show which",
+            id="another trigger of an older KEDA",
+        ),
     ],
 )
 def test_where_nothing_holds_that_is_said(known: Facts, words: str) -> None:
@@ -385,10 +420,6 @@ def test_several_gates_come_in_the_order_in_which_keda_and_the_hpa_apply_them() 
     found = names(known)
     assert found == ["ready", "fallback", "cooldown", "hold", "stabilization"]
     assert found == [name for name in gates.NAMES if name in found]
-
-
-def _zero(says: Says) -> objects.ScaledObject:
-    return scaled_object(says, minReplicaCount=0)
 
 
 SILENT_KEDA = _zero({"Active": ("Unknown", "")})
