@@ -90,6 +90,11 @@ class Facts(NamedTuple):
         return spec.idle_replica_count if spec.min_replica_count else 0
 
     @property
+    def has_formula(self) -> bool:
+        """KEDA makes activity and replicas of a formula, and not of any trigger."""
+        return bool(self.scaled_object.spec.advanced.scaling_modifiers.formula)
+
+    @property
     def seen_hpa(self) -> Hpa:
         """The HPA, or one that has never looked."""
         return self.hpa or Hpa()
@@ -120,6 +125,8 @@ class Facts(NamedTuple):
 
 def gates(facts: Facts) -> Gates:
     holding = []
+    if facts.has_formula:
+        facts = facts._replace(active=None, asked=None)
     for name, shown_by, rule in _RULES:
         condition = facts.condition(shown_by.partition("=")[0])
         shows = re.fullmatch(shown_by, str(condition)) is not None
@@ -130,8 +137,15 @@ def gates(facts: Facts) -> Gates:
 
 
 def _nothing_holds(facts: Facts) -> str:
+    if facts.has_formula:
+        return (
+            "nothing that the cluster shows holds: the formula of scalingModifiers decides whether"
+            " the workload is active and how many replicas it gets, and not the value"
+        )
     if facts.replicas == 0:
-        return "nothing holds: KEDA wakes the workload at its next poll"
+        if facts.active or facts.bottom is None:  # without zero, KEDA keeps the minimum
+            return "nothing holds: KEDA wakes the workload at its next poll"
+        return "nothing that the cluster shows holds: the workload waits for an active trigger"
     current = "unknown" if facts.replicas is None else facts.replicas
     asked = "no number of" if facts.asked is None else facts.asked
     others = "".join(f"; {other}" for other in _others(facts))
@@ -197,7 +211,8 @@ def _trigger_fails(facts: Facts, _ready: Condition) -> str | None:
 def _inactive(facts: Facts, _active: Condition) -> str | None:
     if facts.bottom is None or facts.replicas != 0 or facts.active:
         return None
-    return "no trigger is active: KEDA leaves the workload at 0 replicas"
+    what = "the formula of scalingModifiers is not" if facts.has_formula else "no trigger is"
+    return f"{what} active: KEDA leaves the workload at 0 replicas"
 
 
 def _pause(facts: Facts, shown: Condition, direction: str, *, keda_would: bool) -> str | None:

@@ -53,6 +53,14 @@ class _Fallback(Struct, frozen=True, rename="camel"):
     behavior: str = "static"
 
 
+class _ScalingModifiers(Struct, frozen=True):
+    formula: str = ""
+
+
+class _Advanced(Struct, frozen=True, rename="camel"):
+    scaling_modifiers: _ScalingModifiers = _ScalingModifiers()
+
+
 class _ScaledObjectSpec(Struct, frozen=True, rename="camel"):
     scale_target_ref: _Name
     min_replica_count: Count = 0
@@ -61,6 +69,7 @@ class _ScaledObjectSpec(Struct, frozen=True, rename="camel"):
     cooldown_period: Count = 300
     initial_cooldown_period: Count = 0
     fallback: _Fallback | None = None
+    advanced: _Advanced = _Advanced()
 
 
 class _Target(Struct, frozen=True):

@@ -191,8 +191,8 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    """Yield the triggers with a threshold in percent of a GPU."""
-    for trigger in manifest.ours:
+    """Yield the triggers with a threshold in percent of a GPU that KEDA uses."""
+    for trigger in manifest.ours if not manifest.formula else ():
         spec = trigger.spec
         if spec is not None and spec.query is None and spec.unit == "%":
             yield trigger, spec
@@ -276,6 +276,8 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
         f"Write minReplicaCount: 1, or type external-push with {_SIGNALS}. For alerts, "
         "external-push is enough."
     )
+    if manifest.formula:
+        fix = "Write minReplicaCount: 1, or add a trigger with a demand to the formula."
     yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
 
 
@@ -296,6 +298,9 @@ def _sleeps_for_good(manifest: Manifest) -> bool:
 
 def _wakes(trigger: Trigger) -> bool:
     if trigger.is_ours:
+        spec = trigger.spec
+        if trigger.of.formula and trigger.type == "external" and spec and not spec.is_by_demand:
+            return False  # with a formula KEDA ignores whether it is active
         keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
         preset = PRESETS.get(trigger.metadata.get("demandPreset", "").strip())
         by_preset = "demandPreset" in keys and (preset is None or preset.wakes)
@@ -346,6 +351,7 @@ def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    for trigger in manifest.ours if manifest.goes_to_zero else ():
+    # With a formula KEDA ignores whether a trigger is active.
+    for trigger in manifest.ours if manifest.goes_to_zero and not manifest.formula else ():
         if trigger.spec is not None:
             yield trigger, trigger.spec

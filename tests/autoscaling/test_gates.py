@@ -108,6 +108,9 @@ def _zero(says: Says, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - an
     return scaled_object(says, minReplicaCount=0, **more)
 
 
+SILENT_KEDA = _zero({"Active": ("Unknown", "")})
+
+
 def metric(name: str, key: str, average: str) -> Json:
     return {"external": {"metric": {"name": name}, key: {"averageValue": average}}}
 
@@ -115,6 +118,7 @@ def metric(name: str, key: str, average: str) -> Json:
 GPU, GPU_NOW = metric("s0-gpu", "target", "70"), metric("s0-gpu", "current", "10")
 OTHER, OTHER_NOW = metric("s1-requests", "target", "5"), metric("s1-requests", "current", "5")
 CPU = {"resource": {"name": "cpu", "target": {"averageUtilization": 80}}}
+FORMULA = {"scalingModifiers": {"formula": "gpu + cron", "target": "70"}}
 BY_CRON = {"s0-gpu": {"isActive": False}, "s1-cron": {"isActive": True}}
 
 
@@ -125,6 +129,31 @@ BY_CRON = {"s0-gpu": {"isActive": False}, "s1-cron": {"isActive": True}}
         pytest.param(facts(its=hpa(), asked=3), "asks for 3 replicas, there are 2", id="soon"),
         pytest.param(facts(its=hpa(), asked=None), "no number of replicas", id="no value"),
         pytest.param(facts(its=hpa(RESTING), scale=scale(0)), "wakes", id="asleep and active"),
+        pytest.param(
+            facts(SILENT_KEDA, hpa(RESTING), scale=scale(0), active=False),
+            "the workload waits for an active trigger",
+            id="asleep and inactive",
+        ),
+        pytest.param(
+            facts(SILENT_KEDA, hpa(RESTING), scale=scale(0), active=None),
+            "the workload waits for an active trigger",
+            id="asleep and unknown",
+        ),
+        pytest.param(
+            facts(its=hpa(RESTING), scale=scale(0), active=False),
+            "KEDA wakes",
+            id="below the minimum",
+        ),
+        pytest.param(
+            facts(_zero({}, advanced=FORMULA), hpa(RESTING), scale=scale(0)),
+            "the formula of scalingModifiers decides whether",
+            id="asleep with a formula",
+        ),
+        pytest.param(
+            facts(scaled_object(advanced=FORMULA), hpa(), asked=9),
+            "how many replicas it gets, and not the value",
+            id="a formula",
+        ),
         pytest.param(
             facts(its=hpa(metrics=[GPU, OTHER], now=[GPU_NOW, OTHER_NOW], replicas=5), asked=1),
             "15 s; the HPA takes the most: at its last sync s1-requests asked for 5",
@@ -242,6 +271,11 @@ HOLDING = {
         ),
         "activation",
         "no trigger is active: KEDA leaves the workload at 0 replicas",
+    ),
+    "asleep by a formula": Holding(
+        facts(_zero(IDLE, advanced=FORMULA), hpa(RESTING), scale=scale(0)),
+        "activation",
+        "the formula of scalingModifiers is not active: KEDA leaves the workload at 0 replicas",
     ),
     "not to be woken": Holding(
         facts(
@@ -422,7 +456,6 @@ def test_several_gates_come_in_the_order_in_which_keda_and_the_hpa_apply_them() 
     assert found == [name for name in gates.NAMES if name in found]
 
 
-SILENT_KEDA = _zero({"Active": ("Unknown", "")})
 FEWER_EXIST = scale(4, existing=3)
 NOT_HOLDING = {
     "a fallback that does not run": (facts(scaled_object(fallback=FALLBACK), hpa()), "fallback"),

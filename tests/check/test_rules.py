@@ -4,6 +4,7 @@ import pytest
 
 from keda_gpu_scaler.check import OF_SOURCES, RULES
 from tests.check.cases import (
+    DEMAND,
     FAILS,
     FORMULA,
     JOB,
@@ -64,6 +65,7 @@ def zero(query: str) -> str:
 
 VALUE, AVERAGE = FAILS["sum-with-value"], FAILS["average-without-value"]
 FAR, SHORT = FAILS["threshold-out-of-reach"], FAILS["short-stabilization"]
+SHARE = FAILS["fraction-for-percent"]
 LOWER, MODIFIED = FAILS["fallback-scales-in"], FAILS["modifiers-with-demand"]
 TARGET = "    name: bert\n"
 WAKING = "demandPreset: vllm-router-rate", "demandRouter: deployment/router", "demandModel: llama"
@@ -90,7 +92,7 @@ CLEAN = [
     key(STAYS, "aggregation: max"),
     key(VALUE, "aggregation: average"),
     key(VALUE, "aggregationFromEnv: A"),
-    *(spec(source, FORMULA) for source in (VALUE, AVERAGE, RECIPE, FAR)),
+    *(spec(source, FORMULA) for source in (VALUE, AVERAGE, RECIPE, FAR, SHARE)),
     beside(RECIPE, "metricType: Value"),
     changed(RECIPE, ("maxReplicaCount: 8", "maxReplicaCount: 1")),
     recipe("avg(DCGM_FI_DEV_GPU_UTIL) * scalar(count(up))"),
@@ -138,6 +140,12 @@ CLEAN = [
     key(SLEEPS, "query: x", 'activationThreshold: "0"'),
     key(STAYS, "activationWindow: 10s"),
     spec(STAYS, "cooldownPeriod: 10"),
+    *(
+        spec(key(changed(SLEEPS, (f"        {DEMAND}\n", "")), line), FORMULA, "cooldownPeriod: 9")
+        + other_trigger("cron")
+        for line in ("activationWindow: 10s", 'activationThreshold: "1"')
+    ),
+    spec(key(changed(ZERO, ("  threshold:", "  demandThreshold:")), DEMAND), FORMULA),
     # KEDA's other fields.
     changed(MODIFIED, ("  threshold:", "  demandThreshold:")),
     beside(STAYS, "useCachedMetrics: false"),
@@ -162,6 +170,7 @@ NOT_CLEAN = [
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
     ("nothing-wakes", spec(STAYS, "idleReplicaCount: 0")),
     ("nothing-wakes", key(ZERO, "demandPreset: vllm-queue")),
+    ("nothing-wakes", spec(key(ZERO, "activationWorkload: front"), FORMULA)),
     (
         "nothing-wakes",
         key(ZERO, "gpuAggregation: sum", "demandPreset: llm-d-epp-running", "demandRouter: epp"),
