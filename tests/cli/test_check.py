@@ -128,6 +128,12 @@ def test_it_says_that_it_stopped() -> None:
     assert run("-", given=STAYS + "".join(numbers[1:])).stderr == ""
 
 
+@pytest.mark.parametrize(("least", "status"), [("error", 1), ("never", 0)])
+def test_what_is_left_out_may_be_an_error(least: str, status: int) -> None:
+    many = "---\n".join([*[NOTE] * FINDINGS_LIMIT, ERROR])
+    assert run("-", "--fail-on", least, given=many).exit_code == status
+
+
 def test_objects_without_a_namespace_are_in_the_named_one() -> None:
     bare = ERROR.replace("  namespace: inference\n", "")
     assert "in ScaledObject default/bert" in run("-", given=bare).output
