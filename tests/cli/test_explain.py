@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -192,6 +193,30 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
     assert "stalled" in text
     assert "last known" in text
     assert "UTIL by namespace, pod" in text
+
+
+HOSTILE = "\x1b]0;x\x07\u202e\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--why-not", "0"), ("--why-not", "9")])
+def test_no_text_of_a_tenant_reaches_the_terminal_as_it_is(arguments: Sequence[str]) -> None:
+    shown = orjson.loads(orjson.dumps(record(spec(), snapshot(bert("b", 90)), trouble="no answer")))
+    body = orjson.dumps({"triggers": [{**hostile(shown), "pods_left_out": 1}]})
+    with answering(lambda _path, _token: (200, body)) as port:
+        result = explaining("ml/bert", "--server", f"http://127.0.0.1:{port}", *arguments)
+    assert (result.exit_code, "?]0;x??" in result.stdout) == (0, True)
+    assert {char for char in result.stdout if not char.isprintable()} == {"\n"}
+    assert ("]0;x??\n" in result.stdout) == (not arguments)  # queries keep their lines
+
+
+def hostile(plain: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a record with control characters in each text that is free."""
+    if isinstance(plain, dict):
+        fixed = ("says", "origin", "metric_type", "state")
+        return {key: plain[key] if key in fixed else hostile(plain[key]) for key in plain}
+    if isinstance(plain, list):
+        return [hostile(item) for item in plain]
+    return f"{plain}{HOSTILE}" if isinstance(plain, str) else plain
 
 
 def test_what_is_left_out_is_counted() -> None:
