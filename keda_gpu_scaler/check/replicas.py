@@ -272,13 +272,13 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
     )
     if any("demandPreset" in trigger.metadata for trigger in manifest.ours):
         why += ", and this demandPreset shows no request"
-    fix = (
-        f"Write minReplicaCount: 1, or type external-push with {_SIGNALS}. For alerts, "
-        "external-push is enough."
-    )
+    key, fix = "minReplicaCount", "Write minReplicaCount: 1, or"
+    if manifest.minimum > 0:
+        key, fix = "idleReplicaCount", "Remove idleReplicaCount, or write"
+    other = f"type external-push with {_SIGNALS}. For alerts, external-push is enough."
     if manifest.formula:
-        fix = "Write minReplicaCount: 1, or add a trigger with a demand to the formula."
-    yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
+        other = "a trigger with a demand that the formula uses."
+    yield Wrong(manifest.node.place("spec", key), why, f"{fix} {other}")
 
 
 def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:

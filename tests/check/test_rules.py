@@ -168,7 +168,6 @@ NOT_CLEAN = [
     ("threshold-out-of-reach", spec(STAYS, TOLERANCE.format(0.5))),
     ("short-stabilization", key(SHORT, "window: 16s")),
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
-    ("nothing-wakes", spec(STAYS, "idleReplicaCount: 0")),
     ("nothing-wakes", key(ZERO, "demandPreset: vllm-queue")),
     ("nothing-wakes", spec(key(ZERO, "activationWorkload: front"), FORMULA)),
     (
@@ -210,6 +209,7 @@ BASE = changed(
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 KIND = "apiVersion: apps/v1\n    kind: Deployment"
 PERCENT = '"70"'
+MOST = "maxReplicaCount: 8"
 MISTAKES = [
     ("wrong-type", PERCENT, "70", 'only a string here. Put it in quotes: "70".'),
     (
@@ -228,6 +228,13 @@ MISTAKES = [
     ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: DynamoGraphDeployment", "has no scale"),
     ("wrong-target", KIND, "kind: DaemonSet", "one pod on each node"),
     ("wrong-target", KIND, "apiVersion: batch/v1\n    kind: Job", "Scale a Deployment"),
+    ("nothing-wakes", MOST, f"{MOST}\n  idleReplicaCount: 0", "no GPU is busy. Remove idleReplic"),
+    (
+        "nothing-wakes",
+        "minReplicaCount: 1",
+        f"{FORMULA}\n  minReplicaCount: 0",
+        "Write minReplicaCount: 1, or a trigger with a demand that the formula uses.",
+    ),
     (
         "fraction-for-percent",
         f"threshold: {PERCENT}",
