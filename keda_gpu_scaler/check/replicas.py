@@ -48,6 +48,7 @@ SCRAPE_SECONDS = 60
 """Prometheus' default; the interval of the source is not known here."""
 _POLLING_SECONDS = 30
 _COOLDOWN_SECONDS = 300
+_STABILIZATION_SECONDS = 300
 _WAKING = [preset.name for preset in PRESETS.values() if preset.wakes]
 _WAKES = frozenset({"demandQuery", "activationWorkload"})
 _SIGNALS = f"a demandQuery or a router's demandPreset ({', '.join(_WAKING)})"
@@ -221,14 +222,17 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
-    path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
-    stabilization = manifest.node.integer(*path)
+    scale_down = manifest.node.block(*_BEHAVIOR, "scaleDown")
+    stabilization = scale_down.integer("stabilizationWindowSeconds")
+    if stabilization is None:
+        stabilization = _STABILIZATION_SECONDS
     windows = [
         trigger.spec.window_seconds
         for trigger in manifest.ours
         if trigger.spec is not None and not trigger.spec.is_by_demand
     ]
-    if stabilization is None or not windows or manifest.minimum == manifest.maximum:
+    never = manifest.minimum == manifest.maximum or scale_down.text("selectPolicy") == "Disabled"
+    if not windows or never:
         return
     longest = max(AVERAGED_WINDOW_SECONDS if window is None else window for window in windows)
     if stabilization < longest:
@@ -237,7 +241,10 @@ def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
             f"({durations.text(longest)}): the HPA removes replicas in each dip of the load, "
             "and starts them again after it"
         )
-        yield Wrong(manifest.node.place(*path), why, "Remove it: 300 s is Kubernetes' default.")
+        fix = f"Remove it: {_STABILIZATION_SECONDS} s is Kubernetes' default."
+        if longest > _STABILIZATION_SECONDS:
+            fix = f"Write stabilizationWindowSeconds: {math.ceil(longest)} or more."
+        yield Wrong(scale_down.place("stabilizationWindowSeconds"), why, fix)
 
 
 def other_workload(manifest: Manifest) -> Iterator[Wrong]:

@@ -105,6 +105,8 @@ CLEAN = [
     spec(STAYS, TOLERANCE.format("0.2")),
     spec(STAYS, TOLERANCE.format("100m")),
     key(SHORT, "window: 15s"),
+    key(STAYS, "window: 5m"),
+    changed(SHORT, ("Seconds: 15", "Seconds: 15, selectPolicy: Disabled")),
     changed(SHORT, ("minReplicaCount: 1", "minReplicaCount: 8")),
     changed(STAYS, ("workload: bert", "podPattern: engine-.*")),
     changed(STAYS, ("workload: bert", "workload: inferenceservice/bert")),
@@ -167,6 +169,7 @@ NOT_CLEAN = [
     ("threshold-out-of-reach", level("memory-used", 9e6, 900)),
     ("threshold-out-of-reach", spec(STAYS, TOLERANCE.format(0.5))),
     ("short-stabilization", key(SHORT, "window: 16s")),
+    ("short-stabilization", key(STAYS, "window: 301s")),
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
     ("nothing-wakes", key(ZERO, "demandPreset: vllm-queue")),
     ("nothing-wakes", spec(key(ZERO, "activationWorkload: front"), FORMULA)),
@@ -276,6 +279,18 @@ def test_a_preset_that_cannot_wake_is_named_with_those_that_can() -> None:
     (one,) = report(key(ZERO, "demandPreset: vllm-queue")).findings
     assert "this demandPreset shows no request" in one.why
     assert "a router's demandPreset (llm-d-epp-queue, llm-d-epp-requests, " in one.fix
+
+
+@pytest.mark.parametrize(
+    ("window", "fix"),
+    [
+        ("5m", "Remove it: 300 s is Kubernetes' default."),
+        ("10m", "Write stabilizationWindowSeconds: 600 or more."),
+    ],
+)
+def test_a_scale_in_that_is_too_early_gets_a_fix_that_is_enough(window: str, fix: str) -> None:
+    (one,) = report(key(SHORT, f"window: {window}")).findings
+    assert one.fix == fix
 
 
 def test_the_objects_of_a_list_are_looked_at_one_by_one() -> None:
