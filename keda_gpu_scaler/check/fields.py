@@ -59,15 +59,21 @@ def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
+    # A patch removes a key with null.
+    allowed = {"string"} if manifest.is_whole else {"string", "null"}
     for index, trigger in enumerate(manifest.triggers):
         for key, entry in trigger.node.block("metadata").entries.items():
-            if entry.value.kind not in ("string", "null"):
+            if entry.value.kind not in allowed:
                 name = f"spec.triggers[{index}].metadata.{shown(key)}"
                 why = (
                     f"{name} is a {entry.value.kind}, and the API server accepts only a string here"
                 )
+                if entry.value.kind == "null":
+                    why = f"{name} is null: the API server refuses it in a server-side apply"
                 text = shown(trigger.node.text("metadata", key))
-                fix = f'Put it in quotes: "{text}".' if text else "Write a string."
+                fix = (
+                    f'Put it in quotes: "{text}".' if text else "Write a string, or remove the key."
+                )
                 yield Wrong(entry.position, why, fix)
 
 

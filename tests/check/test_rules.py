@@ -79,6 +79,7 @@ CLEAN = [
     changed(FAILS["unknown-key"], ("type: external", "type: cron")),
     # A patch of Kustomize is a part of an object: only what is there is looked at.
     ZERO[: ZERO.index("  triggers")],
+    key(changed(STAYS, (f"  scaleTargetRef:\n{TARGET}", "")), "window: null"),
     changed(ZERO, (f"  scaleTargetRef:\n{TARGET}", "")),
     # A wrong name or namespace is no mistake of the trigger.
     changed(STAYS, ("name: bert\n", "name: Bert_\n")),
@@ -221,6 +222,14 @@ MISTAKES = [
         f"{PERCENT}\n        window: [1m]",
         "a list, and the API server accepts",
     ),
+    (
+        "wrong-type",
+        PERCENT,
+        "7e1",
+        "is a number, and the API server accepts only a string here. Put",
+    ),
+    ("wrong-type", PERCENT, f"{PERCENT}\n        enableTLS: y", 'Put it in quotes: "y".'),
+    ("wrong-type", PERCENT, f"{PERCENT}\n        window:", "refuses it in a server-side apply"),
     ("wrong-address", ADDRESS, f"http://{ADDRESS}", "with http://, which is not a scheme of gRPC"),
     ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc", "gRPC then uses 443"),
     ("wrong-address", ADDRESS, "dns:///keda-gpu-scaler.keda.svc", f"its gRPC port: {ADDRESS}."),
