@@ -62,7 +62,7 @@ def test_rules_can_be_left_out() -> None:
 
 def test_of_a_folder_each_yaml_is_read(folder: Path) -> None:
     """Hidden folders, the templates of charts and what is no file are left out."""
-    for name in ("b.yml", "a.yaml", "sub/c.yaml", ".git/d.yaml", "notes.txt"):
+    for name in ("b.yml", "a.yaml", "a\udcff.yaml", "sub/c.yaml", ".git/d.yaml", "notes.txt"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(ERROR)
     (folder / "chart" / "templates").mkdir(parents=True)
@@ -76,6 +76,7 @@ def test_of_a_folder_each_yaml_is_read(folder: Path) -> None:
     (locations,) = zip(*(result["locations"] for result in shown["results"]), strict=True)
     assert [each["physicalLocation"]["artifactLocation"]["uri"] for each in locations] == [
         "a.yaml",
+        "a%FF.yaml",
         "b.yml",
         "plain/templates/x.yaml",
         "sub/c.yaml",
