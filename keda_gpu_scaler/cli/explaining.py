@@ -6,6 +6,7 @@ text needs no knowledge of JSON.
 
 import asyncio
 import datetime as dt
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ async def explain_running(options: Options, scaled_object: ScaledObject, server:
         records = await _fetch_records(f"{server}/api/v1/triggers/{scaled_object}", options)
     except (errors.SourceError, OSError, UnicodeError) as error:
         is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
-        failure = arguments.failure(f"{server}: {error}{_REACH_IT if is_closed else ''}")
+        shown = re.sub("//.*@", "//", server)  # without a password
+        failure = arguments.failure(f"{shown}: {error}{_REACH_IT if is_closed else ''}")
     if options.cluster and options.why_not is None and not options.drain:
         from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
 

@@ -89,12 +89,13 @@ async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> 
 
 
 def test_where_the_scaler_cannot_be_asked_the_gates_alone_are_shown(tmp_path: Path) -> None:
-    server = f"http://127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     with Kubernetes.of("wrong", "bert").serving(tmp_path) as path:
+        server = f"http://ops:p@ss@{address}"
         result = explaining("ml/bert", "--server", server, kubeconfig=path)
     assert result.exit_code == 1
     assert result.stdout.startswith("From the value to 1 replica, in staging\nready: KEDA")
-    assert server in result.stderr
+    assert f"keda-gpu-scaler: http://{address}: " in result.stderr
     assert result.stderr.count("\n") == 1
 
 
