@@ -167,12 +167,13 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
         scheme, _, target = address.rpartition("://")
         # Before a slash there is a name server: dns://SERVER/NAME.
         host, _, port = target.rstrip("/").rpartition("/")[2].rpartition(":")
+        is_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
         is_http = port == _HTTP_PORT and OUR_NAME in address
         if scheme.lower() not in _GRPC_SCHEMES:
             why = f"scalerAddress begins with {shown(scheme)}://, which is not a scheme of gRPC"
         elif is_http or host.partition(".")[0].endswith(_HTTP_SERVICE):
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
-        elif not host and trigger.metadata.get("enableTLS", "").lower() != "true":
+        elif not (host or is_tls or trigger.node.has("authenticationRef")):  # it may bring a CA
             why = "scalerAddress has no port, and gRPC then uses 443"
         else:
             continue

@@ -118,6 +118,7 @@ CLEAN = [
     address("10.0.0.1:30600"),
     address("gpu.example.com:8080"),
     key(address("gpu-scaler.example.com"), 'enableTLS: "true"'),
+    beside(address("gpu-scaler.example.com"), "authenticationRef: {name: tls}"),
     # Unknown is not zero, and a demand that only wakes does not scale.
     key(STAYS, "demandQuery: count(x) or vector(0)"),
     zero("sum(x) or vector(1)"),
