@@ -46,7 +46,7 @@ def contents(folder: Path) -> tuple[dict[str, str], list[ObserveRefused]]:
             continue
         try:
             with path.open("rb") as file:
-                texts[path.name] = file.read(BYTES_LIMIT + 1).decode()
+                texts[path.name] = file.read(BYTES_LIMIT + 1).decode("utf-8-sig")
         except (OSError, ValueError) as error:  # also one that is not UTF-8
             refused.append(ObserveRefused(path.name, 0, str(error)))
     return texts, refused

@@ -8,8 +8,9 @@ and `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculato
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
@@ -17,6 +18,7 @@ from keda_gpu_scaler.autoscaling.objects import (
     Condition,
     Direction,
     Hpa,
+    HpaMetric,
     Scale,
     ScaledObject,
     clock,
@@ -88,6 +90,11 @@ class Facts(NamedTuple):
         return spec.idle_replica_count if spec.min_replica_count else 0
 
     @property
+    def has_formula(self) -> bool:
+        """KEDA makes activity and replicas of a formula, and not of any trigger."""
+        return bool(self.scaled_object.spec.advanced.scaling_modifiers.formula)
+
+    @property
     def seen_hpa(self) -> Hpa:
         """The HPA, or one that has never looked."""
         return self.hpa or Hpa()
@@ -107,7 +114,8 @@ class Facts(NamedTuple):
 
     def is_set(self, name: str) -> bool:
         """Tell whether an annotation of KEDA's is there and not false."""
-        return (self.annotation(name) or "false") not in _FALSE
+        value = self.annotation(name)
+        return value is not None and value not in _FALSE
 
     @property
     def is_paused(self) -> bool:
@@ -117,23 +125,50 @@ class Facts(NamedTuple):
 
 def gates(facts: Facts) -> Gates:
     holding = []
+    if facts.has_formula:
+        facts = facts._replace(active=None, asked=None)
     for name, shown_by, rule in _RULES:
         condition = facts.condition(shown_by.partition("=")[0])
         shows = re.fullmatch(shown_by, str(condition)) is not None
         if shows and (reason := rule(facts, condition)) is not None:
             holding.append(Gate(name, reason, str(condition) if condition.reason else None))
-    if holding:
-        reason = holding[0].reason
-    elif facts.replicas == 0:
-        reason = "nothing holds: KEDA wakes the workload at its next poll"
-    else:
-        current = "unknown" if facts.replicas is None else facts.replicas
-        asked = "no number of" if facts.asked is None else facts.asked
-        reason = (
-            f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
-            f" {current}, and the HPA looks every 15 s"
-        )
+    reason = holding[0].reason if holding else _nothing_holds(facts)
     return Gates(facts.cluster, facts.now, facts.replicas, facts.asked, reason, tuple(holding))
+
+
+def _nothing_holds(facts: Facts) -> str:
+    if facts.has_formula:
+        return (
+            "nothing that the cluster shows holds: the formula of scalingModifiers decides whether"
+            " the workload is active and how many replicas it gets, and not the value"
+        )
+    if facts.replicas == 0:
+        if facts.active or facts.bottom is None:  # without zero, KEDA keeps the minimum
+            return "nothing holds: KEDA wakes the workload at its next poll"
+        return "nothing that the cluster shows holds: the workload waits for an active trigger"
+    current = "unknown" if facts.replicas is None else facts.replicas
+    asked = "no number of" if facts.asked is None else facts.asked
+    others = "".join(f"; {other}" for other in _others(facts))
+    return (
+        f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
+        f" {current}, and the HPA looks every 15 s{others}"
+    )
+
+
+def _others(facts: Facts) -> Iterator[str]:
+    """Yield what triggers of other scalers ask for, where those of this one ask for less."""
+    if facts.active is False and facts.condition("Active").status == "True":
+        activity = facts.scaled_object.status.triggers_activity
+        names = [name for name, trigger in activity.items() if trigger.is_active]
+        yield f"another trigger is active: {', '.join(names[:8]) or 'KEDA does not show which'}"
+    if facts.asked is None or facts.asked >= (facts.replicas or 0):
+        return
+    for name, metric in _seen(facts):
+        number = None if metric is None else metric.asks(facts.seen_hpa.status.current_replicas)
+        if number is None:
+            yield f"the HPA has {name} too, whose number is not known here"
+        elif number > facts.asked:
+            yield f"the HPA takes the most: at its last sync {name} asked for {number}"
 
 
 def _not_ready(_facts: Facts, ready: Condition) -> str:
@@ -158,9 +193,11 @@ def _fallback(facts: Facts, _running: Condition) -> str | None:
         return None
     health = facts.scaled_object.status.health.values()
     failures = max((metric.number_of_failures for metric in health), default=0)
+    uses_number = fallback.behavior != "currentReplicas"
+    number = f"{replicas_in_words(fallback.replicas)}, " if uses_number else ""
     return (
-        f"KEDA answers the HPA with its fallback in place of the value: {fallback.replicas}"
-        f" replicas, behavior {fallback.behavior}; {failures} failures in a row, failureThreshold"
+        f"KEDA answers the HPA with its fallback in place of the value: {number}behavior"
+        f" {fallback.behavior}; {failures} failures in a row, failureThreshold"
         f" {fallback.failure_threshold}"
     )
 
@@ -174,7 +211,8 @@ def _trigger_fails(facts: Facts, _ready: Condition) -> str | None:
 def _inactive(facts: Facts, _active: Condition) -> str | None:
     if facts.bottom is None or facts.replicas != 0 or facts.active:
         return None
-    return "no trigger is active: KEDA leaves the workload at 0 replicas"
+    what = "the formula of scalingModifiers is not" if facts.has_formula else "no trigger is"
+    return f"{what} active: KEDA leaves the workload at 0 replicas"
 
 
 def _pause(facts: Facts, shown: Condition, direction: str, *, keda_would: bool) -> str | None:
@@ -331,15 +369,23 @@ def _highest(facts: Facts) -> _SeenMetric | None:
     """Return the metric that asks for the most; None: one of them is not known."""
     if facts.condition("ScalingActive").status != "True":
         return None
-    metrics, shown = facts.seen_hpa.spec.metrics or (), facts.seen_hpa.status.current_metrics or ()
-    seen: list[_SeenMetric] = []
-    for metric, current in zip(metrics, shown, strict=False):
-        target, value = metric.external.target.number, current.external.current.number
-        if value is not None and target is not None and target > 0:
-            seen.append(_SeenMetric(value, target))
-    if len(seen) < len(metrics):
+    seen = [metric for _, metric in _seen(facts)]
+    known = [metric for metric in seen if metric is not None]
+    if len(known) < len(seen):
         return None
-    return max(seen, key=lambda metric: metric.value / metric.target, default=None)
+    return max(known, key=lambda metric: metric.value / metric.target, default=None)
+
+
+def _seen(facts: Facts) -> Iterator[tuple[str, _SeenMetric | None]]:
+    """Yield each metric of the HPA by its name; None: its numbers are not known."""
+    shown = chain(facts.seen_hpa.status.current_metrics or (), repeat(HpaMetric()))
+    for metric, current in zip(facts.seen_hpa.spec.metrics or (), shown, strict=False):
+        target, value = metric.external.target.number, current.external.current.number
+        name = metric.external.metric.name or metric.resource.name
+        if value is None or target is None or target <= 0:
+            yield name, None
+        else:
+            yield name, _SeenMetric(value, target)
 
 
 def _asked(facts: Facts) -> str:

@@ -53,6 +53,14 @@ class _Fallback(Struct, frozen=True, rename="camel"):
     behavior: str = "static"
 
 
+class _ScalingModifiers(Struct, frozen=True):
+    formula: str = ""
+
+
+class _Advanced(Struct, frozen=True, rename="camel"):
+    scaling_modifiers: _ScalingModifiers = _ScalingModifiers()
+
+
 class _ScaledObjectSpec(Struct, frozen=True, rename="camel"):
     scale_target_ref: _Name
     min_replica_count: Count = 0
@@ -61,6 +69,7 @@ class _ScaledObjectSpec(Struct, frozen=True, rename="camel"):
     cooldown_period: Count = 300
     initial_cooldown_period: Count = 0
     fallback: _Fallback | None = None
+    advanced: _Advanced = _Advanced()
 
 
 class _Target(Struct, frozen=True):
@@ -75,12 +84,18 @@ class _Health(Struct, frozen=True, rename="camel"):
     number_of_failures: Count = 0
 
 
+class _Activity(Struct, frozen=True, rename="camel"):
+    is_active: bool = False
+
+
 class _ScaledObjectStatus(Struct, frozen=True, rename="camel"):
     conditions: tuple[Condition, ...] | None = None
     health: dict[str, _Health] = {}
     hpa_name: str = ""
     last_active_time: datetime | None = None
     target: _Target | None = field(default=None, name="scaleTargetGVKR")
+    triggers_activity: dict[str, _Activity] = {}
+    """Of each metric; KEDA has it since 2.18."""
 
 
 class ScaledObject(Struct, frozen=True):
@@ -103,14 +118,16 @@ class _Amount(Struct, frozen=True, rename="camel"):
 
 
 class _External(Struct, frozen=True):
+    metric: _Name = _Name()
     target: _Amount = _Amount()
     current: _Amount = _Amount()
 
 
-class _HpaMetric(Struct, frozen=True):
+class HpaMetric(Struct, frozen=True):
     """One metric of the spec, with its target, or of the status, with what there is."""
 
     external: _External = _External()
+    resource: _Name = _Name()
 
 
 class Policy(Struct, frozen=True, rename="camel"):
@@ -138,14 +155,14 @@ class Behavior(Struct, frozen=True, rename="camel"):
 
 
 class _HpaSpec(Struct, frozen=True, rename="camel"):
-    metrics: tuple[_HpaMetric, ...] | None = None
+    metrics: tuple[HpaMetric, ...] | None = None
     behavior: Behavior = Behavior()
 
 
 class _HpaStatus(Struct, frozen=True, rename="camel"):
     current_replicas: Count = 0
     desired_replicas: Count = 0
-    current_metrics: tuple[_HpaMetric, ...] | None = None
+    current_metrics: tuple[HpaMetric, ...] | None = None
     conditions: tuple[Condition, ...] | None = None
 
 

@@ -23,6 +23,8 @@ _UNREADABLE = re.compile(
     "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 _RESOLVER: Any = yaml.resolver.Resolver()
+_NUMBER = re.compile(r"[-+]?(0o[0-7_]+|(\.[0-9_]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9_]+)?)")
+_BOOLEANS = frozenset("yYnN")
 _KINDS = {"int": "number", "float": "number", "bool": "boolean", "null": "null"}
 
 
@@ -244,4 +246,10 @@ def _kind(event: yaml.ScalarEvent) -> str:
     # PyYAML takes 1:30 for a number to the base 60, and Kubernetes for a string.
     if event.tag is None and ":" in event.value:
         return "string"
+    # And it takes 1e+06, 08 and y for strings, which Kubernetes does not.
+    if event.tag is None and event.implicit[0]:
+        if _NUMBER.fullmatch(event.value):
+            return "number"
+        if event.value in _BOOLEANS:
+            return "boolean"
     return _KINDS.get(tag.removeprefix("tag:yaml.org,2002:"), "string")

@@ -59,15 +59,21 @@ def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
+    # A patch removes a key with null.
+    allowed = {"string"} if manifest.is_whole else {"string", "null"}
     for index, trigger in enumerate(manifest.triggers):
         for key, entry in trigger.node.block("metadata").entries.items():
-            if entry.value.kind not in ("string", "null"):
+            if entry.value.kind not in allowed:
                 name = f"spec.triggers[{index}].metadata.{shown(key)}"
                 why = (
                     f"{name} is a {entry.value.kind}, and the API server accepts only a string here"
                 )
+                if entry.value.kind == "null":
+                    why = f"{name} is null: the API server refuses it in a server-side apply"
                 text = shown(trigger.node.text("metadata", key))
-                fix = f'Put it in quotes: "{text}".' if text else "Write a string."
+                fix = (
+                    f'Put it in quotes: "{text}".' if text else "Write a string, or remove the key."
+                )
                 yield Wrong(entry.position, why, fix)
 
 
@@ -161,12 +167,13 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
         scheme, _, target = address.rpartition("://")
         # Before a slash there is a name server: dns://SERVER/NAME.
         host, _, port = target.rstrip("/").rpartition("/")[2].rpartition(":")
+        is_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
         is_http = port == _HTTP_PORT and OUR_NAME in address
         if scheme.lower() not in _GRPC_SCHEMES:
             why = f"scalerAddress begins with {shown(scheme)}://, which is not a scheme of gRPC"
         elif is_http or host.partition(".")[0].endswith(_HTTP_SERVICE):
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
-        elif not host and trigger.metadata.get("enableTLS", "").lower() != "true":
+        elif not (host or is_tls or trigger.node.has("authenticationRef")):  # it may bring a CA
             why = "scalerAddress has no port, and gRPC then uses 443"
         else:
             continue

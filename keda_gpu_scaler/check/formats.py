@@ -59,7 +59,7 @@ def as_sarif(report: Report) -> str:
     results: list[dict[str, Any]] = []
     for finding in report.findings:
         region = {"startLine": finding.position.line, "startColumn": finding.position.column}
-        file = {"uri": quote(finding.file, safe="/")}
+        file = {"uri": quote(finding.file, safe="/", errors="surrogateescape")}
         result = {
             "ruleId": finding.rule.name,
             "level": finding.rule.severity.value,

@@ -48,6 +48,7 @@ SCRAPE_SECONDS = 60
 """Prometheus' default; the interval of the source is not known here."""
 _POLLING_SECONDS = 30
 _COOLDOWN_SECONDS = 300
+_STABILIZATION_SECONDS = 300
 _WAKING = [preset.name for preset in PRESETS.values() if preset.wakes]
 _WAKES = frozenset({"demandQuery", "activationWorkload"})
 _SIGNALS = f"a demandQuery or a router's demandPreset ({', '.join(_WAKING)})"
@@ -191,8 +192,8 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    """Yield the triggers with a threshold in percent of a GPU."""
-    for trigger in manifest.ours:
+    """Yield the triggers with a threshold in percent of a GPU that KEDA uses."""
+    for trigger in manifest.ours if not manifest.formula else ():
         spec = trigger.spec
         if spec is not None and spec.query is None and spec.unit == "%":
             yield trigger, spec
@@ -221,14 +222,17 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
-    path = (*_BEHAVIOR, "scaleDown", "stabilizationWindowSeconds")
-    stabilization = manifest.node.integer(*path)
+    scale_down = manifest.node.block(*_BEHAVIOR, "scaleDown")
+    stabilization = scale_down.integer("stabilizationWindowSeconds")
+    if stabilization is None:
+        stabilization = _STABILIZATION_SECONDS
     windows = [
         trigger.spec.window_seconds
         for trigger in manifest.ours
         if trigger.spec is not None and not trigger.spec.is_by_demand
     ]
-    if stabilization is None or not windows or manifest.minimum == manifest.maximum:
+    never = manifest.minimum == manifest.maximum or scale_down.text("selectPolicy") == "Disabled"
+    if not windows or never:
         return
     longest = max(AVERAGED_WINDOW_SECONDS if window is None else window for window in windows)
     if stabilization < longest:
@@ -237,7 +241,10 @@ def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
             f"({durations.text(longest)}): the HPA removes replicas in each dip of the load, "
             "and starts them again after it"
         )
-        yield Wrong(manifest.node.place(*path), why, "Remove it: 300 s is Kubernetes' default.")
+        fix = f"Remove it: {_STABILIZATION_SECONDS} s is Kubernetes' default."
+        if longest > _STABILIZATION_SECONDS:
+            fix = f"Write stabilizationWindowSeconds: {math.ceil(longest)} or more."
+        yield Wrong(scale_down.place("stabilizationWindowSeconds"), why, fix)
 
 
 def other_workload(manifest: Manifest) -> Iterator[Wrong]:
@@ -272,11 +279,13 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
     )
     if any("demandPreset" in trigger.metadata for trigger in manifest.ours):
         why += ", and this demandPreset shows no request"
-    fix = (
-        f"Write minReplicaCount: 1, or type external-push with {_SIGNALS}. For alerts, "
-        "external-push is enough."
-    )
-    yield Wrong(manifest.node.place("spec", "minReplicaCount"), why, fix)
+    key, fix = "minReplicaCount", "Write minReplicaCount: 1, or"
+    if manifest.minimum > 0:
+        key, fix = "idleReplicaCount", "Remove idleReplicaCount, or write"
+    other = f"type external-push with {_SIGNALS}. For alerts, external-push is enough."
+    if manifest.formula:
+        other = "a trigger with a demand that the formula uses."
+    yield Wrong(manifest.node.place("spec", key), why, f"{fix} {other}")
 
 
 def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
@@ -296,6 +305,9 @@ def _sleeps_for_good(manifest: Manifest) -> bool:
 
 def _wakes(trigger: Trigger) -> bool:
     if trigger.is_ours:
+        spec = trigger.spec
+        if trigger.of.formula and trigger.type == "external" and spec and not spec.is_by_demand:
+            return False  # with a formula KEDA ignores whether it is active
         keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
         preset = PRESETS.get(trigger.metadata.get("demandPreset", "").strip())
         by_preset = "demandPreset" in keys and (preset is None or preset.wakes)
@@ -346,6 +358,7 @@ def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    for trigger in manifest.ours if manifest.goes_to_zero else ():
+    # With a formula KEDA ignores whether a trigger is active.
+    for trigger in manifest.ours if manifest.goes_to_zero and not manifest.formula else ():
         if trigger.spec is not None:
             yield trigger, trigger.spec

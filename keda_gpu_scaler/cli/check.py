@@ -64,8 +64,8 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     --live queries a source and a cluster: those in the settings of serve (KEDA_GPU_SCALER_…
     variables), or --prometheus-url.
 
-    Exit status: 0 if no finding is as severe as --fail-on, 1 if one is, 2 if a file cannot be read,
-    an argument is wrong, or there is nothing to check.
+    Exit status: 0 if no finding is as severe as --fail-on, 1 if one is or findings are left out, 2
+    if a file cannot be read, an argument is wrong, or there is nothing to check.
     """
     if prometheus_url is not None and not is_live:
         raise arguments.wrong("--prometheus-url", "it needs --live")
@@ -88,8 +88,9 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             _print_text(report)
     if not report.is_complete:
         typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
-    if fail_on != "never" and any(
-        finding.rule.severity.rank >= Severity(fail_on).rank for finding in report.findings
+    if fail_on != "never" and (
+        not report.is_complete
+        or any(one.rule.severity.rank >= Severity(fail_on).rank for one in report.findings)
     ):
         raise typer.Exit(1)
     if not (report.objects or report.findings or allow_none):

@@ -6,6 +6,7 @@ text needs no knowledge of JSON.
 
 import asyncio
 import datetime as dt
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ async def explain_running(options: Options, scaled_object: ScaledObject, server:
         records = await _fetch_records(f"{server}/api/v1/triggers/{scaled_object}", options)
     except (errors.SourceError, OSError, UnicodeError) as error:
         is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
-        failure = arguments.failure(f"{server}: {error}{_REACH_IT if is_closed else ''}")
+        shown = re.sub("//.*@", "//", server)  # without a password
+        failure = arguments.failure(f"{shown}: {error}{_REACH_IT if is_closed else ''}")
     if options.cluster and options.why_not is None and not options.drain:
         from keda_gpu_scaler.cli import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
 
@@ -151,7 +153,8 @@ async def _fetch_records(url: str, options: Options) -> list[Record]:
     try:
         return msgspec.json.decode(answer.body, type=_Records).triggers
     except msgspec.MsgspecError as error:
-        message = f"no records: is this the HTTP port of a scaler of this version? ({error})"
+        why = client.error_text(error)
+        message = f"no records: is this the HTTP port of a scaler of this version? ({why})"
         raise errors.SourceMalformedError(message) from error
 
 
@@ -184,13 +187,13 @@ def _write_why_not(answers: Sequence[WhyNot]) -> None:
         replicas = gates.replicas_in_words(answer.replicas)
         yes_or_no = "yes" if answer.is_so else "no"
         heading = f"{answer.scaled_object} at {replicas}: {question} {yes_or_no}"
-        console.print(heading, style="bold")
+        console.print(client.without_controls(heading), style="bold")
         for reason in answer.reasons:
-            console.print(f"- {reason}")
+            console.print(client.without_controls(f"- {reason}"))
         if answer.ways:
             console.print("What would change it:", style="bold")
         for way in answer.ways:
-            console.print(f"- {way.text}")
+            console.print(client.without_controls(f"- {way.text}"))
 
 
 def _console() -> Console:
@@ -202,7 +205,7 @@ def _console() -> Console:
 
 def _print_line(console: Console, text: str, style: str | None = None) -> None:
     """Write a whole line where a program or a search reads it, and a wrapped one for a person."""
-    console.print(text, style=style, soft_wrap=not console.is_terminal)
+    console.print(client.without_controls(text), style=style, soft_wrap=not console.is_terminal)
 
 
 def _write_record(console: Console, record: Record) -> None:
@@ -219,7 +222,7 @@ def _write_record(console: Console, record: Record) -> None:
         _print_table(console, title, ("pod", "state", "load", "GPUs", "why"), _pods(record))
     if record.pods_left_out:
         counts = ", ".join(f"{count.pods} {count.state}" for count in record.pod_counts)
-        console.print(f"and {record.pods_left_out} more: {counts} in all")
+        console.print(client.without_controls(f"and {record.pods_left_out} more: {counts} in all"))
     for title, columns, items in (
         ("What says active, in this order", _SIGNAL, record.activation),
         ("What the HPA makes of it", _METRIC, record.metrics),
@@ -229,9 +232,9 @@ def _write_record(console: Console, record: Record) -> None:
     _print_table(console, "Trigger", (), settings)
     for query in record.queries:
         console.print()
-        console.print(f"PromQL: {query.name}", style="bold")
+        console.print(client.without_controls(f"PromQL: {query.name}"), style="bold")
         # Not wrapped: it is there to be pasted.
-        console.print(query.text, soft_wrap=True)
+        console.print(client.without_controls(query.text, kept="\n"), soft_wrap=True)
 
 
 def _facts(record: Record) -> Iterator[Sequence[str]]:
@@ -276,9 +279,9 @@ def _print_table(
 ) -> None:
     table = Table(*columns, box=None, show_header=bool(columns), pad_edge=False, header_style="dim")
     for row in rows:
-        table.add_row(
-            *(_number(cell) if isinstance(cell, float | None) else str(cell) for cell in row)
-        )
+        cells = (_number(cell) if isinstance(cell, float | None) else str(cell) for cell in row)
+        # A query of several lines is whole below the table.
+        table.add_row(*(client.without_controls(" ".join(cell.split())) for cell in cells))
     console.print()
     if title:
         console.print(title, style="bold")

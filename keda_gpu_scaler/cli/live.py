@@ -38,7 +38,7 @@ def ask(
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
     for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
         spec, mistakes = trigger.parse(settings.access)
-        findings += check.refused(trigger, mistakes)
+        findings += [*check.from_env(trigger), *check.refused(trigger, mistakes)]
         if spec is not None:
             looks.append(_Look(trigger, spec))
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))

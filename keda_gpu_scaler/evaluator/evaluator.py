@@ -6,7 +6,6 @@ raises because of a source: the source's error is the reason of the decision.
 
 import asyncio
 import contextlib
-import math
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,8 +37,7 @@ ANSWER_SECONDS = SLOW_SECONDS
 MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response."""
 LOOKED_AT = 20
-"""Triggers of one ScaledObject that are explained; only one that is edited again and again has
-more."""
+"""Triggers of one ScaledObject that are explained; hardly one has more."""
 LOOKS = 4
 """How many ScaledObjects are explained at a time; the others wait for their turn."""
 SAME_POLL_SECONDS = 1.0
@@ -225,7 +223,7 @@ class Evaluator:
 
         It may be left for other work in between: each trigger is shown as it is at its turn.
         """
-        for tracked in self._triggers.all():
+        for tracked in self._triggers.current():
             answer, scaled_object = tracked.answer, tracked.scaled_object
             if answer is not None and namespace in {None, scaled_object.namespace}:
                 yield build.summary(
@@ -240,12 +238,12 @@ class Evaluator:
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
 
-        They are decided now, each within 3.5 s, the last 20 that were asked about. Of several
-        ScaledObjects at once each waits for its turn.
+        They are decided now, each within 3.5 s, the last 20 that were asked about, and no old
+        version of one. Of several ScaledObjects at once each waits for its turn.
         """
         newest_first = sorted(
-            filter(lambda tracked: tracked.scaled_object == scaled_object, self._triggers.all()),
-            key=lambda tracked: tracked.answer.at if tracked.answer else -math.inf,
+            self._triggers.current(scaled_object),
+            key=operator.attrgetter("hpa_calls.last"),
             reverse=True,
         )
         async with self._looks:

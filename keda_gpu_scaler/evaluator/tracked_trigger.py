@@ -3,6 +3,7 @@
 `decide_gpus` decides by the GPUs alone, from one reading of a shared snapshot.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -52,8 +53,9 @@ class HpaCalls:
     never asks, and its silence says nothing. All times are seconds on one clock.
     """
 
-    _new_until: float | None = None
-    """None: there was no call yet."""
+    first: float = -math.inf
+    last: float = -math.inf
+    """The first and the last call of either; a look is none."""
     _by_hpa: Asking | None = None
     """The HPA's calls, without a gap."""
     _polls: Asking | None = None
@@ -61,8 +63,9 @@ class HpaCalls:
 
     def note(self, now: float, *, is_hpa: bool) -> None:
         """Remember a call of the HPA's, or a poll."""
-        if self._new_until is None:
-            self._new_until = now + REPEATED_SECONDS
+        if self.first == -math.inf:
+            self.first = now
+        self.last = now
         before = self._by_hpa if is_hpa else self._polls
         since = now if before is None or now - before.at > SILENT_SECONDS else before.since
         calls = Asking(since, now)
@@ -80,7 +83,7 @@ class HpaCalls:
         if calls is None or now - calls.at > SILENT_SECONDS:
             return None
         is_repeated = calls.at - calls.since >= REPEATED_SECONDS
-        is_new = self._new_until is not None and now < self._new_until
+        is_new = now < self.first + REPEATED_SECONDS
         if not is_repeated and not is_new:
             return None
         return Asking(calls.since + ahead_seconds, calls.at + ahead_seconds)
@@ -224,6 +227,23 @@ class TrackedTriggers:
         """Return every trigger that is tracked, by the names of their ScaledObjects."""
         with self._tracked.timer:  # the time stands still, so none ends meanwhile
             return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
+
+    def current(self, scaled_object: ScaledObject | None = None) -> list[TrackedTrigger]:
+        """Return the same, or those of one ScaledObject, without those that an edit has replaced.
+
+        Of several with the same metric name, one that was not asked about since the first call
+        about another, or a minute longer ago than another, is the old version.
+        """
+        found = [one for one in self.all() if scaled_object in (None, one.scaled_object)]
+        since: dict[tuple[ScaledObject, str], float] = {}
+        for one in found:
+            name, calls = (one.scaled_object, one.spec.metric_name), one.hpa_calls
+            since[name] = max(since.get(name, -math.inf), calls.first, calls.last - SILENT_SECONDS)
+        return [
+            one
+            for one in found
+            if one.hpa_calls.last >= since[one.scaled_object, one.spec.metric_name]
+        ]
 
 
 def decide_gpus(

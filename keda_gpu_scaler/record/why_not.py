@@ -74,8 +74,14 @@ def why_not(record: Record, wanted: int) -> WhyNot:
         if not is_so and (wanted > desired or _is_whole(record, replicas)):
             for metric in _to_change(record, wanted):
                 metric_ways = [*_ways(record, metric, wanted)]
-                ways += metric_ways
-                if all(way.key is not None for way in metric_ways):
+                possible = [way for way in metric_ways if _is_possible(record, metric, way)]
+                ways += possible
+                if len(possible) < len(metric_ways):
+                    reasons.append(
+                        f"no value of {metric.name} asks for {wanted}: each replica would need a "
+                        "load above 100 %"
+                    )
+                elif all(way.key is not None for way in metric_ways):
                     band = _number(100 * metric.tolerance, "%")
                     reasons.append(
                         f"no value of {metric.name} asks for {wanted} at {metric.replicas} "
@@ -158,6 +164,15 @@ def _ways(record: Record, metric: Metric, wanted: int) -> Iterator[Way]:
     if target is not None and not is_refused:
         key = "demandThreshold" if is_demand else "threshold"
         yield _way(record, metric, key, target, is_least=not is_more)
+
+
+def _is_possible(record: Record, metric: Metric, way: Way) -> bool:
+    """Tell whether a GPU can show so much: 100 % are the most, unless those of a pod are summed."""
+    is_summed = any((each.key, each.value) == ("gpuAggregation", "sum") for each in record.settings)
+    if way.key is not None or metric.name == METRIC_NAME or record.unit != "%" or is_summed:
+        return True
+    is_average = metric.metric_type == rules.MetricType.VALUE
+    return (way.at_least or 0.0) <= 100 * (1 if is_average else metric.replicas)
 
 
 def _way(record: Record, metric: Metric, key: str | None, bound: float, *, is_least: bool) -> Way:

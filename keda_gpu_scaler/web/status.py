@@ -140,8 +140,8 @@ def _sections(
     records: Sequence[Record], changes: Sequence[Change], period: timeline.Period
 ) -> Iterator[dict[str, object]]:
     """Yield each trigger of the ScaledObject; one that KEDA asks about no more has its history."""
-    record_of = {(record.metrics[0].name, record.workload): record for record in records}
-    for trigger in dict.fromkeys((*record_of, *(change.trigger for change in changes))):
+    record_of = {(record.metrics[0].name, record.workload): record for record in records[::-1]}
+    for trigger in dict.fromkeys((*reversed(record_of), *(change.trigger for change in changes))):
         record = record_of.get(trigger)
         own_changes = [change for change in changes if change.trigger == trigger]
         threshold = None if record is None else record.metrics[0].target

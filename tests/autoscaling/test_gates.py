@@ -44,7 +44,8 @@ def conditions(says: Says) -> list[Json]:
 
 
 def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
-    status = {key: more.pop(key) for key in ("lastActiveTime", "health") if key in more}
+    status_keys = {"lastActiveTime", "health", "triggersActivity"} & more.keys()
+    status = {key: more.pop(key) for key in status_keys}
     plain = {
         "metadata": {
             "annotations": dict(each.split("=") for each in annotations),
@@ -103,6 +104,24 @@ def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
     )
 
 
+def _zero(says: Says, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
+    return scaled_object(says, minReplicaCount=0, **more)
+
+
+SILENT_KEDA = _zero({"Active": ("Unknown", "")})
+
+
+def metric(name: str, key: str, average: str) -> Json:
+    return {"external": {"metric": {"name": name}, key: {"averageValue": average}}}
+
+
+GPU, GPU_NOW = metric("s0-gpu", "target", "70"), metric("s0-gpu", "current", "10")
+OTHER, OTHER_NOW = metric("s1-requests", "target", "5"), metric("s1-requests", "current", "5")
+CPU = {"resource": {"name": "cpu", "target": {"averageUtilization": 80}}}
+FORMULA = {"scalingModifiers": {"formula": "gpu + cron", "target": "70"}}
+BY_CRON = {"s0-gpu": {"isActive": False}, "s1-cron": {"isActive": True}}
+
+
 @pytest.mark.parametrize(
     ("known", "words"),
     [
@@ -110,6 +129,51 @@ def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
         pytest.param(facts(its=hpa(), asked=3), "asks for 3 replicas, there are 2", id="soon"),
         pytest.param(facts(its=hpa(), asked=None), "no number of replicas", id="no value"),
         pytest.param(facts(its=hpa(RESTING), scale=scale(0)), "wakes", id="asleep and active"),
+        pytest.param(
+            facts(SILENT_KEDA, hpa(RESTING), scale=scale(0), active=False),
+            "the workload waits for an active trigger",
+            id="asleep and inactive",
+        ),
+        pytest.param(
+            facts(SILENT_KEDA, hpa(RESTING), scale=scale(0), active=None),
+            "the workload waits for an active trigger",
+            id="asleep and unknown",
+        ),
+        pytest.param(
+            facts(its=hpa(RESTING), scale=scale(0), active=False),
+            "KEDA wakes",
+            id="below the minimum",
+        ),
+        pytest.param(
+            facts(_zero({}, advanced=FORMULA), hpa(RESTING), scale=scale(0)),
+            "the formula of scalingModifiers decides whether",
+            id="asleep with a formula",
+        ),
+        pytest.param(
+            facts(scaled_object(advanced=FORMULA), hpa(), asked=9),
+            "how many replicas it gets, and not the value",
+            id="a formula",
+        ),
+        pytest.param(
+            facts(its=hpa(metrics=[GPU, OTHER], now=[GPU_NOW, OTHER_NOW], replicas=5), asked=1),
+            "15 s; the HPA takes the most: at its last sync s1-requests asked for 5",
+            id="another metric",
+        ),
+        pytest.param(
+            facts(its=hpa(metrics=[GPU, CPU], now=[GPU_NOW]), asked=1, scale=scale(3)),
+            "15 s; the HPA has cpu too, whose number is not known here",
+            id="a metric of another kind",
+        ),
+        pytest.param(
+            facts(_zero({}, triggersActivity=BY_CRON), hpa(), active=False),
+            "15 s; another trigger is active: s1-cron",
+            id="another trigger",
+        ),
+        pytest.param(
+            facts(_zero({}), hpa(), active=False),
+            "another trigger is active: KEDA does not show which",
+            id="another trigger of an older KEDA",
+        ),
     ],
 )
 def test_where_nothing_holds_that_is_said(known: Facts, words: str) -> None:
@@ -156,6 +220,12 @@ HOLDING = {
         f"KEDA is paused by the annotation {PAUSED}: there is no HPA, and the replicas stay as "
         "they are",
     ),
+    "paused by an annotation without a value": Holding(
+        facts(scaled_object(None, f"{PAUSED}=")),
+        "paused",
+        f"KEDA is paused by the annotation {PAUSED}: there is no HPA, and the replicas stay as "
+        "they are",
+    ),
     "paused at a number": Holding(
         facts(scaled_object(None, f"{PAUSED}-replicas=3", f"{PAUSED}=false")),
         "paused",
@@ -175,6 +245,14 @@ HOLDING = {
         "KEDA answers the HPA with its fallback in place of the value: 4 replicas, behavior "
         "static; 5 failures in a row, failureThreshold 3",
     ),
+    "a fallback without a number": Holding(
+        facts(
+            scaled_object(FALLS_BACK, fallback={**FALLBACK, "behavior": "currentReplicas"}), hpa()
+        ),
+        "fallback",
+        "KEDA answers the HPA with its fallback in place of the value: behavior currentReplicas; "
+        "0 failures in a row, failureThreshold 3",
+    ),
     "a trigger fails": Holding(
         facts(scaled_object(not_ready("TriggerError"), minReplicaCount=0), hpa(), active=None),
         "activation",
@@ -193,6 +271,11 @@ HOLDING = {
         ),
         "activation",
         "no trigger is active: KEDA leaves the workload at 0 replicas",
+    ),
+    "asleep by a formula": Holding(
+        facts(_zero(IDLE, advanced=FORMULA), hpa(RESTING), scale=scale(0)),
+        "activation",
+        "the formula of scalingModifiers is not active: KEDA leaves the workload at 0 replicas",
     ),
     "not to be woken": Holding(
         facts(
@@ -216,7 +299,7 @@ HOLDING = {
         f"no scale-in while the annotation {PAUSED}-scale-in is there",
     ),
     "not to shrink": Holding(
-        facts(scaled_object(None, f"{PAUSED}-scale-in=1"), hpa(limited("ScaleDownLimit"))),
+        facts(scaled_object(None, f"{PAUSED}-scale-in="), hpa(limited("ScaleDownLimit"))),
         "paused-scale-in",
         f"no scale-in while the annotation {PAUSED}-scale-in is there",
     ),
@@ -373,11 +456,6 @@ def test_several_gates_come_in_the_order_in_which_keda_and_the_hpa_apply_them() 
     assert found == [name for name in gates.NAMES if name in found]
 
 
-def _zero(says: Says) -> objects.ScaledObject:
-    return scaled_object(says, minReplicaCount=0)
-
-
-SILENT_KEDA = _zero({"Active": ("Unknown", "")})
 FEWER_EXIST = scale(4, existing=3)
 NOT_HOLDING = {
     "a fallback that does not run": (facts(scaled_object(fallback=FALLBACK), hpa()), "fallback"),

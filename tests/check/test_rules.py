@@ -4,6 +4,7 @@ import pytest
 
 from keda_gpu_scaler.check import OF_SOURCES, RULES
 from tests.check.cases import (
+    DEMAND,
     FAILS,
     FORMULA,
     JOB,
@@ -64,6 +65,7 @@ def zero(query: str) -> str:
 
 VALUE, AVERAGE = FAILS["sum-with-value"], FAILS["average-without-value"]
 FAR, SHORT = FAILS["threshold-out-of-reach"], FAILS["short-stabilization"]
+SHARE = FAILS["fraction-for-percent"]
 LOWER, MODIFIED = FAILS["fallback-scales-in"], FAILS["modifiers-with-demand"]
 TARGET = "    name: bert\n"
 WAKING = "demandPreset: vllm-router-rate", "demandRouter: deployment/router", "demandModel: llama"
@@ -77,6 +79,7 @@ CLEAN = [
     changed(FAILS["unknown-key"], ("type: external", "type: cron")),
     # A patch of Kustomize is a part of an object: only what is there is looked at.
     ZERO[: ZERO.index("  triggers")],
+    key(changed(STAYS, (f"  scaleTargetRef:\n{TARGET}", "")), "window: null"),
     changed(ZERO, (f"  scaleTargetRef:\n{TARGET}", "")),
     # A wrong name or namespace is no mistake of the trigger.
     changed(STAYS, ("name: bert\n", "name: Bert_\n")),
@@ -90,7 +93,7 @@ CLEAN = [
     key(STAYS, "aggregation: max"),
     key(VALUE, "aggregation: average"),
     key(VALUE, "aggregationFromEnv: A"),
-    *(spec(source, FORMULA) for source in (VALUE, AVERAGE, RECIPE, FAR)),
+    *(spec(source, FORMULA) for source in (VALUE, AVERAGE, RECIPE, FAR, SHARE)),
     beside(RECIPE, "metricType: Value"),
     changed(RECIPE, ("maxReplicaCount: 8", "maxReplicaCount: 1")),
     recipe("avg(DCGM_FI_DEV_GPU_UTIL) * scalar(count(up))"),
@@ -103,6 +106,8 @@ CLEAN = [
     spec(STAYS, TOLERANCE.format("0.2")),
     spec(STAYS, TOLERANCE.format("100m")),
     key(SHORT, "window: 15s"),
+    key(STAYS, "window: 5m"),
+    changed(SHORT, ("Seconds: 15", "Seconds: 15, selectPolicy: Disabled")),
     changed(SHORT, ("minReplicaCount: 1", "minReplicaCount: 8")),
     changed(STAYS, ("workload: bert", "podPattern: engine-.*")),
     changed(STAYS, ("workload: bert", "workload: inferenceservice/bert")),
@@ -113,6 +118,7 @@ CLEAN = [
     address("10.0.0.1:30600"),
     address("gpu.example.com:8080"),
     key(address("gpu-scaler.example.com"), 'enableTLS: "true"'),
+    beside(address("gpu-scaler.example.com"), "authenticationRef: {name: tls}"),
     # Unknown is not zero, and a demand that only wakes does not scale.
     key(STAYS, "demandQuery: count(x) or vector(0)"),
     zero("sum(x) or vector(1)"),
@@ -138,6 +144,12 @@ CLEAN = [
     key(SLEEPS, "query: x", 'activationThreshold: "0"'),
     key(STAYS, "activationWindow: 10s"),
     spec(STAYS, "cooldownPeriod: 10"),
+    *(
+        spec(key(changed(SLEEPS, (f"        {DEMAND}\n", "")), line), FORMULA, "cooldownPeriod: 9")
+        + other_trigger("cron")
+        for line in ("activationWindow: 10s", 'activationThreshold: "1"')
+    ),
+    spec(key(changed(ZERO, ("  threshold:", "  demandThreshold:")), DEMAND), FORMULA),
     # KEDA's other fields.
     changed(MODIFIED, ("  threshold:", "  demandThreshold:")),
     beside(STAYS, "useCachedMetrics: false"),
@@ -159,9 +171,10 @@ NOT_CLEAN = [
     ("threshold-out-of-reach", level("memory-used", 9e6, 900)),
     ("threshold-out-of-reach", spec(STAYS, TOLERANCE.format(0.5))),
     ("short-stabilization", key(SHORT, "window: 16s")),
+    ("short-stabilization", key(STAYS, "window: 301s")),
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
-    ("nothing-wakes", spec(STAYS, "idleReplicaCount: 0")),
     ("nothing-wakes", key(ZERO, "demandPreset: vllm-queue")),
+    ("nothing-wakes", spec(key(ZERO, "activationWorkload: front"), FORMULA)),
     (
         "nothing-wakes",
         key(ZERO, "gpuAggregation: sum", "demandPreset: llm-d-epp-running", "demandRouter: epp"),
@@ -201,6 +214,7 @@ BASE = changed(
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 KIND = "apiVersion: apps/v1\n    kind: Deployment"
 PERCENT = '"70"'
+MOST = "maxReplicaCount: 8"
 MISTAKES = [
     ("wrong-type", PERCENT, "70", 'only a string here. Put it in quotes: "70".'),
     (
@@ -209,6 +223,14 @@ MISTAKES = [
         f"{PERCENT}\n        window: [1m]",
         "a list, and the API server accepts",
     ),
+    (
+        "wrong-type",
+        PERCENT,
+        "7e1",
+        "is a number, and the API server accepts only a string here. Put",
+    ),
+    ("wrong-type", PERCENT, f"{PERCENT}\n        enableTLS: y", 'Put it in quotes: "y".'),
+    ("wrong-type", PERCENT, f"{PERCENT}\n        window:", "refuses it in a server-side apply"),
     ("wrong-address", ADDRESS, f"http://{ADDRESS}", "with http://, which is not a scheme of gRPC"),
     ("wrong-address", ADDRESS, "keda-gpu-scaler.keda.svc", "gRPC then uses 443"),
     ("wrong-address", ADDRESS, "dns:///keda-gpu-scaler.keda.svc", f"its gRPC port: {ADDRESS}."),
@@ -219,6 +241,13 @@ MISTAKES = [
     ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: DynamoGraphDeployment", "has no scale"),
     ("wrong-target", KIND, "kind: DaemonSet", "one pod on each node"),
     ("wrong-target", KIND, "apiVersion: batch/v1\n    kind: Job", "Scale a Deployment"),
+    ("nothing-wakes", MOST, f"{MOST}\n  idleReplicaCount: 0", "no GPU is busy. Remove idleReplic"),
+    (
+        "nothing-wakes",
+        "minReplicaCount: 1",
+        f"{FORMULA}\n  minReplicaCount: 0",
+        "Write minReplicaCount: 1, or a trigger with a demand that the formula uses.",
+    ),
     (
         "fraction-for-percent",
         f"threshold: {PERCENT}",
@@ -260,6 +289,18 @@ def test_a_preset_that_cannot_wake_is_named_with_those_that_can() -> None:
     (one,) = report(key(ZERO, "demandPreset: vllm-queue")).findings
     assert "this demandPreset shows no request" in one.why
     assert "a router's demandPreset (llm-d-epp-queue, llm-d-epp-requests, " in one.fix
+
+
+@pytest.mark.parametrize(
+    ("window", "fix"),
+    [
+        ("5m", "Remove it: 300 s is Kubernetes' default."),
+        ("10m", "Write stabilizationWindowSeconds: 600 or more."),
+    ],
+)
+def test_a_scale_in_that_is_too_early_gets_a_fix_that_is_enough(window: str, fix: str) -> None:
+    (one,) = report(key(SHORT, f"window: {window}")).findings
+    assert one.fix == fix
 
 
 def test_the_objects_of_a_list_are_looked_at_one_by_one() -> None:

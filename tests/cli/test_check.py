@@ -62,7 +62,7 @@ def test_rules_can_be_left_out() -> None:
 
 def test_of_a_folder_each_yaml_is_read(folder: Path) -> None:
     """Hidden folders, the templates of charts and what is no file are left out."""
-    for name in ("b.yml", "a.yaml", "sub/c.yaml", ".git/d.yaml", "notes.txt"):
+    for name in ("b.yml", "a.yaml", "a\udcff.yaml", "sub/c.yaml", ".git/d.yaml", "notes.txt"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(ERROR)
     (folder / "chart" / "templates").mkdir(parents=True)
@@ -76,6 +76,7 @@ def test_of_a_folder_each_yaml_is_read(folder: Path) -> None:
     (locations,) = zip(*(result["locations"] for result in shown["results"]), strict=True)
     assert [each["physicalLocation"]["artifactLocation"]["uri"] for each in locations] == [
         "a.yaml",
+        "a%FF.yaml",
         "b.yml",
         "plain/templates/x.yaml",
         "sub/c.yaml",
@@ -126,6 +127,12 @@ def test_it_says_that_it_stopped() -> None:
     assert len(json.loads(result.stdout)["findings"]) == FINDINGS_LIMIT
     assert result.stderr == "keda-gpu-scaler: stopped after 1,000 findings\n"
     assert run("-", given=STAYS + "".join(numbers[1:])).stderr == ""
+
+
+@pytest.mark.parametrize(("least", "status"), [("error", 1), ("never", 0)])
+def test_what_is_left_out_may_be_an_error(least: str, status: int) -> None:
+    many = "---\n".join([*[NOTE] * FINDINGS_LIMIT, ERROR])
+    assert run("-", "--fail-on", least, given=many).exit_code == status
 
 
 def test_objects_without_a_namespace_are_in_the_named_one() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -88,12 +89,13 @@ async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> 
 
 
 def test_where_the_scaler_cannot_be_asked_the_gates_alone_are_shown(tmp_path: Path) -> None:
-    server = f"http://127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     with Kubernetes.of("wrong", "bert").serving(tmp_path) as path:
+        server = f"http://ops:p@ss@{address}"
         result = explaining("ml/bert", "--server", server, kubeconfig=path)
     assert result.exit_code == 1
     assert result.stdout.startswith("From the value to 1 replica, in staging\nready: KEDA")
-    assert server in result.stderr
+    assert f"keda-gpu-scaler: http://{address}: " in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -118,13 +120,14 @@ async def test_what_would_give_another_number_is_said() -> None:
         "ml/bert at 1 replica: does gpu-utilization ask for 2? yes",
         "- the trigger asks for 2",
     ]
-    assert (await explained("--why-not", "3")).stdout.splitlines()[:3] == [
+    assert (await explained("--why-not", "3")).stdout.splitlines()[:4] == [
         "ml/bert at 1 replica: does gpu-utilization ask for 3? no",
+        "- no value of gpu-utilization asks for 3: each replica would need a load above 100 %",
         "What would change it:",
-        "- gpu-utilization at least 140.001 % (is 90 %): 140.001 % for each replica",
+        "- threshold at most 44.999 % (is 70 %), if the value stays",
     ]
     found = json.loads((await explained("--why-not", "3", "--output", "json")).stdout)
-    assert [way["key"] for way in found[0]["ways"]] == [None, "threshold"]
+    assert [way["key"] for way in found[0]["ways"]] == ["threshold"]
 
 
 async def test_the_costs_of_pods_are_printed_ready_to_run() -> None:
@@ -192,6 +195,30 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
     assert "stalled" in text
     assert "last known" in text
     assert "UTIL by namespace, pod" in text
+
+
+HOSTILE = "\x1b]0;x\x07\u202e\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--why-not", "0"), ("--why-not", "9")])
+def test_no_text_of_a_tenant_reaches_the_terminal_as_it_is(arguments: Sequence[str]) -> None:
+    shown = orjson.loads(orjson.dumps(record(spec(), snapshot(bert("b", 90)), trouble="no answer")))
+    body = orjson.dumps({"triggers": [{**hostile(shown), "pods_left_out": 1}]})
+    with answering(lambda _path, _token: (200, body)) as port:
+        result = explaining("ml/bert", "--server", f"http://127.0.0.1:{port}", *arguments)
+    assert (result.exit_code, "?]0;x??" in result.stdout) == (0, True)
+    assert {char for char in result.stdout if not char.isprintable()} == {"\n"}
+    assert ("]0;x??\n" in result.stdout) == (not arguments)  # queries keep their lines
+
+
+def hostile(plain: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a record with control characters in each text that is free."""
+    if isinstance(plain, dict):
+        fixed = ("says", "origin", "metric_type", "state")
+        return {key: plain[key] if key in fixed else hostile(plain[key]) for key in plain}
+    if isinstance(plain, list):
+        return [hostile(item) for item in plain]
+    return f"{plain}{HOSTILE}" if isinstance(plain, str) else plain
 
 
 def test_what_is_left_out_is_counted() -> None:

@@ -108,7 +108,7 @@ IGNORED = ("workload: bert", "workload: bert  # keda-gpu-scaler: ignore no-serie
         # What the settings do not allow is found, and wrong triggers are not asked about.
         (key(HERE, "source: elsewhere"), {"wrong-value"}),
         (changed(HERE, ('"70"', '"much"')), {"wrong-value"}),
-        (changed(HERE, ("workload: bert", "workloadFromEnv: WORKLOAD")), set()),
+        (changed(HERE, ("workload: bert", "workloadFromEnv: WORKLOAD")), {"wrong-value"}),
         # A query of one's own is judged by what it gives.
         (OWN, {"no-pods", "no-readiness"}),
     ],

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import State
@@ -24,6 +25,7 @@ WAITING = "sum(waiting)"
 ROUTER = WorldPod("router-5c8f7d9b6-bbbbb")
 IDLE = tuple(replace(one, value=0.0) for one in PODS)
 DEMAND = demanding(WAITING)
+OLD, NEW = spec(), spec(threshold="60")
 BOTH = demanding(WAITING, activationWorkload="router")
 
 
@@ -257,11 +259,39 @@ async def test_a_few_scaled_objects_are_looked_at_at_a_time(bench: Bench) -> Non
 
 async def test_of_many_triggers_of_one_object_the_last_ones_are_looked_at(bench: Bench) -> None:
     for number in range(1, LOOKED_AT + 5):
-        await bench.ask(spec(threshold=str(number)))
+        await bench.ask(spec(threshold=str(number), metricName=f"gpus-{number}"))
         bench.clock.seconds += 0.01
     found = await bench.evaluator.records(BERT)
     thresholds = [record.metrics[0].target for record in found]
     assert thresholds == list(range(LOOKED_AT + 4, 4, -1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        # An edited trigger is not asked about any more, though KEDA's replicas may alternate.
+        ([(0, OLD), (15, NEW)], [NEW]),
+        ([(0, OLD), (15, NEW), (16, OLD), (30, NEW)], [NEW, OLD]),
+        ([(0, OLD), (15, NEW), (16, OLD), (80, NEW)], [NEW]),
+        ([(0, OLD), (15, NEW), (90, OLD)], [OLD]),
+        # Two triggers may have the same metric name.
+        ([(0, OLD), (0, NEW), (30, OLD), (30, NEW)], [OLD, NEW]),
+        ([(0, OLD), (15, spec(metricName="second"))], [spec(metricName="second"), OLD]),
+    ],
+)
+async def test_an_old_version_of_a_trigger_is_not_shown(
+    asked: list[tuple[float, TriggerSpec]], shown: list[TriggerSpec], bench: Bench
+) -> None:
+    began = bench.clock.seconds
+    for at, trigger in asked:
+        bench.clock.seconds = began + at
+        await bench.ask(trigger)
+    for _ in range(2):  # a look is no call
+        bench.clock.seconds += STEP
+        found = await bench.evaluator.records(BERT)
+        assert [one.threshold for one in found] == [one.threshold for one in shown]
+    listed = [one.threshold for one in bench.evaluator.summaries()]
+    assert sorted(listed) == sorted(one.threshold for one in shown)
 
 
 async def test_a_poll_just_after_a_look_waits_like_any_other(bench: Bench) -> None:

@@ -124,7 +124,7 @@ def test_what_is_no_readable_text_is_refused_and_hides_no_other_file(tmp_path: P
     os.mkfifo(tmp_path / "b.yaml")
     (tmp_path / "c.yaml").symlink_to("nowhere")
     (tmp_path / "d.yaml").write_bytes(b"\xff")
-    (tmp_path / "e.yaml").write_text("e: 1")
+    (tmp_path / "e.yaml").write_bytes(b"\xef\xbb\xbfe: 1")
     texts, refused = contents(tmp_path)
     assert texts == {"e.yaml": "e: 1"}
     assert [(refusal.file, refusal.reason[:30]) for refusal in refused] == [

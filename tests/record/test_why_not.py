@@ -134,6 +134,27 @@ def test_the_nearest_ways_are_told(shown: Record, wanted: int, ways: list[str]) 
     assert already.reasons == (f"the trigger asks for {shown.metrics[0].desired}",)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "bound", "beyond"),
+    [
+        ({}, 3, 4),
+        ({"aggregation": "average"}, 3, 4),
+        ({"gpuAggregation": "sum"}, 4, 5),
+        ({"signal": "power", "activationThreshold": "50"}, 4, 5),
+    ],
+)
+def test_a_load_above_100_percent_is_no_way(
+    metadata: dict[str, str], bound: int, beyond: int
+) -> None:
+    shown = busy(60, 65, **metadata)
+    assert None in {way.key for way in why_not(shown, bound).ways}
+    found = why_not(shown, beyond)
+    is_share = bound == 3
+    assert (None in {way.key for way in found.ways}) != is_share
+    said = "no value of gpu-utilization asks for 4: each replica would need a load above 100 %"
+    assert (said in found.reasons) == is_share
+
+
 def test_what_no_value_can_give_is_said() -> None:
     found = why_not(busy(*[70] * 10), 11)
     assert found.ways == ()

@@ -117,6 +117,11 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {"names": []},
         ["KEDA has not asked this replica about it within ten minutes"],
     ),
+    "of two with the same name the one that was asked about last": (
+        OF_BERT,
+        {"records": [replace(made(), reason="asked last"), made()]},
+        ["asked last"],
+    ),
     "pods that are not listed are counted": (
         OF_BERT,
         {"records": [replace(made(), pods_left_out=230, pod_counts=COUNTS)]},
