@@ -5,6 +5,7 @@
 
 import math
 import operator
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -234,15 +235,15 @@ class TrackedTriggers:
         Of several with the same metric name, one that was not asked about since the first call
         about another, or a minute longer ago than another, is the old version.
         """
-        found = [one for one in self.all() if scaled_object in (None, one.scaled_object)]
-        since: dict[tuple[ScaledObject, str], float] = {}
-        for one in found:
-            name, calls = (one.scaled_object, one.spec.metric_name), one.hpa_calls
-            since[name] = max(since.get(name, -math.inf), calls.first, calls.last - SILENT_SECONDS)
+        since: dict[tuple[ScaledObject, str], float] = defaultdict(lambda: -math.inf)
+        triggers = [each for each in self.all() if scaled_object in (None, each.scaled_object)]
+        for tracked in triggers:
+            metric, calls = (tracked.scaled_object, tracked.spec.metric_name), tracked.hpa_calls
+            since[metric] = max(since[metric], calls.first, calls.last - SILENT_SECONDS)
         return [
-            one
-            for one in found
-            if one.hpa_calls.last >= since[one.scaled_object, one.spec.metric_name]
+            tracked
+            for tracked in triggers
+            if tracked.hpa_calls.last >= since[tracked.scaled_object, tracked.spec.metric_name]
         ]
 
 
