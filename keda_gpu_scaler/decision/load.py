@@ -37,7 +37,7 @@ from keda_gpu_scaler.decision.pod_state import (
 )
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
-from keda_gpu_scaler.spec.workload import Selected
+from keda_gpu_scaler.spec.workload import PodSelector, Selected
 
 DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
@@ -215,7 +215,7 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     for pod in view.starting_with(selector.prefix):
         if spec.only_shown and not pod.was_seen:
             continue
-        owned = None if pod.status is None else selector.owns(pod.status.owners)
+        owned = _owns(selector, pod, view)
         if selector.matches(pod.name) if owned is None else owned:
             is_back = evidence is None and pod.ended and in_use_unnamed(spec, pod, view.at)
             ours.append(replace(pod, ended=False) if is_back else pod)
@@ -224,6 +224,17 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     return [
         pod if pod.shown_at >= evidence.scraped_at else replace(pod, ended=True) for pod in ours
     ]
+
+
+def _owns(selector: PodSelector, pod: Pod, view: NamespaceSnapshot) -> bool | None:
+    """Tell whether a pod is the selector's by its owners; None: only its name can tell."""
+    if pod.status is None:
+        return None
+    leader = selector.leader_of(pod.status.owners)
+    if leader is None:
+        return selector.owns(pod.status.owners)
+    known = view.pods.get(leader)
+    return known is not None and (known.status is None or selector.owner in known.status.owners)
 
 
 def workload(

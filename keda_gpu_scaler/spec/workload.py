@@ -171,6 +171,10 @@ class PodSelector:
         """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
         return False
 
+    def leader_of(self, _above: frozenset[Owner]) -> str | None:
+        """Name the pod that has to be the workload's for one with these owners to be so."""
+        return None
+
     def replica_of(self, pod: str, _above: frozenset[Owner]) -> str:
         """Name the replica that a pod with these owners is part of: itself, or its group."""
         return pod
@@ -311,14 +315,21 @@ class Workload(PodSelector):
             return None
         if owner in above:
             return True
-        if self.kind is Kind.LEADER_WORKER_SET:  # the StatefulSet of one leader's workers
-            prefix = f"{self.name}-"
-            return any(
-                other.kind == owner.kind and other.name.removeprefix(prefix).isdecimal()
-                for other in above
-            )
+        if self.kind is Kind.LEADER_WORKER_SET:
+            return self.leader_of(above) is not None
         is_open = {other.kind for other in above} == {_RULES[self.kind].between}
         return None if is_open else False
+
+    def leader_of(self, above: frozenset[Owner]) -> str | None:
+        """Name the leader of a LeaderWorkerSet's group: that of its workers' StatefulSet.
+
+        Another LeaderWorkerSet can have this name, and its leaders are then no workers of this one.
+        """
+        if self.kind is not Kind.LEADER_WORKER_SET or self.owner in above:
+            return None
+        prefix = f"{self.name}-"
+        names = (owner.name for owner in above if owner.kind == "StatefulSet")
+        return next((name for name in names if name.removeprefix(prefix).isdecimal()), None)
 
     @property
     def is_grouped(self) -> bool:

@@ -223,6 +223,20 @@ def test_a_group_of_a_leaderworkerset_is_one_replica() -> None:
     assert (found.total, found.reporting_pods) == (130, 4)
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_leader_of_another_leaderworkerset_is_no_worker(*, is_known: bool) -> None:
+    """The other one is called as the StatefulSet of a fourth group's workers would be."""
+
+    def of(name: str, load: float, owner: str) -> Pod:
+        return pod(name, load, status=said(owners=frozenset({Owner("StatefulSet", owner)})))
+
+    leader = of("bert-0", 80, "bert") if is_known else pod("bert-0", 80)
+    own = leader, of("bert-0-1", 100, "bert-0")
+    others = of("bert-3-0", 90, "bert-3"), of("bert-3-1", 90, "bert-3")
+    found = measured(*own, *others, of("bert-3-0-1", 90, "bert-3-0"), **LWS)
+    assert {replica.name: replica.load for replica in found.replicas} == {"bert-0": 90}
+
+
 def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
     missing = pod("bert-0-1", 100.0, last_seen=NOW - 100)
     warming = pod("bert-1-1", 100.0, first_seen=NOW - 30)
