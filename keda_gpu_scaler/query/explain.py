@@ -192,7 +192,7 @@ def _number(value: float) -> str:
 
 def _replicas(pods: PodSelector, loads: str) -> str:
     """Count the pods of one group as one replica, with their mean."""
-    if not isinstance(pods, Workload) or not pods.is_grouped:
+    if not pods.group_regex:
         return loads
-    group = quoted(f"({pods.prefix.replace('.', '[.]')}[0-9]+)(-.*)?")
+    group = quoted(pods.group_regex)
     return f'avg by (group) (label_replace({loads}, "group", "$1", "pod", {group}))'

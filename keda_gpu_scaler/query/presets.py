@@ -41,6 +41,8 @@ class Metric:
     multiplied by the number of the workload's, and the largest counts."""
     wrong_above_zero: tuple[str, ...] = ()
     """Metrics that are above 0 while this one is not to be believed."""
+    is_of_group: bool = False
+    """Each pod of a group, as a LeaderWorkerSet has them, shows the series of the whole group."""
     always: tuple[str, ...] = ()
     """Of a counter, of which is read what it gained in the last minute, per second: metrics that
     its server shows from its start on. Missing beside one of them, it had not begun; missing
@@ -102,11 +104,16 @@ _VLLM_KV_CACHE = (
     ),
 )
 _RANK = ("model_name", "engine_type", "dp_rank")
-"""Ranks of one tensor or pipeline group show the same requests; those of data parallelism do not.
+"""Ranks of one tensor or pipeline group show the same requests, on each of its nodes; those of data
+parallelism do not.
 
 `priority` is left out: the row without one is the sum of the others, and the largest."""
-_SGLANG_WAITING = (Metric(_spelt("sglang:num_queue_reqs"), "0.4 and later", _RANK),)
-_SGLANG_RUNNING = (Metric(_spelt("sglang:num_running_reqs"), "0.4 and later", _RANK),)
+_SGLANG_WAITING = (
+    Metric(_spelt("sglang:num_queue_reqs"), "0.4 and later", _RANK, is_of_group=True),
+)
+_SGLANG_RUNNING = (
+    Metric(_spelt("sglang:num_running_reqs"), "0.4 and later", _RANK, is_of_group=True),
+)
 _TGI_WAITING = (Metric(("tgi_queue_size",), "0.3 and later"),)
 _TGI_RUNNING = (Metric(("tgi_batch_current_size",), "0.3 and later"),)
 _TRITON_WAITING = (
@@ -350,7 +357,8 @@ def _by_pod(
             # A counter that has begun since, or was reset, is compared with 0.
             before = f"({selector} offset 1m <= {selector} or {selector} * 0)"
             read = f"({selector} - {before}) / 60"
-        once = _once(read, metric.labels, is_exported=is_exported)
+        of_group = pods.group_regex if metric.is_of_group else ""
+        once = _once(read, metric.labels, is_exported=is_exported, of_group=of_group)
         if metric.endpoint:
             label, endpoints = metric.endpoint, _endpoints(pods, servers, is_exported=is_exported)
             named = f'label_replace({endpoints}, "{label}", "$1", "{_ENDPOINT}", "(.+)")'
@@ -370,10 +378,15 @@ def _endpoints(pods: PodSelector, servers: PodSelector, *, is_exported: bool) ->
     return _once(by_layout[is_exported], (_ENDPOINT,), is_exported=is_exported)
 
 
-def _once(read: str, labels: tuple[str, ...], *, is_exported: bool) -> str:
-    """Return series of pods without those that are shown again, by another job or name."""
+def _once(read: str, labels: tuple[str, ...], *, is_exported: bool, of_group: str = "") -> str:
+    """Return series of pods without those that are shown again, by another job, name or pod.
+
+    `of_group` is the pattern of which the first part names the group of a pod; empty: it has none.
+    """
     if is_exported:
         read = f'label_replace({read}, "pod", "$1", "exported_pod", "(.+)")'
+    if of_group:
+        read = f'label_replace({read}, "pod", "$1", "pod", {quoted(of_group)})'
     return f"max by ({', '.join(('pod', *labels))}) ({read})"
 
 

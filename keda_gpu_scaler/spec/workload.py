@@ -159,6 +159,11 @@ class PodSelector:
         return NO_NAME
 
     @property
+    def group_regex(self) -> str:
+        """RE2 text for a pod's name, with its group as the first part; empty: pods have none."""
+        return ""
+
+    @property
     def owner(self) -> Owner | None:
         """The owner that has the workload's replica count; None where no such owner is known."""
         return None
@@ -335,6 +340,12 @@ class Workload(PodSelector):
     def is_grouped(self) -> bool:
         """Whether one of its replicas is a group of pods."""
         return _RULES[self.kind].is_grouped
+
+    @property
+    def group_regex(self) -> str:
+        if not self.is_grouped:
+            return ""
+        return f"({self.prefix.replace('.', '[.]')}[0-9]+)(-.*)?"
 
     def replica_of(self, pod: str, _above: frozenset[Owner]) -> str:
         """Name the pod's group, as the leader in a LeaderWorkerSet is called, else the pod."""

@@ -159,6 +159,19 @@ async def test_a_pod_that_two_layouts_show_counts_once(prometheus: PrometheusSer
     assert await numbers(prometheus, [asked("vllm-requests", "both")]) == [24]
 
 
+async def test_each_pod_of_a_group_of_sglang_shows_the_requests_of_the_group(
+    prometheus: PrometheusServer,
+) -> None:
+    pods = ("llama-0", "llama-0-1", "llama-1", "llama-1-1")
+    for place, is_exported in (("groups", False), ("groups-b", True)):
+        await write(
+            prometheus, *(Scraped("sglang", place, pod, is_exported=is_exported) for pod in pods)
+        )
+    groups = [workload.parse("lws/llama", place) for place in ("groups", "groups-b")]
+    texts = [presets.promql(PRESETS["sglang-queue"], group, group) for group in groups]
+    assert await numbers(prometheus, texts) == [8, 8]
+
+
 def scrape(namespace: str, pod: str, now: float, *, job: str, down_for: float) -> Series:
     """Return `up` of a pod's target, which has been 0 for so long."""
     (one, *_) = Scraped("vllm", namespace, pod, job=job).series(now)

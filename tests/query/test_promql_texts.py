@@ -135,7 +135,7 @@ def test_every_metric_of_a_profile_is_asked_for(subtests: pytest.Subtests) -> No
 def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> None:
     texts = {
         "amd": 'gpu_gfx_activity{namespace=~"ml",pod!="",exported_pod="",pod_name="",PodName="",'
-        'gpu_partition_id=~"|0"}',
+        'gpu_partition_id=~"|0",gpu_compute_partition_type=~"|SPX|spx"}',
         "intel-xpum-v1": 'xpum_engine_ratio{kube_namespace=~"ml",kube_pod!="",sub_dev=""}',
     }
     for profile, text in texts.items():

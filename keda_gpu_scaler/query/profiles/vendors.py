@@ -13,6 +13,8 @@ _HAMI_LIMIT = 1000
 """Its sampling overshoots: far more than 100 % has been reported (HAMi issues 555, 1565)."""
 _DEVICE = ("sub_dev", ("",))
 """Selects the rows of the device; its tiles have rows of their own."""
+_UNDIVIDED = (("gpu_compute_partition_type", ("", "spx", "SPX")),)
+"""Of a GPU in partitions the first one shows the average of all (device-metrics-exporter 139)."""
 _MILLIWATTS = Metric(
     "nvidia_gpu_power_usage_milliwatts", limit=1000 * model.WATTS_LIMIT, factor=0.001
 )
@@ -78,7 +80,9 @@ PROFILES = {
             {
                 Signal.UTILIZATION: Measure(
                     (
-                        Metric("gpu_gfx_activity", limit=100, whole_gpus_only=True),
+                        Metric(
+                            "gpu_gfx_activity", limit=100, whole_gpus_only=True, where=_UNDIVIDED
+                        ),
                         Metric("gpu_gfx_busy_instantaneous", limit=100),
                     )
                 ),
