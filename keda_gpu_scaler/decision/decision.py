@@ -241,6 +241,10 @@ def _active_by_state(
     """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
     if workload.of(PodState.STARTING) or workload.is_only_asked_about:
         return True
+    evidence = view.evidence
+    if state.is_gone and workload.wanted and evidence is not None:
+        # Its pods end, and its owner asks for others: a rollout that recreates them.
+        return workload.last_listed >= evidence.scraped_at
     is_known = state is State.MEASURED or (
         state is State.PARTIAL
         and view.is_complete

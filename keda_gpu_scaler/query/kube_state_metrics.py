@@ -124,8 +124,8 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     unknown = (f"{name}!~{alternatives(claims_without_gpus)}" for name in names)
     yield "gpu", here.pods("kube_pod_resourceclaim_info", *unknown)
     yield "created", f"{by_uid}) ({here.all('kube_pod_created')})"
-    yield "ready", here.pods("kube_pod_status_ready", _READY)
-    yield "since", here.pods("kube_pod_status_ready_time")
+    yield "ready", f"{by_uid}) ({here.all('kube_pod_status_ready', _READY)})"
+    yield "since", f"{by_uid}) ({here.all('kube_pod_status_ready_time')})"
     owner = f"owner_kind, owner_name, {IS_CONTROLLER}"
     yield "pod", f"max by (namespace, pod, {owner}) ({here.all(PODS)})"
 

@@ -84,10 +84,14 @@ def _ended(
     """Tell whether a pod is gone; exporters do not end one that the cluster's newest list shows.
 
     That list may be a little older than the end. It may also be the exporter that has lost its map
-    of pods, so the next list is waited for.
+    of pods, so the next list is waited for. An end is that of the pod that was listed: another one
+    may have its name, if exporters show it long after that.
     """
     if status is not None and status.ended:
-        return True
+        shown_seconds = pod.last_seen - status.listed_at
+        if shown_seconds <= pod_statuses.watch.grace_seconds:
+            return True
+        return pod.ended or pod_statuses.proves_gone(key, pod.last_seen)
     if pod_statuses.proves_gone(key, pod.last_seen):
         return True
     if status is None or not pod_statuses.is_listed(status):

@@ -68,14 +68,18 @@ def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozen
 def join(
     reported_pods: ReportedPods, history: ReportedPods, unsure_seconds: float = 0.0
 ) -> ReportedPods:
-    """Return `reported_pods` with the pods of namespaces that were not asked about before.
+    """Return `reported_pods` with what they miss: pods of new namespaces, or seen in a gap.
 
     `history` has these from the past, with `unsure_seconds` between two of its instants.
     """
-    past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
+    past = {
+        key: replace(pod, unsure_seconds=unsure_seconds)
+        for key, pod in history.pods.items()
+        if key not in reported_pods.pods or reported_pods.pods[key].last_seen < pod.last_seen
+    }
     return ReportedPods(
         history.at if reported_pods.at is None else reported_pods.at,
-        {**past, **reported_pods.pods},
+        {**reported_pods.pods, **past},
         {**history.targets, **reported_pods.targets},
     )
 

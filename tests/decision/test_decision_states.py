@@ -114,6 +114,7 @@ def _unseen(suffix: str = "z") -> Pod:
 BUSY_BEFORE = "a GPU was busy within `activationWindow`"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
+ASKED = replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
 SELECTED = World(_pods(5, 0), selected=True)
 CASES: dict[str, World] = {
     "a GPU was busy": World(_pods(2, 50)),
@@ -122,7 +123,7 @@ CASES: dict[str, World] = {
     "another pod was never Ready, within `startTimeout`": World((*_pods(2, 0), _unready(60))),
     "another pod was never Ready, beyond `startTimeout`": World((*_pods(2, 0), _unready(LATE))),
     "fewer replicas are Ready than were asked for, and are above `threshold`": World(
-        _pods(3, 90), replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
+        _pods(3, 90), ASKED
     ),
     "fewer replicas are Ready than were asked for, and ask for more still": World(
         _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
@@ -159,6 +160,9 @@ CASES: dict[str, World] = {
     "its last pod is ending, or went within the last minute": World(
         (bert("b", 90, ended=True, status=said(ended=True)),)
     ),
+    "its pods are ending, and the owner asks for others": World(
+        (bert("b", 90, ended=True, status=said(ended=True)),), ASKED
+    ),
     "no pod is listed, and the owner has no count": World(()),
     BUSY_BEFORE: World((bert("b", 90, last_seen=NOW - 90),)),
     "the state before was `ended` or `empty`": World((_missing(),), remembered=State.EMPTY),
@@ -173,6 +177,9 @@ CASES: dict[str, World] = {
 ALSO = {
     "the state before was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
     "the state before was another one": SELECTED,
+    "no pod is listed, and the owner has no count": World(
+        (bert("b", 90, ended=True, status=said(ended=True, listed=NOW - 100)),), ASKED
+    ),
     # What the seen pods need is no sum, however much it is.
     "pods may be overlooked": World(_pods(5, 100), complete=False),
 }

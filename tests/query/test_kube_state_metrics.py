@@ -122,6 +122,7 @@ STATEMENTS: dict[str, tuple[KubePod, dict[str, object]]] = {
     },
     "terminating": (KubePod(name="p", deleting=True), {"ready_at": -3599, "ended": True}),
     "without a GPU": (KubePod(name="p", asks_gpu=False), {"ready_at": -3599, "asks_gpu": False}),
+    "Ready by a clock that is behind": (KubePod(name="p", ready_since=-7205), {"ready_at": -7204}),
     "old KSM": (KubePod(name="p", ready_since=None), {}),
     "old KSM, young pod": (YOUNG, {"ready_recently": True}),
     "without a node": (
@@ -261,7 +262,9 @@ async def test_an_owner_says_how_many_replicas_it_asks_for(
         cluster.BERT,
     ]
     deployments = cluster.wanted(12), cluster.wanted(0, "asleep"), cluster.wanted(math.inf, "odd")
-    said = await _said(server, now, ns, KubePod(name="bert-0"), *deployments, *sets)
+    none = cluster.replicas(0)  # as while all pods of a rollout that recreates them are ending
+    said = await _said(server, now, ns, KubePod(name="bert-0"), none, *deployments, *sets)
+    assert not said.without_pods
     assert said.wanted == {
         (ns, Owner("Deployment", "bert")): 12,
         (ns, Owner("StatefulSet", "store")): 3,

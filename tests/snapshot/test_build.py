@@ -104,6 +104,13 @@ OLD = NOW - 500
 BEFORE, AFTER = (pod(NAME, 90, last_seen=OLD + late, ended=True) for late in (-10, 10))
 ENDS = {
     "being deleted, and reports": (SHOWN, said(ended=True), {}, True),
+    # Another pod may have the name of one that ended.
+    "deleted in a list long ago, and reports": (
+        *(SHOWN, said(ended=True, listed=NOW - 130), {"scraped": NOW - 130}, False),
+    ),
+    "deleted in a list long ago, and ended by exporters": (
+        *(LACKED, said(ended=True, listed=NOW - 200), {"scraped": NOW - 200}, True),
+    ),
     "reports, and was never listed": (SHOWN, None, {}, False),
     "reports, and is not listed any more": (SHOWN, said(listed=NOW - 600), {"scraped": NOW}, False),
     "silent, and not listed any more": (SILENT, said(listed=NOW - 80), {}, True),

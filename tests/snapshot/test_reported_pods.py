@@ -330,6 +330,8 @@ def test_a_history_is_joined_without_touching_what_is_known_better() -> None:
     assert _pod(joined, "b").last_seen == 885.0
     assert joined.targets == {**past.targets, **known.targets}
     assert join(ReportedPods(), past).at == 885.0
+    # What the past shows of a time when nobody looked is newer.
+    assert _pod(join(past, known)) == _pod(known)
 
 
 def test_namespaces_nobody_asks_about_are_let_go() -> None:

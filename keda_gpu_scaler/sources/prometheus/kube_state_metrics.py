@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import kube_state_metrics as texts
 from keda_gpu_scaler.snapshot.evidence import (
     TIME_STEP_SECONDS,
@@ -36,7 +37,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         by_stat[row.labels.get(texts.STAT, "")].append(row)
     by_stat["created"].sort(key=_value)
     newest_uids = {_key(row): row.labels.get("uid") for row in by_stat["created"]}
-    for stat in ("deleting", "phase"):
+    for stat in ("deleting", "phase", "ready", "since"):
         by_stat[stat] = [
             row
             for row in by_stat[stat]
@@ -53,18 +54,21 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         for stat in ("created", "ready", "since", "deleting", *_ROW_ALONE)
     }
     phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
+    wanted = {
+        _named(row): round(_value(row))
+        for row in by_stat["wanted"]
+        if 0 <= _value(row) <= MOST_REPLICAS
+    }
+    # In a rollout that recreates, the count is 0 while the pods that are replaced still work.
+    empty = {_named(row) for row in by_stat["empty"] if _value(row) == 0}
     return Evidence(
         pods={
             key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
             for key, owner in _controllers(by_stat["pod"]).items()
         },
-        without_pods=frozenset(_named(row) for row in by_stat["empty"] if _value(row) == 0),
+        without_pods=frozenset(empty - wanted.keys()),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
-        wanted={
-            _named(row): round(_value(row))
-            for row in by_stat["wanted"]
-            if 0 <= _value(row) <= MOST_REPLICAS
-        },
+        wanted=wanted,
         scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
             target_of(row): texts.SETTLED_SECONDS / _value(row)
@@ -97,8 +101,6 @@ def _statement(
     elif phase == "Pending":  # a pod not yet on a node has no row for it
         ready = False
     since, created = numbers["since"].get(key), numbers["created"].get(key)
-    if since is not None and created is not None and since < created:  # of the pod before it
-        ready = False
     unschedulable = None
     if created is not None and key in numbers["unschedulable"]:
         unschedulable = Unschedulable(max(0.0, created))
@@ -170,11 +172,16 @@ class KubeStateMetrics:
         # Until one is found, look each time: a server that has just started can show the exporters
         # before kube-state-metrics. Until then a pod on a node with its exporter down is not known.
         if not self._jobs or self._client.clock() - self._looked_at >= FOUND_SECONDS:
-            rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
+            self._looked_at = self._client.clock()
+            try:
+                rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
+            except errors.SourceError:  # it is about all namespaces, and may be too large
+                if not self._jobs:
+                    raise
+                rows = []
             # A known job that is down now is still expected to answer.
             self._jobs |= {row.labels.get("job", "") for row in rows}
             self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
-            self._looked_at = self._client.clock()
         if not self._jobs:
             return None
         new = names = frozenset(namespaces)

@@ -86,6 +86,20 @@ async def test_only_a_list_of_all_pods_proves_absence(
     assert bool(evidence.stable_since) is stable_since
 
 
+async def test_known_ones_stay_in_use_while_new_ones_cannot_be_looked_for() -> None:
+    clock = Clock()
+    client = server(clock)
+    metrics = KubeStateMetrics(client)
+    assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
+    client.answers["jobs"] = errors.SourceRefusedError("too many series")
+    clock.now += 300
+    for _ in range(2):
+        assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
+    assert len(client.texts("jobs")) == 2
+    with pytest.raises(errors.SourceRefusedError):
+        await KubeStateMetrics(client).evidence({"ml"}, 0.0, 0.0)
+
+
 async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
     clock = Clock()
     client = server(clock)
