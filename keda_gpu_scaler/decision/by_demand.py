@@ -19,7 +19,8 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     """Return a decision with the demand as its number.
 
     While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
-    lower bound then, which may raise and never lower.
+    lower bound then, which may raise and never lower. Of an unknown load only the owner's count
+    says how many replicas it must not lower.
     """
     number, replicas = demand.value, recommendation.replicas(decided)
     if number is None:
@@ -34,7 +35,8 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
     are_seen = decided.state not in {State.UNKNOWN, State.PARTIAL}
     is_bound = demand.is_least or not are_seen
-    if is_bound and not 0 < replicas * spec.threshold < number:
+    is_counted = decided.wanted is not None or decided.state is not State.UNKNOWN
+    if is_bound and not (is_counted and 0 < replicas * spec.threshold < number):
         why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
         reason = f"{reason} at least: hold, as {why}"
         number = None

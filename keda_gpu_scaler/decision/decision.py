@@ -168,7 +168,7 @@ def _decide(
         activated=busy.active,
         average=workload.mean if is_known and workload.measured else None,
         expected=len(workload.replicas),
-        wanted=workload.wanted,
+        wanted=workload.wanted if context.now - view.at <= spec.max_age_seconds else None,
         measured=len(workload.measured) if is_known else 0,
         reporting_pods=workload.reporting_pods,
         evidence=view.evidence_source,

@@ -7,9 +7,8 @@ the window (`decision.over_time`) or the newest samples are more (`decision.newe
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 
 from keda_gpu_scaler.decision import over_time
 from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
@@ -23,6 +22,7 @@ from keda_gpu_scaler.decision.pod_state import (
     REPORTING,
     PodState,
     Reported,
+    added_gpus,
     expected_pods,
     has_limit,
     in_use_unnamed,
@@ -256,6 +256,7 @@ def workload(
     replicas = [replica for replica in every if replica.state not in NOT_READY]
     not_ready = [replica for replica in every if replica.state in NOT_READY]
     measured = [replica for replica in replicas if replica.state is PodState.MEASURED]
+    gpus = added_gpus(spec, [reported.pod for reported in expected])
     known_loads = [replica.load for replica in measured]
     sums = over_time.sums(spec, pods, [group for _, group in by_name], known_loads, view.at)
     owner = spec.pods.owner
@@ -265,17 +266,20 @@ def workload(
         # One that was not Ready within startTimeout is given up, unless those that are measured
         # are full: then it would be asked for again.
         late = sum(replica.state is PodState.STALLED for replica in not_ready)
-        if late and has_limit(spec.signal) and peak(spec, measured) >= FULL:
+        if late and has_limit(spec.signal) and peak(spec, measured) >= FULL * gpus:
             late = 0
-        pending = max(0, wanted - len(replicas) - len(ignored) - late)
+        without_gpu = {replica_of(spec, pod) for pod in pods if pod.name in ignored}
+        pending = max(0, wanted - len(replicas) - len(without_gpu - groups.keys()) - late)
     # What was done before replicas left is a reason not to lower, and none to raise: it puts those
     # that are asked for on target, and no more.
     before = min(sums.before, (len(replicas) + pending) * spec.threshold)
-    # Full replicas ask for more than they show, unless others are to come, or full is their target.
+    # Full replicas ask for more than they show, unless others are to come, or they can hardly be
+    # above their target.
     is_more_to_come = pending or any(replica.state is PodState.STARTING for replica in not_ready)
     are_seen = all(replica.state in REPORTING for replica in replicas)
     target, shown = len(replicas) * spec.threshold, max(sums.summed, sums.newest)
-    are_full = sums.are_full and are_seen and not is_more_to_come and shown > target
+    can_exceed = (1 + TOLERANCE) * spec.threshold <= 100 * gpus
+    are_full = sums.are_full and are_seen and not is_more_to_come and can_exceed
     newest_sum = sums.newest
     if are_full:
         newest_sum = round(max(FULL_LOAD * shown, FULL_GROWTH * target), DECIMALS)
@@ -297,30 +301,29 @@ def peak(spec: TriggerSpec, measured: Sequence[Replica]) -> float:
 
     It takes as long as all the rest of a decision, and matters only where replicas are waited for.
     """
-    of_replicas = []
-    for replica in measured:
-        of_pods = [_half_loads(spec, reported.pod) for reported in replica.pods]
-        of_replicas.append(map(_mean_known, zip_longest(*of_pods)))
-    means = map(_mean_known, zip_longest(*of_replicas))
-    return round(max((load for load in means if load is not None), default=0.0), DECIMALS)
+    means = _means(
+        _means(_half_loads(spec, reported.pod) for reported in replica.pods) for replica in measured
+    )
+    return round(max(means.values(), default=0.0), DECIMALS)
 
 
-def _mean_known(loads: Sequence[float | None]) -> float | None:
-    known = [load for load in loads if load is not None]
-    return mean(known) if known else None
+def _means(parts: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    """Return the mean of each half window over the parts that know it."""
+    known = defaultdict[int, list[float]](list)
+    for part in parts:
+        for number, load in part.items():
+            known[number].append(load)
+    return {number: mean(half_loads) for number, half_loads in known.items()}
 
 
-def _half_loads(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
-    """Yield a pod's load in each half window, as far back as samples matter, newest first.
-
-    None: no sample counts there.
-    """
-    half = COVERED * window_seconds(spec, pod)
-    since = max(since_when(spec, pod), pod.last_seen - spec.reach_seconds)
-    for back in range(math.ceil(spec.reach_seconds / half)):
-        until = pod.last_seen - back * half
-        half_loads = loads(spec, within(pod, since, until - half, until))
-        yield mean(half_loads.values()) if half_loads else None
+def _half_loads(spec: TriggerSpec, pod: Pod) -> dict[int, float]:
+    """Return a pod's load in each half window with samples, by its number, the newest one's 0."""
+    half, halves = COVERED * window_seconds(spec, pod), defaultdict[int, list[float]](list)
+    reach = pod.last_seen - spec.reach_seconds
+    samples = within(pod, since_when(spec, pod), reach, pod.last_seen)
+    for time, load in loads(spec, samples).items():
+        halves[int((pod.last_seen - time) // half)].append(load)
+    return {number: mean(half_loads) for number, half_loads in halves.items()}
 
 
 def _last_listed(pods: Sequence[Pod]) -> float:

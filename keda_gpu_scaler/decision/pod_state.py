@@ -10,7 +10,7 @@ often far too high. Before that they can only raise (`decision.newest`).
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -278,6 +278,13 @@ def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float
 def has_limit(signal: Signal) -> bool:
     """Tell whether the signal is work of at most 100; memory is used even without work."""
     return signal.is_percentage and signal is not Signal.MEMORY
+
+
+def added_gpus(spec: TriggerSpec, pods: Iterable[Pod]) -> int:
+    """Return how many GPUs are added up in the load of a pod, at most."""
+    if spec.gpu_aggregation is not GpuAggregation.SUM:
+        return 1
+    return max((len(pod.gpus) for pod in pods), default=1)
 
 
 def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:

@@ -8,9 +8,11 @@ may never lower it.
 hold where the sum holds and can only raise it, so they never ask for fewer replicas than it does.
 """
 
+import math
+
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.decision.pod_state import FULL, PodState, has_limit
+from keda_gpu_scaler.decision.pod_state import FULL, PodState, added_gpus, has_limit
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
@@ -23,7 +25,8 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     awaited = workload.pending
     shown = max(workload.sums.summed, workload.sums.newest)
     if awaited and shown <= expected * spec.threshold:
-        awaited *= load.peak(spec, workload.of(PodState.MEASURED)) > spec.threshold
+        peak = load.peak(spec, workload.of(PodState.MEASURED))
+        awaited *= peak > spec.threshold or peak >= _full_load(spec, workload)
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     # All are measured except some that never reported, and these are no majority.
     is_known = unseen <= measured == expected - unseen
@@ -40,7 +43,10 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
         total = min(needed, (expected + awaited) * spec.threshold)
         return total if spec.aggregation.is_for_all else total / expected
     if not spec.aggregation.is_for_all:
-        return total / expected
+        # The HPA multiplies it by the Ready replicas, and one that is missing may be none.
+        ready = expected - len(workload.of(PodState.MISSING))
+        is_lower = ready < expected and total * ready <= expected**2 * spec.threshold
+        return None if is_lower else total / expected
     return workload.total_by(spec.aggregation) + added
 
 
@@ -52,6 +58,12 @@ def _load_unseen(spec: TriggerSpec, workload: MeasuredWorkload, *, is_known: boo
     """
     if is_known:
         return len(workload.of(PodState.UNSEEN)) * max(workload.mean, spec.threshold)
-    is_full = min(workload.measured, default=0.0) >= FULL
-    silent = len(workload.of(PodState.SILENT))
-    return silent * workload.mean if is_full and has_limit(spec.signal) else 0.0
+    is_full = min(workload.measured, default=0.0) >= _full_load(spec, workload)
+    return len(workload.of(PodState.SILENT)) * workload.mean if is_full else 0.0
+
+
+def _full_load(spec: TriggerSpec, workload: MeasuredWorkload) -> float:
+    """Return the load from which on a replica is full; infinite where the signal has no limit."""
+    if not has_limit(spec.signal):
+        return math.inf
+    return FULL * added_gpus(spec, [reported.pod for reported in workload.reported])

@@ -321,10 +321,12 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
     is_whole = load.state not in {State.UNKNOWN, State.PARTIAL}
     for number in (0.0, 16.0 * replicas, 16.0 * replicas + 1):
         known = by_demand.scaled(given, load, Demand(number))
-        raises = 0 < 16 * replicas < number
+        raises = 0 < 16 * replicas < number and load.state is not State.UNKNOWN
         assert known.value == (number if is_whole or raises else None)
         assert (known.refused, known.active) == (False, load.active)
         assert known.average == (number / replicas if replicas else None)
+    by_owner = by_demand.scaled(given, replace(load, wanted=2), Demand(33))
+    assert by_owner.value == 33
     nothing = replace(load, expected=0, wanted=None)
     assert (by_demand.scaled(given, nothing, Demand(9)).value is None) != is_whole
     unknown = by_demand.scaled(given, load, NO_ANSWER)

@@ -31,6 +31,11 @@ def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back(
 
 STATEFUL_SET = Owner("StatefulSet", "bert")
 POWER = spec(signal="power", activationThreshold="50")
+ADDED = spec(gpuAggregation="sum", threshold="100")
+
+
+def _two_gpus(load: float, count: int = 1) -> list[Pod]:
+    return [bert(letter, load, load, status=said(is_ready=True)) for letter in LETTERS[:count]]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +54,11 @@ POWER = spec(signal="power", activationThreshold="50")
         ([*ready(80, count=3), *_late(3, 1700)], 6, None, None),
         ([*ready(95, count=3), *_late(3, 1900)], 6, None, None),
         ([*ready(95, count=3), *_late(3, 1900)], 6, POWER, 285),
+        # GPUs that are added up are full one by one.
+        ([*ready(100, count=3), *_late(3, 60)], 6, ADDED, None),
+        ([*ready(100, count=3), *_late(3, 1900)], 6, ADDED, None),
+        ([*_two_gpus(60, count=3), *_late(3, 1900)], 6, ADDED, 360),
+        ([*_two_gpus(96, count=3), *_late(3, 1900)], 6, ADDED, None),
         # Ready pods without a GPU are not waited for.
         (
             [bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False))],
@@ -83,6 +93,20 @@ def test_groups_are_waited_for_as_groups() -> None:
     listed = replace(LISTED, wanted={STATEFUL_SET: 3})
     decided = decide_about(*pods, trigger=spec(workload="lws/bert"), evidence=listed)
     assert (decided.value, decided.expected) == (None, 2)
+
+
+def test_a_count_of_the_owner_is_as_old_as_the_samples() -> None:
+    assert decide_about(*ready(90), wanted=4, now=NOW + 180).wanted == 4
+    assert decide_about(*ready(90), wanted=4, now=NOW + 181).wanted is None
+
+
+def test_a_leader_without_a_gpu_is_no_replica_of_its_own() -> None:
+    of_set = said(asks_gpu=None, owners=frozenset({STATEFUL_SET}))
+    worker = replace(bert("b", 90, status=of_set), name="bert-0-1")
+    pods = replace(unseen("c", of_set), name="bert-0"), worker
+    listed = replace(LISTED, wanted={STATEFUL_SET: 2})
+    decided = decide_about(*pods, trigger=spec(workload="lws/bert"), evidence=listed)
+    assert (decided.ignored, decided.value) == (("bert-0",), None)
 
 
 @given(
@@ -120,6 +144,10 @@ def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
     assert "the others that are Ready count as full: sum 192 %" in decided.reason
 
 
+def _missing(count: int) -> list[Pod]:
+    return [replace(pod, status=said()) for pod in _silent(count)]
+
+
 GONE = bert("z", 50, last_seen=NOW - 100, status=said())
 UNNAMED = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=True)
 """Its exporter has lost its map: its last samples are not summed up, however new they are."""
@@ -132,6 +160,10 @@ UNNAMED = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=Tr
         ([*ready(96), *_silent(1)], {"aggregation": "average"}, 96),
         ([*ready(96), UNNAMED], {}, 192),
         ([*ready(94), UNNAMED], {}, None),
+        ([*_two_gpus(60), *_silent(1)], {"gpuAggregation": "sum", "threshold": "100"}, None),
+        # The HPA multiplies an average by the Ready replicas: 60 of 50 would be 4 for 3 of 5.
+        ([*ready(100, count=3), *_missing(2)], {"aggregation": "average", "threshold": "50"}, None),
+        ([*ready(100, count=4), *_missing(1)], {"aggregation": "average", "threshold": "50"}, 80),
         # One that is not Ready adds nothing.
         ([*ready(96), replace(UNNAMED, status=said())], {}, None),
         ([*ready(100), GONE], {}, None),
