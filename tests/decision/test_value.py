@@ -54,6 +54,7 @@ def _two_gpus(load: float, count: int = 1) -> list[Pod]:
         ([*ready(80, count=3), *_late(3, 1700)], 6, None, None),
         ([*ready(95, count=3), *_late(3, 1900)], 6, None, None),
         ([*ready(95, count=3), *_late(3, 1900)], 6, POWER, 285),
+        ([*ready(60, count=3), *_late(3, 60)], 6, POWER, 180),
         # GPUs that are added up are full one by one.
         ([*ready(100, count=3), *_late(3, 60)], 6, ADDED, None),
         ([*ready(100, count=3), *_late(3, 1900)], 6, ADDED, None),

@@ -393,7 +393,7 @@ async def test_a_counter_under_another_spelling_has_not_begun_since(
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset) -> None:
     model = "llama" if preset.needs_model else ""
-    owner = workload.parse("sts/llama", "ml")
+    owner = workload.parse("lws/llama", "ml")
     text = presets.promql(preset, owner, owner, model)
     promql_parser.parse(text)
     confined = policy.confined(text, policy.parsed_matchers('cluster="eu"'))
