@@ -37,8 +37,6 @@ class Size(NamedTuple):
 SIZES = (Size(100, 200), Size(1_000, 2_000), Size(10_000, 10_000), Size(10_000, 20_000))
 """Of more pods a source takes no answer."""
 STEP_SECONDS = 15.0
-POLLS_A_STEP = 1.5
-"""Six a minute."""
 STEPS = 3
 PODS_EACH = 2
 """Those of each workload of `world`."""
@@ -65,12 +63,6 @@ class Served:
     """Of one step."""
     memory: Memory
 
-    @property
-    def percent(self) -> float:
-        """What a replica that answers all calls needs at KEDA's rate, in percent of one core."""
-        polls = POLLS_A_STEP * self.size.objects * self.poll_cpu_seconds
-        return 100 * (self.step_cpu_seconds + polls) / STEP_SECONDS
-
 
 async def measure(directory: Path, _rounds: int) -> Measured:
     """Measure each size once."""
@@ -89,7 +81,6 @@ def detail(served: Sequence[Served]) -> Detail:
             "pods with a GPU",
             "CPU time of a poll",
             "of a step",
-            "at KEDA's rate, of one core",
             "MiB resident",
             "MiB at most",
             "Prometheus' CPU time of a step",
@@ -101,7 +92,6 @@ def detail(served: Sequence[Served]) -> Detail:
                 f"{one.size.pods:,}",
                 f"{1000 * one.poll_cpu_seconds:.1f} ms",
                 f"{one.step_cpu_seconds:.2f} s",
-                f"{one.percent:.0f} %",
                 f"{one.memory.resident_bytes / mib:.0f}",
                 f"{one.memory.peak_bytes / mib:.0f}",
                 f"{one.prometheus_cpu_seconds:.2f} s",
