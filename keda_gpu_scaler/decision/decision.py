@@ -19,6 +19,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
+ENDING_SECONDS = 120.0
+"""Until then, one of two kube-state-metrics may still show the count from before a scale-in."""
 GONE_SECONDS = 60.0
 """How long after a workload's last replica went the HPA may still ask about it."""
 
@@ -244,7 +246,8 @@ def _active_by_state(
     evidence = view.evidence
     if state.is_gone and workload.wanted and evidence is not None:
         # Its pods end, and its owner asks for others: a rollout that recreates them.
-        return workload.last_listed >= evidence.scraped_at
+        is_listed = workload.last_listed >= evidence.scraped_at
+        return is_listed and view.at - workload.ending_since > ENDING_SECONDS
     is_known = state is State.MEASURED or (
         state is State.PARTIAL
         and view.is_complete

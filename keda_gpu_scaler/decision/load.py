@@ -142,6 +142,12 @@ class MeasuredWorkload:
         return _last_listed(self.pods)
 
     @property
+    def ending_since(self) -> float:
+        """Since when the cluster has shown that its last pod ends."""
+        statuses = [pod.status for pod in self.pods if pod.status is not None]
+        return max((status.ended_at or NEVER for status in statuses), default=NEVER)
+
+    @property
     def last_alive(self) -> float:
         """The same for pods that have not ended and may have a GPU."""
         return _last_listed(listed([pod for pod in self.pods if not pod.ended]))

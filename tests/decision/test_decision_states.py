@@ -160,8 +160,8 @@ CASES: dict[str, World] = {
     "its last pod is ending, or went within the last minute": World(
         (bert("b", 90, ended=True, status=said(ended=True)),)
     ),
-    "its pods are ending, and the owner asks for others": World(
-        (bert("b", 90, ended=True, status=said(ended=True)),), ASKED
+    "its pods have been ending for two minutes, and the owner asks for others": World(
+        (bert("b", 90, ended=True, status=said(ended=True, ended_at=NOW - 121)),), ASKED
     ),
     "no pod is listed, and the owner has no count": World(()),
     BUSY_BEFORE: World((bert("b", 90, last_seen=NOW - 90),)),
@@ -179,6 +179,9 @@ ALSO = {
     "the state before was another one": SELECTED,
     "no pod is listed, and the owner has no count": World(
         (bert("b", 90, ended=True, status=said(ended=True, listed=NOW - 100)),), ASKED
+    ),
+    "its last pod is ending, or went within the last minute": World(
+        (bert("b", 90, ended=True, status=said(ended=True, ended_at=NOW - 120)),), ASKED
     ),
     # What the seen pods need is no sum, however much it is.
     "pods may be overlooked": World(_pods(5, 100), complete=False),

@@ -35,7 +35,8 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(texts.STAT, "")].append(row)
-    by_stat["created"].sort(key=_value)
+    created = [row for row in by_stat["created"] if math.isfinite(_value(row))]
+    by_stat["created"] = sorted(created, key=_value)  # the newest one is the last
     newest_uids = {_key(row): row.labels.get("uid") for row in by_stat["created"]}
     for stat in ("deleting", "phase", "ready", "since"):
         by_stat[stat] = [
