@@ -81,6 +81,8 @@ def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach
     assert decide_about(*ready(busy + lull, count=2), wanted=4).value is None
     assert decide_about(*ready([10.0] * 1 + busy + [10.0] * 16, count=2), wanted=4).value == 20
     assert decide_about(*ready(busy + lull, count=2), wanted=2).value == 20
+    # A short burst is no half window.
+    assert decide_about(*ready([*lull, 80.0, *lull], count=2), wanted=4).value == 20
 
 
 def test_what_a_pod_showed_before_it_was_ready_is_no_load_that_is_remembered() -> None:
