@@ -15,7 +15,6 @@ from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.over_time import Sums
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
-    FULL,
     NEVER,
     NOT_READY,
     NOT_SEEN,
@@ -24,7 +23,7 @@ from keda_gpu_scaler.decision.pod_state import (
     Reported,
     added_gpus,
     expected_pods,
-    has_limit,
+    full_load,
     in_use_unnamed,
     lacks_past,
     listed,
@@ -262,7 +261,6 @@ def workload(
     replicas = [replica for replica in every if replica.state not in NOT_READY]
     not_ready = [replica for replica in every if replica.state in NOT_READY]
     measured = [replica for replica in replicas if replica.state is PodState.MEASURED]
-    gpus = added_gpus(spec, [reported.pod for reported in expected])
     known_loads = [replica.load for replica in measured]
     sums = over_time.sums(spec, pods, [group for _, group in by_name], known_loads, view.at)
     owner = spec.pods.owner
@@ -272,9 +270,9 @@ def workload(
         # One that was not Ready within startTimeout is given up, unless those that are measured
         # are full: then it would be asked for again.
         late = sum(replica.state is PodState.STALLED for replica in not_ready)
-        if late and has_limit(spec.signal) and peak(spec, measured) >= FULL * gpus:
+        if late and peak(spec, measured) >= full_load(spec, expected):
             late = 0
-        without_gpu = {replica_of(spec, pod) for pod in pods if pod.name in ignored}
+        without_gpu = {replica_of(spec, view.pods[name]) for name in ignored}
         pending = max(0, wanted - len(replicas) - len(without_gpu - groups.keys()) - late)
     # What was done before replicas left is a reason not to lower, and none to raise: it puts those
     # that are asked for on target, and no more.
@@ -283,12 +281,17 @@ def workload(
     # above their target.
     is_more_to_come = pending or any(replica.state is PodState.STARTING for replica in not_ready)
     are_seen = all(replica.state in REPORTING for replica in replicas)
-    target, shown = len(replicas) * spec.threshold, max(sums.summed, sums.newest)
-    can_exceed = (1 + TOLERANCE) * spec.threshold <= 100 * gpus
-    are_full = sums.are_full and are_seen and not is_more_to_come and can_exceed
+    are_full = (
+        sums.are_full
+        and are_seen
+        and not is_more_to_come
+        and (1 + TOLERANCE) * spec.threshold <= 100 * added_gpus(spec, expected)
+    )
     newest_sum = sums.newest
     if are_full:
-        newest_sum = round(max(FULL_LOAD * shown, FULL_GROWTH * target), DECIMALS)
+        least = FULL_GROWTH * len(replicas) * spec.threshold
+        shown = FULL_LOAD * max(sums.summed, sums.newest)
+        newest_sum = round(max(shown, least), DECIMALS)
     return MeasuredWorkload(
         pods,
         expected,

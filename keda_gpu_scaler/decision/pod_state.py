@@ -8,6 +8,7 @@ A pod is measured once its samples cover half the window, because a few samples 
 often far too high. Before that they can only raise (`decision.newest`).
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -280,11 +281,16 @@ def has_limit(signal: Signal) -> bool:
     return signal.is_percentage and signal is not Signal.MEMORY
 
 
-def added_gpus(spec: TriggerSpec, pods: Iterable[Pod]) -> int:
+def added_gpus(spec: TriggerSpec, expected: Iterable[Reported]) -> int:
     """Return how many GPUs are added up in the load of a pod, at most."""
     if spec.gpu_aggregation is not GpuAggregation.SUM:
         return 1
-    return max((len(pod.gpus) for pod in pods), default=1)
+    return max((len(reported.pod.gpus) for reported in expected), default=1)
+
+
+def full_load(spec: TriggerSpec, expected: Iterable[Reported]) -> float:
+    """Return the load from which on a replica is full; infinite where the signal has no limit."""
+    return FULL * added_gpus(spec, expected) if has_limit(spec.signal) else math.inf
 
 
 def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:

@@ -8,11 +8,9 @@ may never lower it.
 hold where the sum holds and can only raise it, so they never ask for fewer replicas than it does.
 """
 
-import math
-
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.decision.pod_state import FULL, PodState, added_gpus, has_limit
+from keda_gpu_scaler.decision.pod_state import PodState, full_load
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
@@ -26,7 +24,7 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     shown = max(workload.sums.summed, workload.sums.newest)
     if awaited and shown <= expected * spec.threshold:
         peak = load.peak(spec, workload.of(PodState.MEASURED))
-        awaited *= peak > spec.threshold or peak >= _full_load(spec, workload)
+        awaited *= peak > spec.threshold or peak >= full_load(spec, workload.reported)
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     # All are measured except some that never reported, and these are no majority.
     is_known = unseen <= measured == expected - unseen
@@ -58,12 +56,5 @@ def _load_unseen(spec: TriggerSpec, workload: MeasuredWorkload, *, is_known: boo
     """
     if is_known:
         return len(workload.of(PodState.UNSEEN)) * max(workload.mean, spec.threshold)
-    is_full = min(workload.measured, default=0.0) >= _full_load(spec, workload)
+    is_full = min(workload.measured, default=0.0) >= full_load(spec, workload.reported)
     return len(workload.of(PodState.SILENT)) * workload.mean if is_full else 0.0
-
-
-def _full_load(spec: TriggerSpec, workload: MeasuredWorkload) -> float:
-    """Return the load from which on a replica is full; infinite where the signal has no limit."""
-    if not has_limit(spec.signal):
-        return math.inf
-    return FULL * added_gpus(spec, [reported.pod for reported in workload.reported])
