@@ -7,6 +7,11 @@ of KEDA's log: it names what was wrong and never shows a secret or a stack.
 from typing import NamedTuple
 
 
+def without_controls(text: str, kept: str = "") -> str:
+    """Return others' text for people: ? in place of what does not print, but for those kept."""
+    return "".join(char if char.isprintable() or char in kept else "?" for char in text)
+
+
 class Mistake(NamedTuple):
     """One mistake in a trigger."""
 

@@ -127,7 +127,7 @@ def shown(value: object) -> str:
     Lists and objects are only named as such: they can be nested too deeply to be written.
     """
     text = _KINDS.get(type(value)) or str(value)
-    safe = "".join(char if char.isprintable() else "?" for char in text)
+    safe = errors.without_controls(text)
     return safe if len(safe) <= NAME_CHARACTERS else f"{safe[:NAME_CHARACTERS]}…"
 
 

@@ -65,7 +65,7 @@ async def fetch_gates(
     desired = [metric.desired for record in records for metric in record.metrics]
     known = [replicas for replicas in desired if replicas is not None]
     facts = gates.Facts(
-        client.without_controls(configuration.context_name),
+        errors.without_controls(configuration.context_name),
         time.time(),
         *fetched,
         active=True in activities or (False if activities == {False} else None),
@@ -118,9 +118,9 @@ async def _fetch(  # noqa: PLR0913 - the names of one object
 
 def _clean(plain: object) -> object:
     if isinstance(plain, str):
-        return client.without_controls(plain)
+        return errors.without_controls(plain)
     if isinstance(plain, list):
         return [_clean(item) for item in plain]
     if isinstance(plain, dict):
-        return {client.without_controls(key): _clean(value) for key, value in plain.items()}
+        return {errors.without_controls(key): _clean(value) for key, value in plain.items()}
     return plain

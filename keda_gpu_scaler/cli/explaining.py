@@ -187,13 +187,13 @@ def _write_why_not(answers: Sequence[WhyNot]) -> None:
         replicas = gates.replicas_in_words(answer.replicas)
         yes_or_no = "yes" if answer.is_so else "no"
         heading = f"{answer.scaled_object} at {replicas}: {question} {yes_or_no}"
-        console.print(client.without_controls(heading), style="bold")
+        console.print(errors.without_controls(heading), style="bold")
         for reason in answer.reasons:
-            console.print(client.without_controls(f"- {reason}"))
+            console.print(errors.without_controls(f"- {reason}"))
         if answer.ways:
             console.print("What would change it:", style="bold")
         for way in answer.ways:
-            console.print(client.without_controls(f"- {way.text}"))
+            console.print(errors.without_controls(f"- {way.text}"))
 
 
 def _console() -> Console:
@@ -205,7 +205,7 @@ def _console() -> Console:
 
 def _print_line(console: Console, text: str, style: str | None = None) -> None:
     """Write a whole line where a program or a search reads it, and a wrapped one for a person."""
-    console.print(client.without_controls(text), style=style, soft_wrap=not console.is_terminal)
+    console.print(errors.without_controls(text), style=style, soft_wrap=not console.is_terminal)
 
 
 def _write_record(console: Console, record: Record) -> None:
@@ -222,7 +222,7 @@ def _write_record(console: Console, record: Record) -> None:
         _print_table(console, title, ("pod", "state", "load", "GPUs", "why"), _pods(record))
     if record.pods_left_out:
         counts = ", ".join(f"{count.pods} {count.state}" for count in record.pod_counts)
-        console.print(client.without_controls(f"and {record.pods_left_out} more: {counts} in all"))
+        console.print(errors.without_controls(f"and {record.pods_left_out} more: {counts} in all"))
     for title, columns, items in (
         ("What says active, in this order", _SIGNAL, record.activation),
         ("What the HPA makes of it", _METRIC, record.metrics),
@@ -232,9 +232,9 @@ def _write_record(console: Console, record: Record) -> None:
     _print_table(console, "Trigger", (), settings)
     for query in record.queries:
         console.print()
-        console.print(client.without_controls(f"PromQL: {query.name}"), style="bold")
+        console.print(errors.without_controls(f"PromQL: {query.name}"), style="bold")
         # Not wrapped: it is there to be pasted.
-        console.print(client.without_controls(query.text, kept="\n"), soft_wrap=True)
+        console.print(errors.without_controls(query.text, kept="\n"), soft_wrap=True)
 
 
 def _facts(record: Record) -> Iterator[Sequence[str]]:
@@ -281,7 +281,7 @@ def _print_table(
     for row in rows:
         cells = (_number(cell) if isinstance(cell, float | None) else str(cell) for cell in row)
         # A query of several lines is whole below the table.
-        table.add_row(*(client.without_controls(" ".join(cell.split())) for cell in cells))
+        table.add_row(*(errors.without_controls(" ".join(cell.split())) for cell in cells))
     console.print()
     if title:
         console.print(title, style="bold")

@@ -8,6 +8,7 @@ a comment or one command about a Kubernetes name.
 
 from collections.abc import Iterator
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.record.record import Pod, Record
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind
@@ -68,5 +69,4 @@ def _level(pod: Pod) -> tuple[float, float]:
 
 def _comment(text: str) -> str:
     """Return a comment of one line, whatever is in the text."""
-    printable = "".join(char if char.isprintable() else "?" for char in text[:_SHOWN])
-    return f"# {printable}".rstrip()
+    return f"# {errors.without_controls(text[:_SHOWN])}".rstrip()

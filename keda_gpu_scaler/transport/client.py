@@ -47,13 +47,8 @@ def error_text(error: BaseException) -> str:
 def printable(text: str, limit: int = WORDS_SHOWN) -> str:
     """Return a server's words on one line, without control characters, cut to a limit."""
     line = " ".join(text[: 4 * limit].split())
-    safe = without_controls(line)
+    safe = errors.without_controls(line)
     return safe if len(safe) <= limit else f"{safe[:limit]}…"
-
-
-def without_controls(text: str, kept: str = "") -> str:
-    """Return a text with ? in place of each character that does not print, but for those kept."""
-    return "".join(char if char.isprintable() or char in kept else "?" for char in text)
 
 
 class Bearer(httpx.Auth):
