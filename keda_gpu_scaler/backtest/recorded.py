@@ -17,11 +17,10 @@ from keda_gpu_scaler.decision import pod_state
 from keda_gpu_scaler.decision.scale_out import SETTLE_SECONDS, Moment, ScaleOuts
 from keda_gpu_scaler.snapshot.observation import Observation, uuid_of
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.trigger.rules import IDLE_PERCENT
 
 HOLE_SECONDS = 300
 """A pod that is not shown for longer was not there, if another one can have its name."""
-IDLE_PERCENT = 2.0
-"""Idle cards show blips of 1 and 2 %, which are no work."""
 
 
 class Chunk(Struct, frozen=True):

@@ -1,5 +1,6 @@
 """The result of a backtest: a table for people, JSON, and a page with plots."""
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -21,15 +22,21 @@ from keda_gpu_scaler.backtest.advice import (
 )
 from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.backtest.page import Section, page
+from keda_gpu_scaler.backtest.recorded import HOLE_SECONDS
 from keda_gpu_scaler.backtest.replay import Outcome
 from keda_gpu_scaler.backtest.work import Work
 from keda_gpu_scaler.cli.backtest import Options
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import Kind, Workload
 
 WIDTH = 120
 FUTILE_SHOWN = 10
 """The newest scale-outs that did not help."""
+
+
+_NEW_NAMES = frozenset({Kind.DEPLOYMENT, Kind.REPLICA_SET, Kind.ROLLOUT})
+"""Each of their pods has a name that no other one had."""
 
 
 class Job(NamedTuple):
@@ -42,6 +49,13 @@ class Job(NamedTuple):
     stays: bool
     """It goes to zero, and nothing in the trigger says then that there is work: so here it stays
     at one."""
+
+    @property
+    def hole_seconds(self) -> float:
+        """How long a pod can be away and be the same one after it."""
+        pods = self.case.spec.pods
+        has_new_names = isinstance(pods, Workload) and pods.kind in _NEW_NAMES
+        return math.inf if has_new_names else HOLE_SECONDS
 
     def replica_of(self, pod: str) -> str:
         return self.case.spec.pods.replica_of(pod, frozenset())

@@ -22,7 +22,7 @@ from keda_gpu_scaler.backtest.advice import (
     references,
     replay,
 )
-from keda_gpu_scaler.backtest.recorded import HOLE_SECONDS, work_of
+from keda_gpu_scaler.backtest.recorded import work_of
 from keda_gpu_scaler.backtest.replay import Limits, Outcome
 from keda_gpu_scaler.backtest.work import Work
 from keda_gpu_scaler.check.objects import Manifest, Trigger
@@ -33,15 +33,13 @@ from keda_gpu_scaler.cli.past import CHUNK_SECONDS, Cache, PastReader
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import GpuAggregation, Signal, TriggerSpec
-from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
+from keda_gpu_scaler.spec.workload import ScaleTarget
 
 DAY_SECONDS = 86_400.0
 LONGEST_SECONDS = 90 * DAY_SECONDS
 """Few Prometheus keep more, and it takes twenty minutes to read."""
 _SHOW_FULL = frozenset({Signal.UTILIZATION, Signal.ENCODER, Signal.DECODER})
 """The signals that are at 100 % while there is more work than a GPU can do."""
-_NEW_NAMES = frozenset({Kind.DEPLOYMENT, Kind.REPLICA_SET, Kind.ROLLOUT})
-"""Each of their pods has a name that no other one had."""
 _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 
 
@@ -68,11 +66,12 @@ async def run(options: Options, text: str) -> None:
             except (errors.SourceError, errors.SettingsError, OSError) as error:
                 message = f"{name}: source {job.case.spec.source}: {error}"
                 raise arguments.failure(message) from error
-            pods, case = job.case.spec.pods, job.case
-            has_new_names = isinstance(pods, Workload) and pods.kind in _NEW_NAMES
-            hole_seconds = math.inf if has_new_names else HOLE_SECONDS
             work = work_of(
-                chunks, job.replica_of, case.start_seconds, options.capacity, hole_seconds
+                chunks,
+                job.replica_of,
+                job.case.start_seconds,
+                options.capacity,
+                job.hole_seconds,
             )
             if not work.covered_seconds:
                 what = "demand" if job.case.spec.is_by_demand else "sample of a GPU"

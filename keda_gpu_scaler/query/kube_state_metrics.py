@@ -86,6 +86,13 @@ class _Selectors:
         """One row per pod; duplicates of several kube-state-metrics become one."""
         return f"max by (namespace, pod) ({self.all(metric, *matchers)})"
 
+    def by_uid(self, metric: str, *matchers: str) -> str:
+        """One row per UID: a pod comes again under its name.
+
+        One of two kube-state-metrics still shows the old one then.
+        """
+        return f"max by (namespace, pod, uid) ({self.all(metric, *matchers)})"
+
 
 def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each kind of row about the present, with its stat; those with many rows last."""
@@ -104,11 +111,9 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     for label, (_, metric) in _REPLICAS.items():
         count = f"max by (namespace, {label}) ({here.all(metric)})"
         yield "wanted", f"{count} > 0{alone.get(label, '')}"
-    # A pod comes again under its name, and one of two kube-state-metrics still shows the old one.
-    by_uid = "max by (namespace, pod, uid"
-    yield "deleting", f"{by_uid}) ({here.all('kube_pod_deletion_timestamp')})"
+    yield "deleting", here.by_uid("kube_pod_deletion_timestamp")
     phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
-    yield "phase", f"{by_uid}, phase) ({phases} == 1)"
+    yield "phase", f"max by (namespace, pod, uid, phase) ({phases} == 1)"
     unschedulable = here.all("kube_pod_status_unschedulable")
     yield "unschedulable", f"max by (namespace, pod) ({unschedulable} == 1)"
     empty = here.all("kube_replicaset_status_replicas")
@@ -123,9 +128,9 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     names = _CLAIM_NAMES if claims_without_gpus else ()
     unknown = (f"{name}!~{alternatives(claims_without_gpus)}" for name in names)
     yield "gpu", here.pods("kube_pod_resourceclaim_info", *unknown)
-    yield "created", f"{by_uid}) ({here.all('kube_pod_created')})"
-    yield "ready", f"{by_uid}) ({here.all('kube_pod_status_ready', _READY)})"
-    yield "since", f"{by_uid}) ({here.all('kube_pod_status_ready_time')})"
+    yield "created", here.by_uid("kube_pod_created")
+    yield "ready", here.by_uid("kube_pod_status_ready", _READY)
+    yield "since", here.by_uid("kube_pod_status_ready_time")
     owner = f"owner_kind, owner_name, {IS_CONTROLLER}"
     yield "pod", f"max by (namespace, pod, {owner}) ({here.all(PODS)})"
 
