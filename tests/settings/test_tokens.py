@@ -1,5 +1,9 @@
 """The tokens of the HTTP port, of its webhook and of namespaces, in settings and in files."""
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,6 +52,29 @@ def test_a_token_is_in_the_settings_or_in_a_file(file: Path, kind: str, name: st
         now()
 
 
+@contextmanager
+def pipe(path: Path) -> Iterator[None]:
+    """A pipe that nobody writes to; whoever waits for its end gets a good token after two seconds."""
+    os.mkfifo(path)
+    writer = threading.Timer(2, path.write_text, [WORD])
+    writer.start()
+    try:
+        yield
+    finally:
+        writer.cancel()
+
+
+def test_a_token_is_in_a_regular_file_and_nothing_else_is_waited_for(file: Path) -> None:
+    now = load(PROMETHEUS_URL=URL, HTTP_TOKEN_FILE=str(file)).http_secret
+    assert now is not None
+    file.unlink()
+    with pipe(file):
+        with pytest.raises(errors.SettingsError, match="token file is not a regular file"):
+            now()
+        (mistake,) = refusal(PROMETHEUS_URL=URL, HTTP_TOKEN_FILE=str(file))
+    assert mistake.endswith("a file with a token, but it is not a regular file")
+
+
 def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path) -> None:
     (tmp_path / "ml").write_text(WORD)
     variables = {"PROMETHEUS_URL": URL, "HTTP_NAMESPACE_TOKENS": str(tmp_path)}
@@ -89,6 +116,14 @@ def test_what_holds_no_token_shows_nothing(tmp_path: Path) -> None:
         assert tokens.allowed(offered) == frozenset()
     assert tokens.allowed(b"good") == {"good"}
     assert allowed(tmp_path / "none", b"x") == frozenset()
+
+
+def test_a_pipe_among_the_tokens_of_namespaces_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "good").write_text("good")
+    with pipe(tmp_path / "ml"):
+        tokens = OfNamespaces(tmp_path, Clock())
+        assert tokens.allowed(WORD.encode()) == frozenset()
+        assert tokens.allowed(b"good") == {"good"}
 
 
 def test_the_folder_is_looked_at_once_a_second_at_most(tmp_path: Path) -> None:
