@@ -18,6 +18,7 @@ from keda_gpu_scaler.sources.influxdb import Field
 from keda_gpu_scaler.sources.prometheus import client
 from keda_gpu_scaler.transport.client import Answer
 from tests.support import http_replies as web
+from tests.support.computing import MOST_SECONDS, cpu_seconds
 
 Reader = Callable[[Answer], object]
 MATRIX, VECTOR = client.parse_matrix, client.parse_vector
@@ -264,3 +265,14 @@ def test_any_other_answer_is_refused_and_says_why(
             read(given)
         assert str(raised.value).startswith(words), read
         assert len(str(raised.value)) < 400, read
+
+
+@pytest.mark.parametrize("part", ['cannot evaluate "" for (', 'cannot evaluate "', r"\"", "a"])
+def test_the_time_of_an_error_grows_with_its_length(part: str) -> None:
+    given = failed(422, f'cannot evaluate "{part * (130_000 // len(part))}')
+
+    def refused() -> None:
+        with pytest.raises(errors.SourceRefusedError):
+            client.parse_vector(given)
+
+    assert cpu_seconds(refused) < MOST_SECONDS

@@ -22,19 +22,20 @@ NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
 _BY_LOWER_CASE = {name.lower(): name for name in NAMES}
 _NEAR = 0.75
 """Finds `workload_name` for `workload`, and nothing for `name`, `load` and `space`."""
-_PLACEHOLDER = r"\{\ *+([A-Za-z_][A-Za-z0-9_.\ -]*+)\}"
+_PLACEHOLDER = r"\{\ *([A-Za-z_][A-Za-z0-9_.\ -]*)\}"
 _ONLY = re.compile(_PLACEHOLDER)
 _EXACT = re.compile(rf"\{{(?:{'|'.join(NAMES)})\}}")
 _IN_PATTERN = re.compile(
     rf"""
-    \\Q.*?(?:\\E|\Z) | \\[pPx]\{{[^{{}}\\]*+\}} | \\.
-    | \[\^?\]?(?:\\.|\[:\^?[a-z]++:\]|[^\]\\])*+(?:\]|\Z)
+    \\Q.*?(?:\\E|\Z) | \\[pPx]\{{[^{{}}\\]*\}} | \\.
+    | \[\^?\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*(?:\]|\\?\Z)
     | {_PLACEHOLDER}
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Each looks at every character a few times at most, also where a bracket is never closed."""
-_IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*+\}}|{_PLACEHOLDER}", re.VERBOSE)
+"""Each looks at every character a few times at most, also where a bracket is never closed: a class
+then ends with the text, so that nothing of it is read again."""
+_IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*\}}|{_PLACEHOLDER}", re.VERBOSE)
 _QUANTIFIERS = frozenset("*+?{")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 

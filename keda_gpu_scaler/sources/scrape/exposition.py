@@ -58,20 +58,21 @@ CURRENT_SECONDS = 60.0
 
 _OTHER_LINE = re.compile(
     rb"""
-    [ \t]*+
-    (?: \#[^\n]*+
-      | (?! (?:%b) (?![a-zA-Z0-9_:]) ) [a-zA-Z_:][a-zA-Z0-9_:]*+
-        (?: [ \t]*+ \{ [^\n]* \} )?+
-        [ \t]++ [+-]?+ (?:[0-9]++ (?:\.[0-9]*+)?+ (?:[eE][+-]?+[0-9]++)?+ | [Nn]a[Nn] | [Ii]nf)
-        (?: [ \t]++ -?+[0-9]++ )?+
-    )?+
-    [ \t\r]*+ \n
+    [ \t]* (?![ \t])
+    (?: \#[^\n]*
+      | (?! (?:%b) (?![a-zA-Z0-9_:]) ) [a-zA-Z_:][a-zA-Z0-9_:]*
+        (?: [ \t]* \{ [^\n]* \} )?
+        [ \t]+ [+-]? (?:[0-9]+ (?:\.[0-9]*)? (?:[eE][+-]?[0-9]+)? | [Nn]a[Nn] | [Ii]nf)
+        (?: [ \t]+ -?[0-9]+ )?
+    )?
+    [ \t\r]* \n
     """
     % b"|".join(sorted(name.encode() for name in profiles.KNOWN_METRICS)),
     re.VERBOSE,
 )
 """A line that is surely of no GPU metric: a comment, a blank line, or what looks like a sample of
-another name, with whatever labels. The time is linear: labels end at the last brace."""
+another name, with whatever labels. The time is linear: no blank at its start is given back, and only
+behind the last brace can the rest match."""
 
 
 def parse(text: bytes | bytearray, now: float, before: tuple[PageSeries, ...] = ()) -> PageSamples:

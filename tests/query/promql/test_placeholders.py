@@ -10,6 +10,7 @@ from keda_gpu_scaler.query.promql.placeholders import NAMES, Values, are_in, fil
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import Kind, parse
+from tests.support.computing import MOST_SECONDS, cpu_seconds
 from tests.support.naming import names
 
 BERT = Values("ml", "bert", "bert-[0-9a-f]+-.{5}")
@@ -229,6 +230,22 @@ def test_a_pattern_that_reaches_beyond_its_end_is_refused() -> None:
     for pattern in ("{podPattern}", "{podPattern}|b"):
         with pytest.raises(ValueError, match="patterns RE2 can read"):
             own(f'a{{pod=~"{pattern}"}}', Policy.NAMESPACED, "ml", quoting)
+
+
+@pytest.mark.parametrize("text", ["[" * 64_000 + "\\", r"[[:a" * 64_000, r"\p{a" * 64_000, "{a " * 64_000])
+def test_the_time_of_a_pattern_grows_with_its_length(text: str) -> None:
+    query = f"a{{b=~`{text}`}}"
+    assert cpu_seconds(lambda: filled(query, BERT)) < MOST_SECONDS
+    assert filled(query, BERT) == query
+
+
+@pytest.mark.parametrize("text", ['"' + r"\a" * 64_000, "'" + "a" * 200_000, "`" + "a" * 200_000])
+def test_the_time_of_an_open_quote_grows_with_its_length(text: str) -> None:
+    def refused() -> None:
+        with pytest.raises(MisplacedError, match="unterminated"):
+            tokens(text)
+
+    assert cpu_seconds(refused) < MOST_SECONDS
 
 
 def test_a_text_of_another_language_is_searched_for_placeholders() -> None:

@@ -18,6 +18,7 @@ from keda_gpu_scaler.sources.scrape.exposition import (
     parse,
 )
 from tests.support import gpu_samples
+from tests.support.computing import MOST_SECONDS, cpu_seconds
 from tests.support.gpu_samples import Sample
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -195,3 +196,22 @@ def test_of_a_large_text_about_other_things_nothing_is_kept() -> None:
 def test_what_is_too_much_is_refused_with_its_bound(text: str, words: str) -> None:
     with pytest.raises(errors.SourceMalformedError, match=words):
         read(f"{text}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(" " * 200_000 + "?", id="blanks"),
+        pytest.param("a" + " " * 200_000 + "?", id="blanks behind a name"),
+        pytest.param("a 1 1" + " " * 200_000 + "?", id="blanks behind a sample"),
+        pytest.param("a{" + "} 1 1 " * 30_000 + "?", id="samples in a row"),
+        pytest.param("a " + "1" * 200_000 + "?", id="digits"),
+        pytest.param("a" * 200_000 + "?", id="a name"),
+    ],
+)
+def test_the_time_of_a_line_grows_with_its_length(line: str) -> None:
+    def refused() -> None:
+        with pytest.raises(errors.SourceMalformedError, match="a line of more than"):
+            read(f"{line}\n")
+
+    assert cpu_seconds(refused) < MOST_SECONDS
