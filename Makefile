@@ -1,13 +1,18 @@
 # What people and CI run. `make` alone prints the list.
 #
-# Python 3.11.5 or newer is enough for `make demo`, `make test` and `make check`. Whatever else a target
+# Python 3.11 or newer is enough for `make demo`, `make test` and `make check`. Whatever else a target
 # needs it sets up by itself, under .cache and .venv, and only once.
 
 SHELL := /bin/sh
 .SHELLFLAGS := -ec
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3
+# The versions of Python that tests have run on, which pyproject.toml and the workflows promise too.
+PYTHONS := 3.11 3.12 3.13
+IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+# The first of these that is new enough. To run it is the only way to know: some are there and stop.
+PYTHON ?= $(or $(shell for each in python3 $(PYTHONS:%=python%); do \
+	$$each $(IS_NEW_ENOUGH) 2>/dev/null && echo $$each && break; done),python3)
 UV := .cache/uv/bin/uv
 VENV := .venv/.installed
 TOOLS := .venv/.tools
@@ -15,8 +20,6 @@ BIN := .venv/bin
 FUZZ := .cache/fuzz/.installed
 PB := keda_gpu_scaler/pb
 PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
-# The versions of Python that tests have run on, which pyproject.toml and the workflows promise too.
-PYTHONS := 3.11 3.12 3.13
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' keda_gpu_scaler/__init__.py)
 
 # Never fetch a Python: the one that runs `make` is the one people asked for.
@@ -159,8 +162,10 @@ clean: ## Remove everything that make made
 	@rm -rf build dist mutants .coverage .coverage.* coverage.xml
 
 $(UV): tools/uv.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' \
-		|| { echo "$(PYTHON) is older than 3.11.5: name a newer one, as in make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) $(IS_NEW_ENOUGH) || { echo "$(PYTHON) is no Python 3.11 or newer: name one, as in \
+	make PYTHON=/opt/python/bin/python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) comes without venv: \
+	apt-get install $(notdir $(PYTHON))-venv" >&2; exit 1; }
 	@echo "Setting up uv in .cache/uv"
 	@$(PYTHON) -m venv .cache/uv
 	@.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv.txt

@@ -9,7 +9,7 @@ resolve() { # the lock it begins from and writes, then further options of uv
     into=$1
     shift
     $uv pip compile pyproject.toml --all-extras --quiet --no-header --no-annotate --no-emit-index-url \
-        --universal --python-version 3.11.5 -o "$into" "$@" >/dev/null
+        --universal --python-version 3.11 -o "$into" "$@" >/dev/null
 }
 write() { # the lock, what it is, then further options of uv
     lock=$1 what=$2
