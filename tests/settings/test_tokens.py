@@ -54,7 +54,7 @@ def test_a_token_is_in_the_settings_or_in_a_file(file: Path, kind: str, name: st
 
 @contextmanager
 def pipe(path: Path) -> Iterator[None]:
-    """A pipe that nobody writes to; whoever waits for its end gets a good token after two seconds."""
+    """A pipe that nobody writes to; whoever waits for one gets a good token after two seconds."""
     os.mkfifo(path)
     writer = threading.Timer(2, path.write_text, [WORD])
     writer.start()

@@ -183,7 +183,8 @@ _REMARK = "PromQL info:"
 _WORDS_CHARACTERS = 128 * 1024
 """Of an error, in which a server may repeat a query of 16 KiB several times."""
 _REPEATED_TEXT = re.compile(
-    r'(?:error when executing query=|cannot evaluate )"[^"\\]*(?:\\.[^"\\]*)*"(?: for \([^()]*\))?: ',
+    r'(?:error when executing query=|cannot evaluate )"[^"\\]*(?:\\.[^"\\]*)*"'
+    r"(?: for \([^()]*\))?: ",
     re.DOTALL,
 )
 """VictoriaMetrics repeats the query before the reason of an error. The reason would be cut off, and

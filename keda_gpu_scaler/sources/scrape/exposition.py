@@ -71,8 +71,8 @@ _OTHER_LINE = re.compile(
     re.VERBOSE,
 )
 """A line that is surely of no GPU metric: a comment, a blank line, or what looks like a sample of
-another name, with whatever labels. The time is linear: no blank at its start is given back, and only
-behind the last brace can the rest match."""
+another name, with whatever labels. The time is linear: no blank at the start is given back, and
+only behind the last brace can the rest match."""
 
 
 def parse(text: bytes | bytearray, now: float, before: tuple[PageSeries, ...] = ()) -> PageSamples:

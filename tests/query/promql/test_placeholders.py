@@ -232,7 +232,9 @@ def test_a_pattern_that_reaches_beyond_its_end_is_refused() -> None:
             own(f'a{{pod=~"{pattern}"}}', Policy.NAMESPACED, "ml", quoting)
 
 
-@pytest.mark.parametrize("text", ["[" * 64_000 + "\\", r"[[:a" * 64_000, r"\p{a" * 64_000, "{a " * 64_000])
+@pytest.mark.parametrize(
+    "text", ["[" * 64_000 + "\\", "[[:a" * 64_000, r"\p{a" * 64_000, "{a " * 64_000]
+)
 def test_the_time_of_a_pattern_grows_with_its_length(text: str) -> None:
     query = f"a{{b=~`{text}`}}"
     assert cpu_seconds(lambda: filled(query, BERT)) < MOST_SECONDS
