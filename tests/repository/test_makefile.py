@@ -14,21 +14,21 @@ OLD = "#!/bin/sh\nexit 1\n"
 WITHOUT_VENV = f'#!/bin/sh\ncase $2 in *ensurepip*) exit 1 ;; esac\nexec {sys.executable} "$@"\n'
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """The only folder in which `make` finds programs."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    return folder
-
-
-def make(path: Path, pythons: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def make(
+    folder: Path, pythons: dict[str, str], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `make` in an empty clone, where these are all the programs that it finds."""
+    (folder / "tools").mkdir()
+    for name in ("Makefile", "pyproject.toml", "requirements-test.lock", "tools/uv.txt"):
+        shutil.copy(ROOT / name, folder / name)
+    path = folder / "bin"
+    path.mkdir()
     for name, script in pythons.items():
         (path / name).write_text(script)
         (path / name).chmod(0o755)
     return subprocess.run(
-        [str(shutil.which("make")), "--no-print-directory", *arguments],
-        cwd=ROOT,
+        [str(shutil.which("make")), *arguments],
+        cwd=folder,
         env={"PATH": str(path)},
         capture_output=True,
         text=True,
@@ -46,9 +46,10 @@ def make(path: Path, pythons: dict[str, str], *arguments: str) -> subprocess.Com
     ],
 )
 def test_the_first_python_that_is_new_enough_is_taken(
-    path: Path, pythons: dict[str, str], chosen: str
+    tmp_path: Path, pythons: dict[str, str], chosen: str
 ) -> None:
-    assert make(path, pythons, "--eval=shown: ; @echo $(PYTHON);", "shown").stdout == f"{chosen}\n"
+    done = make(tmp_path, pythons, "--eval=shown: ; @echo $(PYTHON);", "shown")
+    assert done.stdout == f"{chosen}\n"
 
 
 @pytest.mark.parametrize(
@@ -57,11 +58,11 @@ def test_the_first_python_that_is_new_enough_is_taken(
         (OLD, "python3 is no Python 3.11 or newer: name one, as in make PYTHON=/opt/python/bin/"),
         (WITHOUT_VENV, "python3 comes without venv: apt-get install python3-venv\n"),
     ],
+    ids=["old", "without venv"],
 )
 def test_a_machine_without_what_it_takes_gets_the_line_that_helps(
-    path: Path, tmp_path: Path, script: str, words: str
+    tmp_path: Path, script: str, words: str
 ) -> None:
-    uv = str(tmp_path / "uv")
-    done = make(path, {"python3": script}, f"UV={uv}", uv)
+    done = make(tmp_path, {"python3": script}, "demo")
     assert done.returncode == 2
     assert done.stderr.startswith(words)
