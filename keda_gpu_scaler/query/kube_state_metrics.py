@@ -18,8 +18,11 @@ from keda_gpu_scaler.query.promql_texts import alternatives, marked
 STAT = "stat"
 PODS = "kube_pod_owner"
 _COUNTED = "kube_deployment_status_replicas|kube_statefulset_status_replicas"
-JOBS = f'group by (job, __name__) ({{__name__=~"{PODS}|{_COUNTED}",exported_namespace=""}})'
-"""Which scrape jobs show kube-state-metrics, and whether pods are among what they show.
+JOBS = (
+    "count by (job, __name__) (group by (job, __name__, namespace) "
+    f'({{__name__=~"{PODS}|{_COUNTED}",exported_namespace=""}}))'
+)
+"""Which scrape jobs show kube-state-metrics, of how many namespaces, and whether pods are among it.
 
 Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
 empty: such a job is not used.

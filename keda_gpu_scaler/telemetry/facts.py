@@ -140,6 +140,15 @@ class ExportersFound(Fact, frozen=True):
     found: tuple[str, ...]
 
 
+class JobsLeftOut(Fact, frozen=True):
+    """A source shows more scrape jobs than queries name; stated at each answer that names one."""
+
+    source: str
+    jobs: int
+    first: str
+    """The name of one of them."""
+
+
 class WatchChanged(Fact, frozen=True):
     """A resource of the Kubernetes API can no longer be watched, or can; once at each change."""
 

@@ -103,6 +103,7 @@ class LogObserver(facts.Subscriber):
                 facts.Evaluated: self._evaluated,
                 facts.TriggerRefused: self._trigger_refused,
                 facts.TriggerChanged: self._trigger_changed,
+                facts.JobsLeftOut: self._jobs_left_out,
                 facts.LagChanged: self._lag_changed,
                 facts.EvidenceChanged: self._evidence_changed,
                 facts.Queried: self._queried,
@@ -165,6 +166,10 @@ class LogObserver(facts.Subscriber):
             keys = _scaled_object_keys(fact.scaled_object)
             for reason in fact.rounded:
                 self._logger.warning("trigger.target_rounded", **keys, reason=reason)
+
+    def _jobs_left_out(self, fact: facts.JobsLeftOut) -> None:
+        if not self._is_repeated((facts.JobsLeftOut, fact.source)):
+            self._logger.warning("source.jobs_left_out", **asdict(fact))
 
     def _lag_changed(self, fact: facts.LagChanged) -> None:
         if not fact.seconds:

@@ -104,6 +104,7 @@ LINES: list[tuple[facts.Fact, str, str]] = [
     (QUERY(works=True), "info", "query.works"),
     (QUERY(works=False), "warning", "query.failed"),
     (facts.ExportersFound("default", ("amd", "hami")), "info", "source.exporters"),
+    (facts.JobsLeftOut("default", 250, "job-51"), "warning", "source.jobs_left_out"),
     (QUERIED(None), "debug", "source.queried"),
     # What takes the source down has a line of its own, and so has what was given up.
     (QUERIED(facts.GIVEN_UP), "debug", "source.queried"),

@@ -18,6 +18,7 @@ from keda_gpu_scaler.snapshot.evidence import (
 )
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_vector
+from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
 from keda_gpu_scaler.sources.series import scrape_times, target_of
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
@@ -147,6 +148,8 @@ def _key(row: Row) -> PodKey:
     return row.labels.get("namespace", ""), row.labels.get("pod", "")
 
 
+JOBS_BYTES = 1_500
+"""Six times in the query, of which the rest takes up to 6 KB of VictoriaMetrics' 16 KiB."""
 FOUND_SECONDS = 300.0
 """A new job that shows kube-state-metrics is rare."""
 
@@ -161,7 +164,7 @@ class KubeStateMetrics:
     ) -> None:
         """Query one server; `claims_without_gpus` are ResourceClaims and templates for no GPU."""
         self._client, self._claims_without_gpus = client, claims_without_gpus
-        self._jobs: frozenset[str] = frozenset()
+        self._jobs = ScrapeJobs(client, JOBS_BYTES)
         self._lists_pods = False
         self._looked_at = float("-inf")
         self._covered: frozenset[str] = frozenset()
@@ -172,27 +175,30 @@ class KubeStateMetrics:
         del now  # the server knows the age of its samples
         # Until one is found, look each time: a server that has just started can show the exporters
         # before kube-state-metrics. Until then a pod on a node with its exporter down is not known.
-        if not self._jobs or self._client.clock() - self._looked_at >= FOUND_SECONDS:
+        if not self._jobs.names or self._client.clock() - self._looked_at >= FOUND_SECONDS:
             self._looked_at = self._client.clock()
             try:
                 rows = await self._client.ask("jobs", texts.JOBS, at, parse_vector)
             except errors.SourceError:  # it is about all namespaces, and may be too large
-                if not self._jobs:
+                if not self._jobs.names:
                     raise
                 rows = []
-            # A known job that is down now is still expected to answer.
-            self._jobs |= {row.labels.get("job", "") for row in rows}
+            else:
+                ordered = sorted(rows, key=_value)
+                self._jobs.note({row.labels.get("job", ""): _value(row) for row in ordered})
             self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
-        if not self._jobs:
+        if not self._jobs.names:
             return None
         new = names = frozenset(namespaces)
         if 0 <= at - self._covered_at <= texts.PAST_SECONDS:
             new -= self._covered  # the past of the others is queried
-        write = partial(texts.kube_state_text, self._jobs, new, self._claims_without_gpus)
+        write = partial(texts.kube_state_text, self._jobs.names, new, self._claims_without_gpus)
         with self._client.turn():
             rows = await self._client.rows("evidence", names, write, at, parse_vector)
             evidence = await asyncio.to_thread(read_evidence, rows)
             del rows
+        # A known job that is down is still expected to answer.
+        self._jobs.note(dict.fromkeys((target.job for target in evidence.down), 0))
         self._covered, self._covered_at = evidence.covered, at
         if self._lists_pods and self._client.shows_targets:
             return evidence

@@ -8,6 +8,7 @@ of new namespaces, and the GPUs of pods that just vanished.
 import asyncio
 import contextlib
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
+from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
 from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
@@ -30,6 +32,8 @@ GPUS_PER_QUERY = 500
 QUERIES_OF_A_STEP = 3
 """The first one can show that there is another exporter, and the second one its scrape job. Jobs
 that are new at each query do not make queries without end."""
+JOBS_BYTES = 3_000
+"""Twice in the snapshot query, of which the rest takes up to 10 KB of VictoriaMetrics' 16 KiB."""
 DETECTED_SECONDS = 120.0
 """New exporters come with node pools; it can take this long until a new one is found."""
 OWN_BYTES = 2**20
@@ -59,8 +63,8 @@ class PrometheusSource:
         self.kube_state_metrics = KubeStateMetrics(client, claims_without_gpus)
         self._server_clock, self._lag = ServerClock(client.clock), Lag(self.step_seconds)
         self._is_late, self._lag_due_at = False, float("-inf")
-        self._jobs: frozenset[str] = frozenset()
-        """The scrape jobs of the exporters."""
+        self._jobs = ScrapeJobs(client, JOBS_BYTES)
+        """Those of the exporters."""
         self._exporters: frozenset[str] = frozenset()
         """Those found beside dcgm-exporter, whose series are always queried.
 
@@ -213,13 +217,17 @@ class PrometheusSource:
         """Return the observation; query again if there is a new exporter or a new scrape job."""
         span = snapshot_query.span_seconds
         for _ in range(QUERIES_OF_A_STEP):
-            metric_sources, jobs = self._metric_sources(snapshot_query), self._jobs
+            metric_sources, jobs = self._metric_sources(snapshot_query), self._jobs.names
             write = partial(promql_texts.snapshot_text, metric_sources, jobs, span, step)
             rows = await self._client.rows(kind, snapshot_query.namespaces, write, at, parse_matrix)
             if snapshot_query.profile == profiles.AUTO:
                 await self._look_for_exporters(at)
-            self._jobs |= {row.labels["job"] for row in rows if row.labels.get("job")}
-            if (self._metric_sources(snapshot_query), self._jobs) == (metric_sources, jobs):
+            shown: dict[str, set[str | None]] = defaultdict(set)
+            for row in rows:
+                if job := row.labels.get("job"):
+                    shown[job].update(map(row.labels.get, profiles.NAMESPACE_LABELS))
+            self._jobs.note({job: len(namespaces) for job, namespaces in shown.items()})
+            if (self._metric_sources(snapshot_query), self._jobs.names) == (metric_sources, jobs):
                 break
         observation = await asyncio.to_thread(
             series.read_observation, rows, snapshot_query, at, step
