@@ -12,8 +12,11 @@ from collections.abc import Iterable
 import pytest
 import pytest_asyncio
 
+from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_vector
 from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
@@ -175,3 +178,24 @@ async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     assert gpu.present == tuple(
         instant for instant in observation.instants if instant <= gpu.present[-1]
     )
+
+
+async def test_jobs_of_kube_state_metrics_are_shown_with_their_namespaces(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    for job, count in ((f"few-{ns}", 1), (f"many-{ns}", 3)):
+        shown = [
+            {"job": job, "namespace": f"{ns}-{number}", "pod": pod}
+            for number in range(count)
+            for pod in ("a", "b")
+        ]
+        points = [(now - 15, 1.0), (now, 1.0)]
+        await server.write([series.Series(PODS, labels, points) for labels in shown])
+    client = PrometheusClient("default", PrometheusSettings(url=server.url))
+    rows = await client.ask("jobs", JOBS, now, parse_vector)
+    await client.close()
+    assert {row.labels["job"]: row.points[0][1] for row in rows} == {
+        f"few-{ns}": 1,
+        f"many-{ns}": 3,
+    }
+    assert {row.labels["__name__"] for row in rows} == {PODS}
