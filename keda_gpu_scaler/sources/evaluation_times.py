@@ -69,6 +69,9 @@ def milliseconds(seconds: float) -> int:
 
 SYNCHRONIZED_SECONDS = 300.0
 """Clocks drift by milliseconds in this time."""
+LEAP_SECONDS = 2.0
+"""Where wall time differs by more, it was set, or the machine slept: NTP's small corrections do not
+count."""
 FARTHEST_SECONDS = 365 * 86_400.0
 """Far above what the clocks of a working server and of this machine differ by."""
 
@@ -76,27 +79,36 @@ FARTHEST_SECONDS = 365 * 86_400.0
 class ServerClock:
     """The server's time; this machine's time until the server was asked for its own."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._offset = self._here = time.time() - clock()
+    def __init__(
+        self, clock: Callable[[], float], wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self._clock, self._wall_clock = clock, wall_clock
+        self._offset = self._ahead = wall_clock() - clock()
         self._set_at = float("-inf")
 
     @property
     def is_synchronized(self) -> bool:
-        return self._clock() - self._set_at < SYNCHRONIZED_SECONDS
+        is_recent = self._clock() - self._set_at < SYNCHRONIZED_SECONDS
+        return is_recent and not self._leap_seconds()
 
     def set(self, seconds: float) -> None:
         """Set the server's present time, or raise SourceMalformedError if one of them is wrong."""
-        here = self._clock() + self._here
+        here = self._wall_clock()
         if not abs(seconds - here) <= FARTHEST_SECONDS:
             raise errors.SourceMalformedError(
                 f"a clock that says {seconds:.15g} s since 1970, and this machine's says "
                 f"{here:.0f}; expected clocks that are less than a year apart"
             )
         self._offset, self._set_at = seconds - self._clock(), self._clock()
+        self._ahead = here - self._clock()
 
     def now(self) -> float:
-        return self._clock() + self._offset
+        return self._clock() + self._offset + self._leap_seconds()
+
+    def _leap_seconds(self) -> float:
+        """Return how far the machine's time leapt ahead since the clock was set: it slept."""
+        leap_seconds = self._wall_clock() - self._clock() - self._ahead
+        return leap_seconds if leap_seconds > LEAP_SECONDS else 0.0
 
 
 LEAST_SECONDS = 60.0

@@ -57,3 +57,21 @@ def test_a_clock_that_is_years_away_is_not_believed(seconds: float) -> None:
         clock.set(seconds)
     assert not clock.is_synchronized
     assert abs(clock.now() - time.time()) < 60
+
+
+@pytest.mark.parametrize(
+    ("leap_seconds", "is_seen"), [(600.0, True), (2.5, True), (1.5, False), (-600.0, False)]
+)
+def test_after_a_machine_has_slept_it_is_later_and_the_clock_is_asked_for(
+    leap_seconds: float,
+    is_seen: bool,  # noqa: FBT001 - a table
+) -> None:
+    monotonic, wall = Clock(), Clock(1_800_000_000)
+    clock = ServerClock(monotonic, wall)
+    clock.set(wall() + 7)
+    wall.now += leap_seconds
+    assert clock.is_synchronized is not is_seen
+    assert clock.now() == 1_800_000_007 + (leap_seconds if is_seen else 0)
+    clock.set(1_800_000_010)
+    assert clock.is_synchronized
+    assert clock.now() == 1_800_000_010

@@ -17,6 +17,7 @@ from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.sources.evaluation_times import LEAP_SECONDS
 from keda_gpu_scaler.sources.scrape import exposition
 from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from keda_gpu_scaler.telemetry import facts
@@ -25,8 +26,6 @@ from keda_gpu_scaler.transport.client import OK, Client, printable
 
 KEEP_SECONDS = 600.0
 """How long samples are kept unless a trigger needs more; the default windows need under half."""
-LEAP_SECONDS = 2.0
-"""A machine whose clock differs by more was set right: NTP's small corrections do not count."""
 
 
 async def fetch_page(url: str, settings: ScrapeSettings, tls: ssl.SSLContext) -> bytes | bytearray:
