@@ -74,6 +74,10 @@ LEAP_SECONDS = 2.0
 count."""
 FARTHEST_SECONDS = 365 * 86_400.0
 """Far above what the clocks of a working server and of this machine differ by."""
+TURNED_BACK_SECONDS = 60.0
+"""A clock that seems to go back by more is an old answer from a cache."""
+CACHED_SECONDS = 900.0
+"""Caches keep no present number for longer; from then on the clock was in fact turned back."""
 
 
 class ServerClock:
@@ -98,6 +102,12 @@ class ServerClock:
             raise errors.SourceMalformedError(
                 f"a clock that says {seconds:.15g} s since 1970, and this machine's says "
                 f"{here:.0f}; expected clocks that are less than a year apart"
+            )
+        behind_seconds = self._clock() + self._offset - seconds
+        if behind_seconds > TURNED_BACK_SECONDS and self._clock() - self._set_at < CACHED_SECONDS:
+            raise errors.SourceMalformedError(
+                f"a clock that went back by {behind_seconds:.0f} s; expected the present time, "
+                "not an old answer of a cache"
             )
         self._offset, self._set_at = seconds - self._clock(), self._clock()
         self._ahead = here - self._clock()

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import evaluation_times
-from keda_gpu_scaler.sources.evaluation_times import ServerClock
+from keda_gpu_scaler.sources.evaluation_times import (
+    CACHED_SECONDS,
+    SYNCHRONIZED_SECONDS,
+    TURNED_BACK_SECONDS,
+    ServerClock,
+)
 from tests.support.clocks import Clock
 
 milliseconds = st.integers(1, 10**6)
@@ -75,3 +80,27 @@ def test_after_a_machine_has_slept_it_is_later_and_the_clock_is_asked_for(
     clock.set(1_800_000_010)
     assert clock.is_synchronized
     assert clock.now() == 1_800_000_010
+
+
+def test_a_cached_answer_does_not_turn_the_clock_back() -> None:
+    monotonic, wall = Clock(), Clock(1_800_000_000)
+    clock = ServerClock(monotonic, wall)
+    clock.set(wall())
+    for passed in (SYNCHRONIZED_SECONDS, CACHED_SECONDS - 1):
+        monotonic.now, wall.now = 1000 + passed, 1_800_000_000 + passed
+        with pytest.raises(errors.SourceMalformedError, match="went back by"):
+            clock.set(1_800_000_000)
+        assert not clock.is_synchronized
+        assert clock.now() == wall()
+    clock.set(wall() - TURNED_BACK_SECONDS)
+    assert clock.now() == wall() - TURNED_BACK_SECONDS
+
+
+def test_a_clock_that_stays_turned_back_is_believed() -> None:
+    monotonic, wall = Clock(), Clock(1_800_000_000)
+    clock = ServerClock(monotonic, wall)
+    clock.set(wall())
+    monotonic.now += CACHED_SECONDS
+    wall.now += CACHED_SECONDS
+    clock.set(wall() - 600)
+    assert clock.now() == wall() - 600

@@ -194,5 +194,7 @@ async def test_now_and_instants_follow_the_servers_clock(offset: float) -> None:
     assert prometheus.queries == [("clock", "time()", None)] * 2
 
     clock.now += 1
+    later = here + offset + SYNCHRONIZED_SECONDS + 0.25
+    prometheus.answers["clock"] = client.Clock(later, takes_long_queries=True)
     await source.synchronize()
-    assert source.now() == here + offset
+    assert source.now() == later
