@@ -37,10 +37,12 @@ class Listing(Generic[T]):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._existing = defaultdict[str, dict[str, T]](dict)
+        self.size = 0
+        """How many objects exist."""
         self._gone: TTLCache[PodKey, T] = TTLCache(GONE_LIMIT, GONE_SECONDS, clock)
 
     def replace(self, listed: Mapping[PodKey, T]) -> None:
-        before, self._existing = self._existing, defaultdict(dict)
+        before, self._existing, self.size = self._existing, defaultdict(dict), 0
         for key, known in listed.items():
             self.put(key, known)
         for namespace, objects in before.items():
@@ -50,11 +52,13 @@ class Listing(Generic[T]):
 
     def put(self, key: PodKey, known: T) -> None:
         namespace, name = key
+        self.size += name not in self._existing[namespace]
         self._existing[namespace][name] = known
 
     def drop(self, key: PodKey, known: T) -> None:
         """Remove a deleted object; `known` is its last state."""
         namespace, name = key
+        self.size -= name in self._existing[namespace]
         self._existing[namespace].pop(name, None)
         if not self._existing[namespace]:
             del self._existing[namespace]
@@ -143,9 +147,7 @@ class Reflector(Generic[T]):
         page = await self._api.page(self._resource)
         while True:
             listed |= {item.key: self._read(item) for item in page.items or ()}
-            if len(listed) > self._resource.most:
-                message = f"more than {self._resource.most:,} {self._resource}"
-                raise errors.SourceMalformedError(message)
+            self._check_size(len(listed))
             if not page.metadata.following:
                 break
             page = await self._api.page(self._resource, page.metadata.following)
@@ -168,6 +170,7 @@ class Reflector(Generic[T]):
                 if item is not None:
                     update = self.listing.drop if change.is_deleted else self.listing.put
                     update(item.key, self._read(item))
+                    self._check_size(self.listing.size)
                     self._wake()
         ended = self._clock()
         if not has_news and ended - began < WATCH_SECONDS - 1:
@@ -175,6 +178,11 @@ class Reflector(Generic[T]):
             raise errors.SourceMalformedError(message)
         self._heard_at = ended
         return version
+
+    def _check_size(self, size: int) -> None:
+        if size > self._resource.most:
+            message = f"more than {self._resource.most:,} {self._resource}"
+            raise errors.SourceMalformedError(message)
 
     def _report(self, trouble: str | None) -> None:
         """Report whether the resource is followed, if that has changed or is the first news."""

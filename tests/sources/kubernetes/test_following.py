@@ -282,6 +282,25 @@ async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> N
     assert "more than 3 pods" in (followed.trouble or "")
 
 
+async def test_a_watch_brings_no_more_objects_than_a_list(bench: Bench) -> None:
+    bench.api.objects[api_server.PODS] = [api_server.pod(name) for name in "ab"]
+    few = PODS._replace(most=3)
+    async with asking() as api, asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+        followed = Reflector(api, few, objects.pod, bench.seen.append, bench.clock)
+        following = tasks.create_task(followed.run())
+        await until(lambda: bench.api.watched(api_server.PODS))
+        for kind, name in [("MODIFIED", "a"), ("DELETED", "b"), ("DELETED", "b"), ("ADDED", "c")]:
+            bench.api.tell(api_server.PODS, kind, api_server.pod(name))
+        bench.api.tell(api_server.PODS, "ADDED", api_server.pod("d"))
+        await until(lambda: followed.listing.get(("ml", "d")) is not None)
+        assert len(bench.changes("pods")) == 1, "three are there"
+        bench.api.tell(api_server.PODS, "ADDED", api_server.pod("e"))
+        await until(lambda: len(bench.changes("pods")) > 1)
+        following.cancel()
+    lost = bench.changes("pods")[1]
+    assert (lost.works, lost.reason) == (False, "more than 3 pods")
+
+
 async def test_a_first_list_that_takes_long_is_not_waited_for(bench: Bench) -> None:
     bench.api.held = {api_server.PODS}
     async with bench.following() as following:
