@@ -21,6 +21,7 @@ from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
 from keda_gpu_scaler.snapshot.reported_pods import (
+    ABSENT_PODS_KEPT,
     ReportedPods,
     absent_gpus,
     advance_reported_pods,
@@ -129,9 +130,18 @@ small queries, and only for pods that are not shown any more."""
 class SnapshotFetcher:
     """Fetches the snapshots of one shared snapshot, one at a time."""
 
-    def __init__(self, samples: Samples, evidence_fetcher: EvidenceFetcher) -> None:
-        """Take the samples of a source, and the fetcher of evidence that its signals share."""
+    def __init__(
+        self,
+        samples: Samples,
+        evidence_fetcher: EvidenceFetcher,
+        absent_kept: int = ABSENT_PODS_KEPT,
+    ) -> None:
+        """Take the samples of a source, and the fetcher of evidence that its signals share.
+
+        So many pods are remembered that are not shown any more.
+        """
         self._samples, self._evidence_fetcher = samples, evidence_fetcher
+        self._absent_kept = absent_kept
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
@@ -237,4 +247,6 @@ class SnapshotFetcher:
         if not observation.is_selective:
             lost = await asyncio.to_thread(absent_gpus, reported_pods, observation)
         reports = await self._samples.locate(lost, observation.at) if lost else GpuReports()
-        return await asyncio.to_thread(advance_reported_pods, reported_pods, observation, reports)
+        return await asyncio.to_thread(
+            advance_reported_pods, reported_pods, observation, reports, self._absent_kept
+        )

@@ -21,6 +21,7 @@ from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
+from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT, ABSENT_PODS_KEPT
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -95,7 +96,10 @@ class SharedSnapshot:
         """Why nothing is fetched; None: it may be."""
         self._key = key
         self._samples, self._state = source.samples, source.state
-        self._snapshot_fetcher = SnapshotFetcher(source.samples, source.evidence_fetcher)
+        absent_kept = ABSENT_PODS_KEPT if key.query is None else ABSENT_ELEMENTS_KEPT
+        self._snapshot_fetcher = SnapshotFetcher(
+            source.samples, source.evidence_fetcher, absent_kept
+        )
         self._flight, self._clock = flight, flight.clock
         self._failure: str | None = None
         """Why the newest fetch failed; None: it did not."""

@@ -31,8 +31,10 @@ from keda_gpu_scaler.snapshot.targets import (
 
 LOOKBACK_SECONDS = 300
 """How long a Prometheus repeats the last sample of a series whose end it has not seen."""
-MISSING_PODS_KEPT = 20_000
-"""How many pods that disappeared together with their exporters are remembered."""
+ABSENT_PODS_KEPT = 20_000
+"""How many pods that are not shown any more are remembered; missing ones rather than ended ones."""
+ABSENT_ELEMENTS_KEPT = 1_000
+"""For a custom query, which can name thousands of new pods at each step; a tenant has 20 queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +134,12 @@ def advance_reported_pods(
     reported_pods: ReportedPods,
     observation: Observation,
     gpus: GpuReports,
+    absent_kept: int = ABSENT_PODS_KEPT,
 ) -> ReportedPods:
     """Return the reported pods after an observation.
 
     `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
-    `GIVE_UP_SECONDS`.
+    `GIVE_UP_SECONDS`, and of pods that are not shown `absent_kept`.
     """
     up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
     at = observation.at
@@ -152,7 +155,7 @@ def advance_reported_pods(
         # Its exporter may not know its pods.
         if not pod.ended or pod.is_unnamed:
             pods[key] = _update_absent(scene, pod, gpus)
-    kept = _kept(pods, at)
+    kept = _kept(pods, at, absent_kept)
     return ReportedPods(at, kept, _watched(targets, kept, at - GIVE_UP_SECONDS))
 
 
@@ -168,15 +171,15 @@ def _watched(
     }
 
 
-def _kept(pods: Mapping[PodKey, Pod], at: float) -> dict[PodKey, Pod]:
+def _kept(pods: Mapping[PodKey, Pod], at: float, absent_kept: int) -> dict[PodKey, Pod]:
     kept = {
         key: pod
         for key, pod in pods.items()
         if not (pod.ended and at - pod.last_seen > GIVE_UP_SECONDS)
     }
-    missing = [key for key, pod in kept.items() if pod.last_seen < at and not pod.ended]
-    missing.sort(key=lambda key: kept[key].last_seen)
-    for key in missing[: max(0, len(missing) - MISSING_PODS_KEPT)]:
+    absent = [key for key, pod in kept.items() if pod.last_seen < at]
+    absent.sort(key=lambda key: (not kept[key].ended, kept[key].last_seen))
+    for key in absent[: max(0, len(absent) - absent_kept)]:
         del kept[key]
     return kept
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
+import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.evaluator.snapshots import (
@@ -12,6 +13,7 @@ from keda_gpu_scaler.evaluator.snapshots import (
     SharedSnapshot,
     Snapshots,
 )
+from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS, OwnQuery, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from tests.support import triggers
@@ -108,6 +110,28 @@ async def test_custom_queries_are_bounded_for_each_namespace_and_for_all(bench: 
     assert "more than 100 different custom queries of one source;" in refused
     assert await trouble(0, "c") is None
     assert len(bench.source.fetched) == OWN_QUERIES
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [(None, ABSENT_ELEMENTS_KEPT + 1), (OwnQuery("x", (), is_complete=True), ABSENT_ELEMENTS_KEPT)],
+    ids=["a signal", "a custom query"],
+)
+async def test_a_custom_query_remembers_fewer_pods_that_are_not_shown(
+    bench: Bench, query: OwnQuery | None, kept: int
+) -> None:
+    """With `@ end()` and `time()` in it, one can show other pods at each step, at all instants."""
+    asked = replace(spec(), query=query)
+    bench.source.is_selective = True
+    names = [f"bert-7b6667bd9-{number:05}" for number in range(ABSENT_ELEMENTS_KEPT + 1)]
+    bench.source.world = World(tuple(map(WorldPod, names)))
+    await bench.ask(asked)
+    bench.clock.seconds += 15
+    bench.source.world = World((WorldPod("bert-7b6667bd9-bbbbb"),))
+    await bench.ask(asked)
+    snapshot = bench.of(asked).snapshot
+    assert snapshot is not None
+    assert len(snapshot.namespaces["ml"].pods) == kept + 1
 
 
 async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.snapshot.reported_pods import (
-    MISSING_PODS_KEPT,
+    ABSENT_PODS_KEPT,
     ReportedPods,
     absent_gpus,
     advance_reported_pods,
@@ -313,11 +313,26 @@ def test_ended_pods_and_lost_targets_are_forgotten_and_missing_pods_with_theirs_
 def test_what_is_remembered_of_missing_pods_is_bounded() -> None:
     first = Series("ml", "the-first", "GPU-0", NODE, (870.0,), (870.0,), (1.0,), averaged=False)
     later = replace(first, present=(885.0,), times=(885.0,))
-    crowd = [replace(later, pod=f"pod-{n}") for n in range(MISSING_PODS_KEPT)]
+    crowd = [replace(later, pod=f"pod-{n}") for n in range(ABSENT_PODS_KEPT)]
     observation = Observation((870.0, 885.0, 900.0), (first, *crowd), {})
     reported_pods = advance_reported_pods(ReportedPods(), observation, NOWHERE)
-    assert len(reported_pods.pods) == MISSING_PODS_KEPT
+    assert len(reported_pods.pods) == ABSENT_PODS_KEPT
     assert ("ml", "the-first") not in reported_pods.pods
+
+
+def test_ended_pods_are_bounded_and_make_room_for_missing_ones() -> None:
+    there = Series("ml", "missing", "GPU-0", NODE, (870.0,), (870.0,), (1.0,), averaged=False)
+    crowd = [
+        replace(there, pod=f"ended-{n}", target=OTHER_NODE, present=(885.0,), times=(885.0,))
+        for n in range(5)
+    ]
+    scrapes = {OTHER_NODE: {at: at for at in (870.0, 885.0, 900.0, 915.0, 930.0, 945.0)}}
+    instants = tuple(scrapes[OTHER_NODE])
+    observation = Observation(instants, (there, *crowd), scrapes)
+    every = advance_reported_pods(ReportedPods(), observation, NOWHERE)
+    assert [pod.ended for pod in every.pods.values()] == [False, *[True] * 5]
+    few = advance_reported_pods(every, observation, NOWHERE, absent_kept=3)
+    assert [name for _, name in few.pods] == ["missing", "ended-3", "ended-4"]
 
 
 def test_a_history_is_joined_without_touching_what_is_known_better() -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from keda_gpu_scaler.evaluator.snapshots import OWN_QUERIES_PER_NAMESPACE
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.soak.process import Scaler
@@ -29,6 +30,8 @@ MIB = 2**20
 ANSWER_BYTES = 31 * MIB
 """A little below what an answer may have."""
 SIGNALS = ("utilization", "power", "memory", "temperature", "memory-used")
+STEPS_OF_OTHER_PODS = 30
+"""Each step has a request or two of each query; remembered, their pods would take 730 MiB."""
 EMOJI = "\U0001f600"
 
 
@@ -113,6 +116,43 @@ class Client:
     def _reference(self, namespace: str, name: str, metadata: dict[str, str]) -> pb.ScaledObjectRef:
         usual = {"workload": "bert", "threshold": "70", "activationThreshold": "5"}
         return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=usual | metadata)
+
+
+def other_pods(at: float, pods: int = 4_000) -> list[dict[str, object]]:
+    """Return the elements of `count_values by (namespace) ("pod", time() … @ end())` at an instant.
+
+    At each instant other pods, all of them at all points.
+    """
+    return [
+        {"metric": {"namespace": "ml", "pod": f"{at:.0f}{number:06}"}, "values": [[at, "90"]]}
+        for number in range(pods)
+    ]
+
+
+@pytest.mark.slow(minutes=2)
+async def test_custom_queries_that_name_other_pods_at_each_step(tmp_path: Path) -> None:
+    async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+        at, query = float(request.form.get("time", time.time())), request.form["query"]
+        if query == "time()":
+            answer = web.api("scalar", [at, str(at)])
+        elif query.startswith("({"):
+            answer = web.api("matrix", other_pods(at))
+        else:
+            answer = web.api("matrix" if query.endswith("]") else "vector", [])
+        await answer(request, writer)
+
+    async with (
+        HttpServer(reply) as source,
+        serving(source.url, tmp_path) as scaler,
+        grpc.aio.insecure_channel(f"127.0.0.1:{scaler.grpc_port}") as channel,
+    ):
+        client = Client(scaler, channel)
+        names = [f"x{number}" for number in range(OWN_QUERIES_PER_NAMESPACE)]
+        while len(source.requests) < STEPS_OF_OTHER_PODS * len(names):
+            await asyncio.gather(*(client.look("ml", name, query=name) for name in names))
+            await client.is_alive()
+        size = await scaler.size()
+    assert size.peak_bytes < limit_bytes()
 
 
 @pytest.mark.slow(minutes=1)
