@@ -136,10 +136,7 @@ class SnapshotFetcher:
         evidence_fetcher: EvidenceFetcher,
         absent_kept: int = ABSENT_PODS_KEPT,
     ) -> None:
-        """Take the samples of a source, and the fetcher of evidence that its signals share.
-
-        So many pods are remembered that are not shown any more.
-        """
+        """Fetch from both, and remember so many pods that are not shown any more."""
         self._samples, self._evidence_fetcher = samples, evidence_fetcher
         self._absent_kept = absent_kept
         self._reported_pods = ReportedPods()

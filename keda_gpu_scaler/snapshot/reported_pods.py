@@ -34,7 +34,7 @@ LOOKBACK_SECONDS = 300
 ABSENT_PODS_KEPT = 20_000
 """How many pods that are not shown any more are remembered; missing ones rather than ended ones."""
 ABSENT_ELEMENTS_KEPT = 1_000
-"""For a custom query, which can name thousands of new pods at each step; a tenant has 20 queries."""
+"""For a custom query: it can name thousands of new pods at each step, and a tenant has 20."""
 
 
 @dataclass(frozen=True, slots=True)

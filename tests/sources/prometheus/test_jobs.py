@@ -1,5 +1,7 @@
 """Which scrape jobs queries name: others write the names, and each stands in every query."""
 
+from itertools import chain
+
 import pytest
 
 from keda_gpu_scaler.query import profiles
@@ -44,13 +46,13 @@ class Server:
 
     async def snapshot(self, *shown: list[Row]) -> str:
         """Return the next query after one that was answered with these rows."""
-        self.client.answers["snapshot"] = sum(shown, [])
+        self.client.answers["snapshot"] = list(chain(*shown))
         await self.source.fetch(ASKED, AT)
         await self.source.fetch(ASKED, AT)
         return self.client.texts("snapshot")[-1]
 
     async def evidence(self, *shown: list[Row]) -> str:
-        self.client.answers["jobs"] = sum(shown, [])
+        self.client.answers["jobs"] = list(chain(*shown))
         self.clock.now += FOUND_SECONDS
         await self.metrics.evidence({NAMESPACE}, AT, AT)
         return self.client.texts("evidence")[-1]
