@@ -173,6 +173,16 @@ def test_the_same_refusal_is_a_line_once_in_ten_minutes(
     assert len(lines.entries) == 3
 
 
+def test_jobs_that_are_left_out_at_each_step_are_told_once_of_a_source(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for source, jobs in (("default", 250), ("default", 251), ("other", 1)):
+        observe(facts.JobsLeftOut(source, jobs, "job-51"))
+    assert [(line["source"], line["jobs"]) for line in lines.entries] == [
+        ("default", 250),
+        ("other", 1),
+    ]
+
+
 def test_samples_that_are_late_are_told_once_with_the_figure(lines: LogCapture) -> None:
     observe = LogObserver()
     before = 0.0
