@@ -16,10 +16,12 @@ async def connected(
     url: str,
     observe: facts.Observer = facts.ignore,
     clock: Callable[[], float] = time.monotonic,
+    wall_clock: Callable[[], float] = time.time,
     **given: object,
 ) -> AsyncIterator[PrometheusSource]:
     values = PrometheusSettings.model_validate({"url": url, **given})
-    source = PrometheusSource(PrometheusClient("default", values, observe, clock))
+    client = PrometheusClient("default", values, observe, clock)
+    source = PrometheusSource(client, wall_clock=wall_clock)
     try:
         yield source
     finally:

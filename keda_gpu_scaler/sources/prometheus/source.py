@@ -8,8 +8,9 @@ of new namespaces, and the GPUs of pods that just vanished.
 import asyncio
 import contextlib
 import itertools
+import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -52,6 +53,7 @@ class PrometheusSource:
         *,
         claims_without_gpus: frozenset[str] = frozenset(),
         at: float | None = None,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """Ask by this client, which `close` closes.
 
@@ -61,7 +63,8 @@ class PrometheusSource:
         self.step_seconds = round(client.settings.step_seconds, 3)
         self._client, self._claims_without_gpus, self._at = client, claims_without_gpus, at
         self.kube_state_metrics = KubeStateMetrics(client, claims_without_gpus)
-        self._server_clock, self._lag = ServerClock(client.clock), Lag(self.step_seconds)
+        self._server_clock = ServerClock(client.clock, wall_clock)
+        self._lag = Lag(self.step_seconds)
         self._is_late, self._lag_due_at = False, float("-inf")
         self._jobs = ScrapeJobs(client, JOBS_BYTES)
         """Those of the exporters."""

@@ -109,10 +109,10 @@ async def test_on_a_real_server_the_newest_sample_of_all_targets_counts(
     program: str, tmp_path: Path
 ) -> None:
     """One target is down, which is no sample missing; both are as late."""
-    clock, stated = Clock(), list[facts.Fact]()
+    clock, began, stated = Clock(0.0), time.time(), list[facts.Fact]()
     async with (
         KINDS[program](tmp_path) as server,
-        connected(server.url, stated.append, clock) as source,
+        connected(server.url, stated.append, clock, lambda: began + clock()) as source,
     ):
         await source.synchronize()
         clock.now -= 600  # VictoriaMetrics answers about no time to come
