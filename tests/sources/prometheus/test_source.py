@@ -199,3 +199,17 @@ async def test_jobs_of_kube_state_metrics_are_shown_with_their_namespaces(
         f"many-{ns}": 3,
     }
     assert {row.labels["__name__"] for row in rows} == {PODS}
+
+
+async def test_a_tenants_hundreds_of_jobs_make_no_query_too_long(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    for number in range(300):
+        labels = {"job": f"{ns}-{number:03}-{'j' * 80}", "instance": "a:1", "exported_pod": "a"}
+        shown = {**labels, "exported_namespace": ns, "UUID": f"GPU-{ns}"}
+        await server.write([series.Series(UTIL, shown, [(now - 15, 50.0), (now, 50.0)])])
+    async with connected(server.url) as source:
+        await source.synchronize()
+        for _ in range(2):
+            observation = await source.fetch(snapshot_query(ns), now)
+    assert len(observation.series) == 300
