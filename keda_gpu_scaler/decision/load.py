@@ -14,7 +14,6 @@ from keda_gpu_scaler.decision import over_time
 from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.over_time import Sums
 from keda_gpu_scaler.decision.pod_state import (
-    COVERED,
     NEVER,
     NOT_READY,
     NOT_SEEN,
@@ -24,15 +23,12 @@ from keda_gpu_scaler.decision.pod_state import (
     added_gpus,
     expected_pods,
     full_load,
+    half_loads,
     in_use_unnamed,
     lacks_past,
     listed,
-    loads,
     mean,
     replica_of,
-    since_when,
-    window_seconds,
-    within,
 )
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
@@ -311,7 +307,7 @@ def peak(spec: TriggerSpec, measured: Sequence[Replica]) -> float:
     It takes as long as all the rest of a decision, and matters only where replicas are waited for.
     """
     means = _means(
-        _means(_half_loads(spec, reported.pod) for reported in replica.pods) for replica in measured
+        _means(half_loads(spec, reported.pod) for reported in replica.pods) for replica in measured
     )
     return round(max(means.values(), default=0.0), DECIMALS)
 
@@ -323,16 +319,6 @@ def _means(parts: Iterable[Mapping[int, float]]) -> dict[int, float]:
         for number, load in part.items():
             known[number].append(load)
     return {number: mean(half_loads) for number, half_loads in known.items()}
-
-
-def _half_loads(spec: TriggerSpec, pod: Pod) -> dict[int, float]:
-    """Return a pod's load in each half window with samples, by its number, the newest one's 0."""
-    half, halves = COVERED * window_seconds(spec, pod), defaultdict[int, list[float]](list)
-    reach = pod.last_seen - spec.reach_seconds
-    samples = within(pod, since_when(spec, pod), reach, pod.last_seen)
-    for time, load in loads(spec, samples).items():
-        halves[int((pod.last_seen - time) // half)].append(load)
-    return {number: mean(half_loads) for number, half_loads in halves.items()}
 
 
 def _last_listed(pods: Sequence[Pod]) -> float:

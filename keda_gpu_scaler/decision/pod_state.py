@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
@@ -95,6 +95,8 @@ def expected_pods(
     counted = [pod for pod in candidates if pod.name not in ignored]
     are_shown = _are_shown_for_long(counted, at)
     every = [_reported(spec, pod, at, now, are_shown=are_shown) for pod in counted]
+    if any(_may_load(spec, pod, at) for pod in counted) and _was_one_full(spec, every):
+        every = [_once_busy(spec, reported, at) for reported in every]
     # Nothing has shown the others for so long, and nothing says that they exist.
     given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - GIVE_UP_SECONDS
     kept = [
@@ -161,6 +163,43 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: 
     elif too_short and at - since <= grace:
         return Reported(pod, since, window, PodState.WARMING)
     return Reported(pod, since, window, _not_seen(pod, at, are_shown=are_shown))
+
+
+def _may_load(spec: TriggerSpec, pod: Pod, at: float) -> bool:
+    """Tell whether a pod is young, and nothing says since when it has been Ready."""
+    is_young = at - (pod.first_seen or NEVER) < spec.start_timeout_seconds
+    return is_young and pod.readiness is Readiness.UNKNOWN
+
+
+def _was_one_full(spec: TriggerSpec, expected: Sequence[Reported]) -> bool:
+    """Tell whether a pod was full for half a window, as far as samples reach back."""
+    full = full_load(spec, expected)
+    return any(
+        load >= full for reported in expected for load in half_loads(spec, reported.pod).values()
+    )
+
+
+def _once_busy(spec: TriggerSpec, reported: Reported, at: float) -> Reported:
+    """Return a pod beside full ones; if its model may load, by its samples since it was busy.
+
+    Beside full ones it would have work: while it is idle it still loads, longer than `warmup`.
+    """
+    pod, window = reported.pod, reported.window_seconds
+    if reported.state is not PodState.MEASURED or not _may_load(spec, pod, at):
+        return reported
+    busy = (
+        time
+        for gpu in pod.gpus
+        for time, value in zip(gpu.times, gpu.values, strict=True)
+        if value > spec.activation_threshold
+    )
+    since = min(busy, default=pod.last_seen)
+    if since <= reported.since:
+        return reported
+    load = mean_load(spec, pod, since, window)
+    if load is None or not covers(pod, since, window):
+        return replace(reported, state=PodState.WARMING, load=0.0)
+    return replace(reported, since=since, load=load)
 
 
 def covers(pod: Pod, since: float, window: float) -> bool:
@@ -274,6 +313,16 @@ def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float
     """
     pod_loads = loads(spec, within(pod, since, pod.last_seen - window, pod.last_seen))
     return mean(pod_loads.values()) if pod_loads else None
+
+
+def half_loads(spec: TriggerSpec, pod: Pod) -> dict[int, float]:
+    """Return a pod's load in each half window with samples, by its number, the newest one's 0."""
+    half, halves = COVERED * window_seconds(spec, pod), defaultdict[int, list[float]](list)
+    reach = pod.last_seen - spec.reach_seconds
+    samples = within(pod, since_when(spec, pod), reach, pod.last_seen)
+    for time, load in loads(spec, samples).items():
+        halves[int((pod.last_seen - time) // half)].append(load)
+    return {number: mean(load_of_half) for number, load_of_half in halves.items()}
 
 
 def has_limit(signal: Signal) -> bool:

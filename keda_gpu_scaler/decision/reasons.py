@@ -237,6 +237,8 @@ def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
     warming = [reported for reported in workload.reported if reported.state is PodState.WARMING]
     if any(reported.pod.readiness is not Readiness.UNKNOWN for reported in warming):
         return "Ready for too short a time to be measured"
+    if all(reported.pod.last_seen >= reported.since for reported in warming):
+        return "idle until now beside full replicas, as while a model loads"
     return f"younger than warmup {durations.text(spec.warmup_seconds)}"
 
 

@@ -124,6 +124,10 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
         ([bert("b", first_seen=NOW - 30)], "no GPU sample to judge activity by"),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
         (
+            [bert("b", 0, first_seen=NOW - 240), bert("c", 100)],
+            "bbbbb idle until now beside full replicas, as while a model loads: 1 of 2 replicas",
+        ),
+        (
             [replace(bert("b", 50), sampled_since=NOW - 60)],
             "not scraped for a whole window yet: 0 of 1 replica measured, hold",
         ),

@@ -135,6 +135,81 @@ def test_each_pod_has_a_state(pod: Pod, keys: dict[str, str], state: PodState) -
     assert _conditions(measured(pod, **keys)) == [state]
 
 
+FULL, AFTER_WARMUP = bert("z", 100), NOW - 300
+BUSY_FOR_HALF_A_WINDOW = [0.0] * 12 + [80.0] * 5
+BESIDE_FULL: dict[str, tuple[list[Pod], dict[str, str], PodState, float]] = {
+    "idle": ([FULL, bert("b", 0, first_seen=AFTER_WARMUP)], {}, PodState.WARMING, 0),
+    "idle by activationThreshold": (
+        [FULL, bert("b", 9, first_seen=AFTER_WARMUP)],
+        {"activationThreshold": "9"},
+        PodState.WARMING,
+        0,
+    ),
+    "busy for less than half a window": (
+        [FULL, bert("b", [0.0] * 13 + [80.0] * 4, first_seen=AFTER_WARMUP)],
+        {},
+        PodState.WARMING,
+        0,
+    ),
+    # What it showed while it was idle is not a part of its load.
+    "busy for half a window": (
+        [FULL, bert("b", BUSY_FOR_HALF_A_WINDOW, first_seen=AFTER_WARMUP)],
+        {},
+        PodState.MEASURED,
+        80,
+    ),
+    "busy for long": (
+        [FULL, bert("b", [80.0] * 12 + [20.0] * 5, first_seen=AFTER_WARMUP)],
+        {},
+        PodState.MEASURED,
+        42.5,
+    ),
+    "one that was full since samples reach back": (
+        [
+            bert("z", [100.0] * 4 + [50.0] * 12),
+            bert("b", BUSY_FOR_HALF_A_WINDOW, first_seen=AFTER_WARMUP),
+        ],
+        {},
+        PodState.MEASURED,
+        80,
+    ),
+    "none is full": (
+        [bert("z", 94), bert("b", BUSY_FOR_HALF_A_WINDOW, first_seen=AFTER_WARMUP)],
+        {},
+        PodState.MEASURED,
+        50,
+    ),
+    "as old as startTimeout": (
+        [FULL, bert("b", 0, first_seen=AFTER_WARMUP)],
+        {"startTimeout": "5m"},
+        PodState.MEASURED,
+        0,
+    ),
+    "from before all that is known": ([FULL, bert("b", 0)], {}, PodState.MEASURED, 0),
+    "Ready": (
+        [FULL, bert("b", 0, first_seen=AFTER_WARMUP, status=said())],
+        {},
+        PodState.MEASURED,
+        0,
+    ),
+    "without a sample that counts": (
+        [FULL, bert("b", first_seen=AFTER_WARMUP)],
+        {},
+        PodState.MISSING,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "keys", "state", "load_"), BESIDE_FULL.values(), ids=BESIDE_FULL)
+def test_beside_a_full_pod_a_young_one_that_is_idle_still_loads(
+    pods: list[Pod], keys: dict[str, str], state: PodState, load_: float
+) -> None:
+    """With exporters only: nothing says since when it has been Ready."""
+    replica = measured(*pods, **keys).replicas[0]
+    assert (replica.state, replica.load) == (state, load_)
+
+
 def test_an_ended_pod_is_counted_and_carries_nothing() -> None:
     gone = bert("c", 90, last_seen=NOW - 200, ended=True)
     found = measured(bert("b", 90), gone)

@@ -42,6 +42,30 @@ async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_mo
 
 
 @pytest.mark.slow
+@each
+@seeded([0, 1, 2])
+@pytest.mark.parametrize("start_seconds", [300.0, 420.0])
+async def test_a_climb_removes_no_replica_that_it_started(
+    start_seconds: float, seed: int, evidence: EvidenceSource
+) -> None:
+    """Their models load at 0 % for longer than `warmup`."""
+    trigger, within = spec(threshold="90"), 4 * (start_seconds + 85)
+    loop = Loop(
+        lambda _: 1000.0,
+        evidence,
+        start_seconds=start_seconds,
+        loading=0.0,
+        seed=seed,
+        trigger=trigger,
+    )
+    await loop.run(within)
+    assert loop.grown == [2, 4, 7, 12]
+    assert sum(pod.works(loop.begin + within) for pod in loop.pods) == 12
+    await loop.run(1200)
+    assert loop.grown == [2, 4, 7, 12]
+
+
+@pytest.mark.slow
 @told
 @seeded([1, 2])
 @pytest.mark.parametrize("start_seconds", [30.0, 600.0])
