@@ -26,6 +26,7 @@ from keda_gpu_scaler.decision.pod_state import (
     delay_seconds,
     loads,
     mean,
+    mean_load,
     replica_of,
     since_when,
     within,
@@ -101,13 +102,14 @@ def sums(
         reported.pod.status for group in groups for reported in group if reported.state in NOT_READY
     ]
     are_steady = all(_is_steady(pod) for group in reporting for pod in group)
+    summed = _of_one_window(spec, reporting) if are_steady else 0.0
     if are_steady and not ended and not waiting:
-        return Sums(sum(measured), newest=newest_sum, are_full=are_full)
+        return Sums(summed, newest=newest_sum, are_full=are_full)
     listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
     over = _over_time(spec, reporting, ended, listed_at)
     return replace(
         over,
-        summed=max(over.summed, sum(measured)) if are_steady else over.summed,
+        summed=max(over.summed, summed),
         is_brief=over.is_brief and not are_steady,
         newest=newest_sum,
         are_full=are_full,
@@ -135,6 +137,24 @@ def _is_steady(reported: Reported) -> bool:
         return False
     half = began + (1 - COVERED) * reported.window_seconds
     return all(_first_after(gpu, began) <= half for gpu in reported.pod.gpus)
+
+
+def _of_one_window(spec: TriggerSpec, replicas: Collection[Sequence[Reported]]) -> float:
+    """Return the sum over steady replicas, each as its mean over the same window.
+
+    It ends when each was still seen. One that just went has no newer samples, and in those of the
+    others they do its work.
+    """
+    until = min(reported.pod.last_seen for group in replicas for reported in group)
+    return sum(mean([_load_until(until, spec, pod) for pod in group]) for group in replicas)
+
+
+def _load_until(until: float, spec: TriggerSpec, reported: Reported) -> float:
+    """Return a pod's load in the window that ends then; without a sample in it, its newest load."""
+    pod, load = reported.pod, None
+    if pod.last_seen > until:
+        load = mean_load(spec, pod, reported.since, reported.window_seconds, until)
+    return reported.load if load is None else load
 
 
 def _first_after(gpu: GpuSamples, began: float) -> float:

@@ -157,7 +157,7 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: 
     if at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds:
         if too_short or pod.last_seen < since or lacks_past(pod, since, window):
             return Reported(pod, since, window, PodState.WARMING)
-        load = mean_load(spec, pod, since, window)
+        load = mean_load(spec, pod, since, window, pod.last_seen)
         if load is not None:
             return Reported(pod, since, window, PodState.MEASURED, load)
     elif too_short and at - since <= grace:
@@ -196,7 +196,7 @@ def _once_busy(spec: TriggerSpec, reported: Reported, at: float) -> Reported:
     since = min(busy, default=pod.last_seen)
     if since <= reported.since:
         return reported
-    load = mean_load(spec, pod, since, window)
+    load = mean_load(spec, pod, since, window, pod.last_seen)
     if load is None or not covers(pod, since, window):
         return replace(reported, state=PodState.WARMING, load=0.0)
     return replace(reported, since=since, load=load)
@@ -306,12 +306,14 @@ def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> Loads:
     }
 
 
-def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float | None:
-    """Return a pod's load: the mean over its samples in its window that count from `since` on.
+def mean_load(
+    spec: TriggerSpec, pod: Pod, since: float, window: float, until: float
+) -> float | None:
+    """Return a pod's load: the mean over its samples that count in the window that ends at `until`.
 
     None: no sample counts.
     """
-    pod_loads = loads(spec, within(pod, since, pod.last_seen - window, pod.last_seen))
+    pod_loads = loads(spec, within(pod, since, until - window, until))
     return mean(pod_loads.values()) if pod_loads else None
 
 

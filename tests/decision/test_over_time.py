@@ -74,6 +74,34 @@ def test_the_share_of_those_that_left_is_in_the_sum_once(pods: list[Pod], total:
     assert measured(*pods).total == total
 
 
+TOOK_OVER = [60.0] * 14 + [90.0] * 3
+"""What each of two shows that do the work of a third one, which was seen until two steps ago."""
+
+
+@pytest.mark.parametrize("status", [None, said(is_ready=True)], ids=["exporters", "listed"])
+def test_the_sum_is_of_the_window_in_which_all_replicas_were_seen(
+    status: PodStatus | None,
+) -> None:
+    """One that just went is measured by older samples, which the others' newer ones do not join."""
+    others = [bert(letter, TOOK_OVER, status=status) for letter in "bc"]
+    gone = bert("x", 60, last_seen=NOW - 3 * STEP, status=status)
+    found = measured(*others, gone)
+    assert found.sums.summed == 180
+    assert found.mean == pytest.approx((71.25 + 71.25 + 60) / 3)
+
+
+def test_a_group_is_of_that_window_too() -> None:
+    pods = [pod(f"bert-{one}", TOOK_OVER) for one in ("0", "0-1", "1")]
+    gone = pod("bert-1-1", 20.0, last_seen=NOW - 3 * STEP)
+    assert measured(*pods, gone, workload="lws/bert").sums.summed == 60 + 40
+
+
+def test_replicas_that_were_never_seen_together_have_their_newest_loads() -> None:
+    """The exporter of one was away until the last scrape of the other."""
+    came, gone = bert("b", [90.0] * 2), bert("x", 50, last_seen=NOW - 40)
+    assert measured(came, gone, window="20s").sums.summed == 140
+
+
 def test_groups_leave_as_groups() -> None:
     owner = said(owners=frozenset({Owner("StatefulSet", "bert")}))
     stay = [pod(f"bert-0{one}", [40.0] * 13 + [60.0] * 4, status=owner) for one in ("", "-1")]

@@ -34,6 +34,16 @@ each = pytest.mark.parametrize(
 """A claim holds with evidence of the cluster, and where exporters are all there is."""
 told = pytest.mark.parametrize("evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS])
 """A claim holds with evidence of the cluster."""
+each_source = pytest.mark.parametrize(
+    ("evidence", "is_direct"),
+    [
+        (EvidenceSource.KUBE_STATE_METRICS, False),
+        pytest.param(EvidenceSource.KUBERNETES, True, marks=pytest.mark.nightly),
+        (EvidenceSource.EXPORTERS, False),
+        (EvidenceSource.EXPORTERS, True),
+    ],
+)
+"""A claim holds with a Prometheus, and where the scaler scrapes the exporters itself."""
 
 
 def seeded(numbers: Sequence[int]) -> pytest.MarkDecorator:

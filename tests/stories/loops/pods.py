@@ -1,8 +1,9 @@
 """Pods with a life of their own, each on a node of its own."""
 
+import random
 from dataclasses import dataclass
 
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, Replica
+from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
 from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
@@ -36,6 +37,8 @@ class SimPod(Replica):
     """From and until when its exporter shows the GPU without any pod."""
     blank: tuple[float, float] = (NEVER, NEVER)
     """From and until when its exporter shows no GPU at all, and is scraped well."""
+    failing: float = 0.0
+    """Which share of the scrapes of its exporter fail, each by chance."""
     foreign_since: float = NEVER
     """From here on a process outside Kubernetes keeps its GPU busy."""
 
@@ -72,7 +75,11 @@ class SimPod(Replica):
 
     def scraped(self, now: float) -> bool:
         since = max(self.placed, self.exporter_since)
-        return since <= now < min(self.silent, self.unlisted, self.lost)
+        is_there = since <= now < min(self.silent, self.unlisted, self.lost)
+        if not self.failing:
+            return is_there
+        chance = random.Random(f"{self.number} {now // STEP_SECONDS}")
+        return is_there and chance.random() >= self.failing
 
     def is_shown(self, now: float) -> bool:
         """Tell whether a scrape shows its GPU, with the pod or without."""

@@ -3,9 +3,11 @@
 import random
 from collections.abc import Callable
 
+import pytest
+
 from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, seeded
+from tests.stories.loops.loop import Loop, each_source, seeded
 
 seeds = seeded(range(6))
 
@@ -56,6 +58,21 @@ async def test_one_exporter_of_two_without_its_map_of_pods_lowers_nothing(seed: 
     loop.pods[0].unnamed = (loop.clock + seed * STEP_SECONDS, NEVER)
     await loop.run(1800)
     assert set(loop.sizes) == {2}
+
+
+@pytest.mark.slow
+@each_source
+async def test_scrapes_that_fail_now_and_then_keep_no_replica(
+    evidence: EvidenceSource,
+    is_direct: bool,  # noqa: FBT001 - an example
+) -> None:
+    """Of twenty exporters there is hardly an instant at which all of them answer."""
+    loop = Loop(lambda t: 1400.0 if t < 300 else 600.0, evidence, replicas=20)
+    loop.monitoring.is_direct = is_direct
+    for pod in loop.pods:
+        pod.failing = 0.2
+    await loop.run(1200)
+    assert loop.sizes[-1] == 9
 
 
 @seeds

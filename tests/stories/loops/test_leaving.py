@@ -4,7 +4,7 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, seeded, told
+from tests.stories.loops.loop import Loop, each, each_source, seeded, told
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +47,39 @@ async def test_a_replica_that_drains_is_not_counted_twice(  # noqa: PLR0913, PLR
     loop = Loop(lambda _: work, evidence, replicas=replicas, seed=seed, hpa=hpa, grace_seconds=120)
     await loop.run(1800)
     assert loop.grown == [replicas, left]
+
+
+@each_source
+@seeded([2, 3, 5, 6])
+async def test_a_replica_whose_node_goes_with_it_is_not_counted_twice(
+    seed: int,
+    evidence: EvidenceSource,
+    is_direct: bool,  # noqa: FBT001 - an example
+) -> None:
+    """For a minute it is measured as before, while the others do its work already."""
+    hpa = Hpa(maximum=20, stabilization_seconds=0)
+    loop = Loop(lambda _: 138.0, evidence, replicas=3, seed=seed, hpa=hpa, grace_seconds=0.0)
+    loop.node_leaves_seconds = 0.0
+    loop.monitoring.is_direct = is_direct
+    await loop.run(5400)
+    assert loop.grown == [3, 2]
+
+
+@each_source
+@seeds
+@pytest.mark.parametrize("evicted_after", [0.0, 60.0])
+async def test_a_lost_node_is_replaced_and_no_more(
+    evicted_after: float,
+    seed: int,
+    evidence: EvidenceSource,
+    is_direct: bool,  # noqa: FBT001 - an example
+) -> None:
+    loop = Loop(lambda _: 203.0, evidence, replicas=3, seed=seed)
+    loop.monitoring.is_direct = is_direct
+    await loop.run(300)
+    loop.lose(loop.pods[0], evicted_after=evicted_after)
+    await loop.run(900)
+    assert loop.grown == [3]
 
 
 @told
