@@ -10,7 +10,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, seeded, told
+from tests.stories.loops.loop import Loop, each, each_source, seeded, told
 from tests.support.triggers import spec
 
 Work = Callable[[float], float]
@@ -42,11 +42,14 @@ async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_mo
 
 
 @pytest.mark.slow
-@each
+@each_source
 @seeded([0, 1, 2])
 @pytest.mark.parametrize("start_seconds", [300.0, 420.0])
 async def test_a_climb_removes_no_replica_that_it_started(
-    start_seconds: float, seed: int, evidence: EvidenceSource
+    start_seconds: float,
+    seed: int,
+    evidence: EvidenceSource,
+    is_direct: bool,  # noqa: FBT001 - an example
 ) -> None:
     """Their models load at 0 % for longer than `warmup`."""
     trigger, within = spec(threshold="90"), 4 * (start_seconds + 85)
@@ -58,6 +61,7 @@ async def test_a_climb_removes_no_replica_that_it_started(
         seed=seed,
         trigger=trigger,
     )
+    loop.monitoring.is_direct = is_direct
     await loop.run(within)
     assert loop.grown == [2, 4, 7, 12]
     assert sum(pod.works(loop.begin + within) for pod in loop.pods) == 12
