@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -32,6 +33,32 @@ class Bounds(NamedTuple):
     sends nothing or does not read the answer is cut."""
     shutdown_seconds: int = 5
     """After this time only clients are left that do not read."""
+
+
+class _Connection(h11.Connection):
+    """Refuses bodies in chunks: a chunk of one byte would cost as much as one of 64 KiB.
+
+    Alertmanager, Grafana and other replicas send the length of their bodies.
+    """
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        event = super().next_event()
+        if isinstance(event, h11.Request) and b"transfer-encoding" in dict(event.headers):
+            raise h11.RemoteProtocolError("a body in chunks")
+        return event
+
+
+class _Protocol(H11Protocol):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.conn = _Connection(h11.SERVER)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.transport.is_closing():  # nothing is parsed behind a refusal
+            super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(f"{msg} A body needs a Content-Length.")
 
 
 class HttpServer(uvicorn.Server):
@@ -57,7 +84,7 @@ class HttpServer(uvicorn.Server):
             app,
             host,
             port,
-            http="h11",
+            http=_Protocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -81,6 +108,8 @@ class HttpServer(uvicorn.Server):
             where = f"port {port} of {host or 'any address'}"
             reason = error.strerror or error
             raise errors.SettingsError(f"cannot listen on {where}: {reason}") from error
+        # Connections inherit it. Otherwise the body waits 40 ms for the client to confirm the head.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.serving = asyncio.create_task(self.serve([listener]), name="http")
         self.serving.add_done_callback(lambda _: listener.close())
         return int(listener.getsockname()[1])

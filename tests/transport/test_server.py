@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -160,6 +161,32 @@ async def test_a_connection_whose_requests_go_on_is_kept() -> None:
                 assert await answered(kept) == OK
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(silent.read(1), SOON / 10)
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("sent", [CHUNKED, CHUNKED + b"1\r\nx\r\n" * 10_000])
+async def test_a_body_in_chunks_is_refused_before_any_chunk_is_read(sent: bytes) -> None:
+    async def unreachable(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"read"})
+
+    async with serving(app=unreachable) as port, connected(port) as (reader, writer):
+        writer.write(sent)
+        assert await reader.readline() == b"HTTP/1.1 400 Bad Request\r\n"
+        await reader.readuntil(b"A body needs a Content-Length.")
+
+
+async def test_the_body_of_an_answer_does_not_wait_until_its_head_is_confirmed() -> None:
+    server = web.HttpServer(Starlette(routes=[Route("/", _ok)]), "127.0.0.1", 0)
+    async with asyncio.timeout(HANG_SECONDS):
+        async with connected(await server.start()) as streams:
+            assert await answered(streams) == OK
+            (connection,) = server.server_state.connections
+            accepted = connection.transport.get_extra_info("socket")
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        await server.stop()
 
 
 # Its TLS
