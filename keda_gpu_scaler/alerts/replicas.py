@@ -49,6 +49,9 @@ def read_records(body: bytes | bytearray) -> list[AlertRecord]:
         namespace, name = record.key.scaled_object
         if not (workload.is_namespace(namespace) and workload.is_name(name)):
             raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
+        text = record.name + record.key.alert
+        if text != errors.without_controls(text):
+            raise errors.RequestError("expected the names of alerts without control characters")
     return records
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec.spec import ScaledObject
 
 
@@ -40,12 +41,13 @@ def read_pair(text: str) -> Pair:
 
 def wrong(name: str, what: object) -> typer.BadParameter:
     """Return what ends a command with 2: the option or argument of this name is wrong."""
-    return typer.BadParameter(str(what), param_hint=f"'{name}'")
+    return typer.BadParameter(errors.without_controls(str(what), kept="\n"), param_hint=f"'{name}'")
 
 
 def failure(message: object, status: int = 1) -> typer.Exit:
     """Say on the standard error output what failed, and return what ends the command."""
-    typer.echo(f"keda-gpu-scaler: {message}", err=True)
+    text = errors.without_controls(str(message), kept="\n")
+    typer.echo(f"keda-gpu-scaler: {text}", err=True)
     return typer.Exit(status)
 
 

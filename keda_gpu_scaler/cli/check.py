@@ -94,7 +94,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     ):
         raise typer.Exit(1)
     if not (report.objects or report.findings or allow_none):
-        what = f"{', '.join(paths)}: no ScaledObject and no ScaledJob to check"
+        what = f"{errors.without_controls(', '.join(paths))}: no ScaledObject and no ScaledJob to check"
         raise arguments.failure(what, status=2)
 
 
@@ -120,7 +120,7 @@ def _paths(name: str) -> list[str]:
         paths += (Path(parent, file) for file in names if file.endswith(_SUFFIXES))
     existing = [str(path) for path in sorted(paths) if path.is_file()]
     if not existing:
-        raise ValueError(f"{name} has no *.yaml or *.yml")
+        raise ValueError(f"{errors.without_controls(name)} has no *.yaml or *.yml")
     return existing
 
 
@@ -128,17 +128,18 @@ def _print_text(report: Report) -> None:
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     for finding in report.findings:
         severity = finding.rule.severity
+        place = f"{finding.file}:{finding.position.line}:{finding.position.column}"
         console.print(
             Text.assemble(
-                (f"{finding.file}:{finding.position.line}:{finding.position.column}", "bold"),
+                (errors.without_controls(place), "bold"),
                 ": ",
                 (severity.value, _COLOURS[severity]),
-                f" {finding.rule.name}: {finding.why}",
+                errors.without_controls(f" {finding.rule.name}: {finding.why}"),
             )
         )
         if finding.subject:
-            console.print(Text(f"    in {finding.subject}"))
-        console.print(Text(f"    {finding.fix}"))
+            console.print(Text(errors.without_controls(f"    in {finding.subject}")))
+        console.print(Text(errors.without_controls(f"    {finding.fix}")))
     counted = [_counted(count, word) for word, count in formats.counts(report).items()]
     console.print(
         Text(f"checked {_counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")

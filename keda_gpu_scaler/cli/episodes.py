@@ -4,7 +4,7 @@ import dataclasses
 
 import typer
 
-from keda_gpu_scaler import check
+from keda_gpu_scaler import check, errors
 from keda_gpu_scaler.backtest import episode
 from keda_gpu_scaler.backtest.advice import Alternative, Case
 from keda_gpu_scaler.backtest.advice import replay as replay_alternative
@@ -39,7 +39,7 @@ def run(options: Options, text: str) -> bool:
         raise arguments.failure(error, status=2) from error
     for failures in results:
         for failure in failures:
-            typer.echo(failure, err=True)
+            typer.echo(errors.without_controls(failure), err=True)
     if any(results):
         raise typer.Exit(1)
     return True
@@ -73,5 +73,5 @@ def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
     outcome = replay_alternative(case, parsed.work, Alternative("", spec.threshold))
     wrong = [f"{place}: {failure}" for failure in episode.failures(parsed, outcome)]
     if not wrong:
-        typer.echo(f"{place}: {len(parsed.expectations)} times, replicas as expected")
+        typer.echo(f"{errors.without_controls(place)}: {len(parsed.expectations)} times, replicas as expected")
     return wrong

@@ -74,10 +74,9 @@ async def explain_running(options: Options, scaled_object: ScaledObject, server:
                 scaled_object, records, options.kubeconfig, options.context, options.timeout
             )
         except errors.SourceError as error:
-            typer.echo(
-                "keda-gpu-scaler: cannot show what holds the replicas (--no-cluster leaves it "
-                f"out): {error}",
-                err=True,
+            arguments.failure(
+                "cannot show what holds the replicas (--no-cluster leaves it out): "
+                f"{errors.without_controls(str(error))}"
             )
     if records or behind is not None:
         _show(records, options, behind)
@@ -106,7 +105,7 @@ async def explain_file(options: Options, file: str) -> None:
     sources = [record.source for record in records]
     troubles = {source.trouble: None for source in sources if source.snapshot_at is None}
     for trouble in filter(None, troubles):
-        typer.echo(f"keda-gpu-scaler: {trouble}", err=True)
+        arguments.failure(trouble)
     if troubles:
         raise typer.Exit(1)
 

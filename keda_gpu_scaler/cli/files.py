@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from keda_gpu_scaler import check
+from keda_gpu_scaler import check, errors
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Trigger
@@ -28,9 +28,10 @@ def read(name: str) -> str:
                 data = file.read(BYTES_LIMIT + 1)
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise ValueError(f"cannot read {name}: {error.strerror}") from error
+        raise ValueError(f"cannot read {errors.without_controls(name)}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
+        what = f"{name} is not in UTF-8: {error.reason} at byte {error.start}"
+        raise ValueError(errors.without_controls(what)) from error
 
 
 def triggers(
@@ -52,8 +53,9 @@ def triggers(
     )
     ours = [trigger for manifest in matching for trigger in manifest.ours]
     if not ours:
-        place = ", ".join(texts)
-        names = ", ".join(str(manifest.scaled_object) for manifest in matching or report.objects)
+        place = errors.without_controls(", ".join(texts))
+        scaled_objects = [str(manifest.scaled_object) for manifest in matching or report.objects]
+        names = errors.without_controls(", ".join(scaled_objects))
         if not report.objects:
             raise ValueError(f"{place}: there is no ScaledObject")
         if not matching:
@@ -68,8 +70,10 @@ def triggers(
 def refuse(findings: Iterable[Finding]) -> None:
     """Raise ValueError if something is wrong."""
     lines = [
-        f"{finding.file}:{finding.position.line}:{finding.position.column}: "
-        f"{finding.rule.severity} {finding.rule.name}: {finding.message}"
+        errors.without_controls(
+            f"{finding.file}:{finding.position.line}:{finding.position.column}: "
+            f"{finding.rule.severity} {finding.rule.name}: {finding.message}"
+        )
         for finding in findings
     ]
     if lines:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from keda_gpu_scaler import check
+from keda_gpu_scaler import check, errors
 from keda_gpu_scaler.cli import arguments, files
 from keda_gpu_scaler.cli.arguments import Pair, file_option, option
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -218,7 +218,7 @@ class _Scaler:
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             self._fail(f"health: {health}: it answers, but accepts no calls now")
             return
-        typer.echo(f"health: {health}")
+        _say(f"health: {health}")
         for trigger in triggers:
             before = f"{trigger.namespace}/{trigger.name}: " if len(triggers) > 1 else ""
             self._ask_about(trigger, before, values=values)
@@ -233,7 +233,7 @@ class _Scaler:
             return
         for spec in specs.metricSpecs:
             target = _float_first(spec.targetSizeFloat, spec.targetSize)
-            typer.echo(f"{name}: {spec.metricName} with target {target:.12g}")
+            _say(f"{name}: {spec.metricName} with target {target:.12g}")
         if not values:
             return
         for spec in specs.metricSpecs:
@@ -243,12 +243,12 @@ class _Scaler:
             if answer is not None and answer.metricValues:
                 value = answer.metricValues[0]
                 number = _float_first(value.metricValueFloat, value.metricValue)
-                typer.echo(f"{name} is {number:.12g}")
+                _say(f"{name} is {number:.12g}")
             elif answer is not None:
-                typer.echo(f"{name} has no value, so the HPA holds the replicas")
+                _say(f"{name} has no value, so the HPA holds the replicas")
         activity = self._call(f"{before}IsActive", self._scaler.IsActive, trigger)
         if activity is not None:
-            typer.echo(f"{before}IsActive: {str(activity.result).lower()}")
+            _say(f"{before}IsActive: {str(activity.result).lower()}")
 
     def _call(self, name: str, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated code has no types
         """Return the answer to a call, which has no deadline that the scaler would see; None: none.
@@ -268,7 +268,11 @@ class _Scaler:
 
     def _fail(self, what: str) -> None:
         self.is_good = False
-        typer.echo(f"keda-gpu-scaler: {self._target}: {what}", err=True)
+        arguments.failure(errors.without_controls(f"{self._target}: {what}"))
+
+
+def _say(text: str) -> None:
+    typer.echo(errors.without_controls(text))
 
 
 def _failure_text(error: grpc.RpcError) -> str:

@@ -40,6 +40,8 @@ def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
         ({"alerts": [WRITTEN | {"began_at": "1"}]}, r"Expected `float`.*began_at"),
         ({"alerts": [WRITTEN | {"key": [["ml", "a"], "a" * 257]}]}, r"length <= 256.*key"),
         ({"alerts": [WRITTEN | {"name": "a" * 257}]}, r"length <= 256.*name"),
+        ({"alerts": [WRITTEN | {"name": "a\x1b[2J"}]}, "expected the names of alerts without"),
+        ({"alerts": [WRITTEN | {"key": [["ml", "a"], "a\n"]}]}, "the names of alerts without"),
         ({"alerts": [WRITTEN] * (LIMIT + 1)}, f"length <= {LIMIT}"),
     ],
 )
