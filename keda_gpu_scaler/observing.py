@@ -7,6 +7,7 @@ renders can be put there as it is.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -108,8 +109,13 @@ class Observing:
             self._contents = present
             texts, unreadable = present
             self._triggers, refused = await asyncio.to_thread(read, texts, self._access)
-            for fact in (*unreadable, *refused):
-                self._observe(fact)
+            # One line for a file: a hostile one has hundreds of thousands of mistakes.
+            of_file = Counter(refusal.file for refusal in refused)
+            first_of_file = {refusal.file: refusal for refusal in reversed(refused)}
+            for fact in (*unreadable, *first_of_file.values()):
+                more = of_file[fact.file] - 1
+                reason = f"{fact.reason}; and {more} more in this file" if more > 0 else fact.reason
+                self._observe(ObserveRefused(fact.file, fact.line, reason))
             refusals = len(unreadable) + len(refused)
             self._observe(facts.ObserveRead(len(texts), len(self._triggers), refusals))
         await asyncio.gather(*map(self._evaluate, self._triggers))

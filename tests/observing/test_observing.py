@@ -107,6 +107,17 @@ async def test_files_are_read_again_when_they_change_and_say_what_is_wrong(stage
     ]
 
 
+async def test_the_mistakes_of_a_file_are_one_line_with_their_number(stage: Stage) -> None:
+    wrong = "---\n".join([written(threshold="seventy")] * 3)
+    for name in ("a.yaml", "b.yaml"):
+        (stage.path / name).write_text(wrong)
+    await stage.observing.round()
+    refused = stage.bench.of(facts.ObserveRefused)
+    assert sorted(refusal.file for refusal in refused) == ["a.yaml", "b.yaml"]
+    assert all(refusal.reason.endswith("; and 2 more in this file") for refusal in refused)
+    assert stage.bench.of(facts.ObserveRead) == [facts.ObserveRead(2, 0, 6)]
+
+
 def test_a_mounted_config_map_is_read_through_its_links(tmp_path: Path) -> None:
     """Kubernetes swaps a link to a hidden folder, and each file is a link through it."""
     (tmp_path / "..1").mkdir()
