@@ -94,8 +94,8 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     ):
         raise typer.Exit(1)
     if not (report.objects or report.findings or allow_none):
-        what = f"{errors.without_controls(', '.join(paths))}: no ScaledObject and no ScaledJob to check"
-        raise arguments.failure(what, status=2)
+        what = f"{', '.join(paths)}: no ScaledObject and no ScaledJob to check"
+        raise arguments.failure(errors.without_controls(what), status=2)
 
 
 def _read_all(names: list[str]) -> dict[str, str]:

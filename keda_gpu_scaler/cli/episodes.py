@@ -73,5 +73,6 @@ def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
     outcome = replay_alternative(case, parsed.work, Alternative("", spec.threshold))
     wrong = [f"{place}: {failure}" for failure in episode.failures(parsed, outcome)]
     if not wrong:
-        typer.echo(f"{errors.without_controls(place)}: {len(parsed.expectations)} times, replicas as expected")
+        said = f"{place}: {len(parsed.expectations)} times, replicas as expected"
+        typer.echo(errors.without_controls(said))
     return wrong

@@ -28,7 +28,8 @@ def read(name: str) -> str:
                 data = file.read(BYTES_LIMIT + 1)
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise ValueError(f"cannot read {errors.without_controls(name)}: {error.strerror}") from error
+        what = f"cannot read {name}: {error.strerror}"
+        raise ValueError(errors.without_controls(what)) from error
     except UnicodeDecodeError as error:
         what = f"{name} is not in UTF-8: {error.reason} at byte {error.start}"
         raise ValueError(errors.without_controls(what)) from error

@@ -1,4 +1,4 @@
-"""Others' text on its way to a terminal or to the log of a CI, at every command that prints some."""
+"""Others' text on its way to a terminal or to the log of a CI, at each command that prints it."""
 
 import json
 from collections.abc import Sequence

@@ -109,7 +109,7 @@ for _ in range(200_000):
     existing.add(held[-1])
 print(len(existing))
 """
-"""Drops cycles that were in use for a while, as failed TLS handshakes are, and counts those left."""
+"""Drops cycles that were in use for a while, as failed TLS handshakes are, and counts the rest."""
 WAITS = "loop.run_in_executor(None, threading.Event().wait)"
 FAILS = "[task.cancel() for task in asyncio.all_tasks() if task.get_name() == 'alerts']"
 UNUSED = {"botocore", "cryptography", "httpx2", "jinja2", "lightkube", "opentelemetry"}
