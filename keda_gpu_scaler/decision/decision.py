@@ -131,7 +131,10 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     pods = load.pods_of(spec, view)
     decided = _decide(spec, view, pods, context)
     is_fresh = context.now - view.at <= spec.max_age_seconds
-    return _with_unschedulable(spec, pods, decided, view.at) if is_fresh else decided
+    if not is_fresh:
+        return decided
+    decided = replace(decided, reason="; ".join((decided.reason, *reasons.stuck(pods))))
+    return _with_unschedulable(spec, pods, decided, view.at)
 
 
 def _decide(

@@ -12,7 +12,7 @@ from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, Readiness, Unschedulable
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
@@ -74,6 +74,15 @@ def partial(
     """Say which replicas do not report, and how that changes the answer."""
     why = "; ".join(_not_seen(workload)) or OVERLOOKED
     return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
+
+
+def stuck(pods: Sequence[Pod]) -> list[str]:
+    """Say which metrics of pods that have not ended are stuck at 0, and which are read instead."""
+    alive = [pod for pod in pods if not pod.ended]
+    return [
+        f"{clause} for {_names([pod.name for pod in alive if clause in pod.stuck])}"
+        for clause in sorted({clause for pod in alive for clause in pod.stuck})
+    ]
 
 
 def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:

@@ -60,7 +60,13 @@ class SourceState:
             answers = "it answers" if self._is_up is None else "it answers again"
             self._turn(is_up=True, reason=answers)
         self._observe(
-            facts.SnapshotTaken(*key[:3], snapshot.at, snapshot.pod_count, snapshot.refused_samples)
+            facts.SnapshotTaken(
+                *key[:3],
+                snapshot.at,
+                snapshot.pod_count,
+                snapshot.refused_samples,
+                snapshot.stuck_gpus,
+            )
         )
 
     def failed(self, key: SnapshotKey, error: errors.SourceError) -> None:

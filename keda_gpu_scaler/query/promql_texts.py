@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import re2
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, MetricSource
+from keda_gpu_scaler.query.profiles.model import IDLE_LIMIT, Labels, Measure, Metric, MetricSource
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
@@ -27,6 +27,8 @@ METRIC_LABEL = "metric"
 """Keeps apart rows that are equal without their names; `or` would drop one of them."""
 LONGEST_BYTES = 16_384
 """VictoriaMetrics refuses longer texts, unless its `-search.maxQueryLen` allows them."""
+BEYOND_ALL = "1e9"
+"""The smallest number above 0 that a metric shows, times this, is more than its twin ever shows."""
 STALE_SECONDS = 60
 """Younger samples count as fresh at any scrape interval; only older ones are returned."""
 NEWEST_AGE = "time() - max(max_over_time(timestamp(up)[5m:15s]))"
@@ -136,7 +138,12 @@ def _gpus(measure: Measure, labels: Labels, here: str) -> str:
             continue
         # VictoriaMetrics takes rows that are equal without their names for one row with gaps, and
         # `or` fills the gaps with the other metric's values: so the other one gets a label.
-        missing = f"{shown} unless on ({identity}) ({preferred})"
+        believed = preferred
+        if metric is measure.twin:
+            # Where the preferred metric is 0 and the other one is not, both are returned.
+            idle = f"{IDLE_LIMIT / metric.factor:g}"
+            believed = f"{preferred} * {BEYOND_ALL} + {idle} >= on ({identity}) {shown}"
+        missing = f"{shown} unless on ({identity}) ({believed})"
         preferred = f"{preferred} or {marked(missing, METRIC_LABEL, metric.name)}"
     return preferred
 

@@ -47,6 +47,7 @@ def build_snapshot(
             for namespace in namespaces
         },
         observation.refused_samples,
+        sum(bool(series.stuck) for series in observation.series),
     )
 
 

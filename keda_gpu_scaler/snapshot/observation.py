@@ -84,6 +84,8 @@ class Series:
     """Its exporter shows GPUs without a pod as well."""
     shown_by: tuple[str, ...] = ()
     """The metrics that its values come from, with the labels that name the pod: for people."""
+    stuck: str = ""
+    """Which metric is stuck at 0, and which is read instead, as a clause; empty: none is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,8 @@ class Pod:
     """Its exporter shows GPUs without a pod as well."""
     shown_by: tuple[str, ...] = ()
     """The metrics that its samples come from, with the labels that name it: for people."""
+    stuck: frozenset[str] = frozenset()
+    """Which metrics of its GPUs are stuck at 0, and which are read instead, as clauses."""
     unsure_seconds: float = 0.0
     """It may have been seen so much later than `last_seen`: that comes from a coarse history."""
     status: PodStatus | None = None
@@ -157,6 +159,8 @@ class Snapshot:
     """The queried namespaces; one without pods is present and empty."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
+    stuck_gpus: int = 0
+    """GPUs of pods with a metric that is stuck at 0 while another one shows work."""
 
     def of(self, namespace: str) -> NamespaceSnapshot:
         """Return the snapshot of one namespace; empty for one that was not queried."""

@@ -118,7 +118,8 @@ class InfluxdbSource:
         reach = max(wide.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(wide, span_seconds=evaluation_times.whole_steps(reach, step))
         span = _span(at - wide.span_seconds - lookback_seconds(step), at)
-        read = partial(samples, snapshot_query=wide, at=at, step=step)
+        seconds = self._settings.collection_seconds
+        read = partial(samples, snapshot_query=wide, at=at, step=step, collection_seconds=seconds)
         return await self._fetch_observation("snapshot", wide, span, read)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -129,7 +130,8 @@ class InfluxdbSource:
         # A point at an instant belongs to the step that begins at it.
         each_ms = evaluation_times.milliseconds(step)
         span = Span(span.since_ms - 1, span.until_ms - 1, each_ms)
-        read = partial(record, snapshot_query=hour, at=last, step=step)
+        seconds = self._settings.collection_seconds
+        read = partial(record, snapshot_query=hour, at=last, step=step, collection_seconds=seconds)
         return await self._fetch_observation("history", hour, span, read)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -179,8 +181,7 @@ class InfluxdbSource:
         with self._client.turn():
             fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
             rows = await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
-            observation = await asyncio.to_thread(read, rows)
-        return replace(observation, collection_seconds=self._settings.collection_seconds)
+            return await asyncio.to_thread(read, rows)
 
     async def _fetch_fields(
         self, kind: str, names: frozenset[str], write: Callable[[Collection[str]], str]
@@ -316,26 +317,50 @@ def rows_of(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQue
     ]
 
 
-def samples(rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
+def samples(
+    rows: list[Row],
+    snapshot_query: SnapshotQuery,
+    at: float,
+    step: float,
+    collection_seconds: float,
+) -> Observation:
     """Return the observation at each instant up to `at`, from points at any time."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     placed = [Row(row.labels, at_instants(row.points, times, step)) for row in rows]
     ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in rows])
-    return replace(_observation(placed, snapshot_query, times), sample_ages=ages)
+    observation = _observation(placed, snapshot_query, times, collection_seconds)
+    return replace(observation, sample_ages=ages)
 
 
-def record(rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
+def record(
+    rows: list[Row],
+    snapshot_query: SnapshotQuery,
+    at: float,
+    step: float,
+    collection_seconds: float,
+) -> Observation:
     """Return the same for points that are dated at the beginning of the step they stand for."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in rows]
-    return _observation(ended, snapshot_query, times)
+    return _observation(ended, snapshot_query, times, collection_seconds)
 
 
 def _observation(
-    placed: list[Row], snapshot_query: SnapshotQuery, times: tuple[float, ...]
+    placed: list[Row],
+    snapshot_query: SnapshotQuery,
+    times: tuple[float, ...],
+    collection_seconds: float,
 ) -> Observation:
-    series, refused = read_series(placed, snapshot_query.profile, snapshot_query.signal)
-    return Observation(times, series, good_scrapes={}, refused_samples=refused)
+    series, refused = read_series(
+        placed, snapshot_query.profile, snapshot_query.signal, {}, collection_seconds
+    )
+    return Observation(
+        times,
+        series,
+        good_scrapes={},
+        refused_samples=refused,
+        collection_seconds=collection_seconds,
+    )
 
 
 def at_instants(

@@ -18,7 +18,14 @@ from typing import NamedTuple
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import dcgm
-from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT, Measure, Metric, MetricSource, Part
+from keda_gpu_scaler.query.profiles.model import (
+    IDLE_LIMIT,
+    SHARE_LIMIT,
+    Measure,
+    Metric,
+    MetricSource,
+    Part,
+)
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import (
@@ -54,10 +61,25 @@ LARGEST_GPUS = 20_000
 """Reading one takes 2 KiB, and keeping one as much."""
 
 
+STUCK_COLLECTIONS = 1.5
+"""Two metrics of a GPU are not collected at the same time: where work begins, one can be 0 beside
+the other until its next collection. Beyond that it is stuck; the half is for collections that are
+late."""
+_Scrapes = Mapping[Target, Mapping[float, float]]
+"""For each target, the instants at which its latest scrape was good, and that scrape's time."""
+
+
 def read_series(
-    rows: Iterable[Row], profile: str, signal: Signal
+    rows: Iterable[Row],
+    profile: str,
+    signal: Signal,
+    good_scrapes: _Scrapes,
+    collection_seconds: float,
 ) -> tuple[tuple[Series, ...], int]:
-    """Return the GPU series among `rows`, and how many samples were refused as unbelievable."""
+    """Return the GPU series among `rows`, and how many samples were refused as unbelievable.
+
+    `collection_seconds` is how often the exporter reads its GPUs.
+    """
     candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
     for source in profiles.metric_sources(profile, signal):
         for metric in source.measure.metrics:
@@ -79,7 +101,13 @@ def read_series(
             f"an answer with {len(grouped):,} GPUs of pods; expected at most {LARGEST_GPUS:,}: "
             "spread the triggers over several sources"
         )
-    return tuple(itertools.starmap(_series, grouped.items())), refused
+    stuck_seconds, none = STUCK_COLLECTIONS * collection_seconds, dict[float, float]()
+    return tuple(
+        [
+            _series(key, readings, good_scrapes.get(key[-1], none), stuck_seconds)
+            for key, readings in grouped.items()
+        ]
+    ), refused
 
 
 def _recognize(
@@ -122,13 +150,24 @@ def _of_one_exporter(readings: list[_Recognized]) -> list[_Recognized]:
     return [reading for reading in readings if -reading.source.rank == latest[reading.key[:2]][1]]
 
 
-def _series(key: _Key, readings: list[_Recognized]) -> Series:
+def _series(
+    key: _Key, readings: list[_Recognized], scrapes: Mapping[float, float], stuck_seconds: float
+) -> Series:
     _, source, metric, _ = readings[0]
+    stuck = ""
     if source.measure.is_ratio:
         values, used = _ratio(source.measure, readings)
     else:
         metrics = (metric,) if len(readings) == 1 else source.measure.metrics
         values, used = _preferred(metrics, readings)
+        twin = source.measure.twin
+        if twin is not None and len(metrics) > 1 and 0 in values.values():
+            first, twins = _largest(metrics[0], readings), _largest(twin, readings)
+            contradictions = _contradictions(first, twins, scrapes, stuck_seconds)
+            values = {time: value for time, value in values.items() if time not in contradictions}
+            if believed := {time: twins[time] for time, is_stuck in contradictions.items() if is_stuck}:
+                values, used = values | believed, [twin]
+                stuck = f"{metrics[0].name} is stuck at 0, so {twin.name} is read"
     present = readings[0].points.times  # shared by most GPUs, in memory as well
     if len(readings) > 1 or not is_ascending(present):
         present = tuple(sorted({time for reading in readings for time in reading.points.times}))
@@ -141,7 +180,28 @@ def _series(key: _Key, readings: list[_Recognized]) -> Series:
         averaged=all(metric.averaged for metric in used),
         shows_free_gpus=not _BOARD_LABELS.isdisjoint(source.labels.gpu),
         shown_by=tuple([source.labels.naming(metric) for metric in used]),
+        stuck=stuck,
     )
+
+
+def _contradictions(
+    first: Mapping[float, float],
+    twins: Mapping[float, float],
+    scrapes: Mapping[float, float],
+    stuck_seconds: float,
+) -> dict[float, bool]:
+    """Return the instants at which `first` is 0 beside work of the other metric: whether stuck.
+
+    It is stuck if that is so in scrapes further apart than `stuck_seconds`, and it is 0 all the
+    time between. If not, its 0 may be older than the work, and the load is not known.
+    """
+    contradictions = dict[float, bool]()
+    for is_zero, run in itertools.groupby(sorted(first), key=lambda time: first[time] == 0):
+        busy = [time for time in run if is_zero and twins.get(time, 0.0) > IDLE_LIMIT]
+        if busy:
+            began, ended = [scrapes.get(time, time) for time in (busy[0], busy[-1])]
+            contradictions |= dict.fromkeys(busy, ended - began >= stuck_seconds)
+    return contradictions
 
 
 _ValuesAndMetrics = tuple[dict[float, float], list[Metric]]
@@ -250,25 +310,33 @@ def _gaps(series: Series, good: tuple[float, ...]) -> list[set[float]]:
 
 
 def read_observation(
-    rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float
+    rows: list[Row],
+    snapshot_query: SnapshotQuery,
+    at: float,
+    step: float,
+    collection_seconds: float,
 ) -> Observation:
     """Return the observation in the rows of a snapshot, up to `at`, every `step` seconds.
 
-    The rows are GPUs with their pods, and the good scrapes of their targets.
+    The rows are GPUs with their pods, and the good scrapes of their targets, whose exporters read
+    their GPUs every `collection_seconds`.
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     inside = evaluation_times.between(times[0], times[-1], rows)
-    series, refused = read_series(inside, snapshot_query.profile, snapshot_query.signal)
     good_scrapes = {
         target_of(row): scrape_times(row.points)
         for row in inside
         if row.labels.keys() <= TARGET_LABELS
     }
+    series, refused = read_series(
+        inside, snapshot_query.profile, snapshot_query.signal, good_scrapes, collection_seconds
+    )
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),
         good_scrapes=good_scrapes,
         refused_samples=refused,
+        collection_seconds=collection_seconds,
     )
 
 

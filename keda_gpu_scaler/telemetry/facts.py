@@ -103,6 +103,7 @@ class SnapshotTaken(Fact, frozen=True):
     at: float
     pods: int
     refused_samples: int
+    stuck_gpus: int = 0
 
 
 class SourceChanged(Fact, frozen=True):

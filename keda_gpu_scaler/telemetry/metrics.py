@@ -244,6 +244,7 @@ class _Source:
 class _Snapshot:
     pods: int | None = None
     refused_samples: int | None = None
+    stuck_gpus: int | None = None
     at: float | None = None
     """The snapshot's evaluation time, on this process's clock."""
 
@@ -271,6 +272,7 @@ class RecentStates(Collector):
     def snapshot_taken(self, fact: facts.SnapshotTaken) -> None:
         snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)
         snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
+        snapshot.stuck_gpus = fact.stuck_gpus
         self._sources.renewed(fact.source, _Source).is_up = True
 
     def source_changed(self, fact: facts.SourceChanged) -> None:
@@ -334,6 +336,12 @@ class RecentStates(Collector):
             "Samples in the newest snapshot that were refused as impossible loads.",
             _SNAPSHOT,
             ((key, snapshot.refused_samples) for key, snapshot in snapshots),
+        )
+        yield _gauge(
+            "keda_gpu_scaler_snapshot_stuck_gpus",
+            "GPUs with a metric that is stuck at 0 while another one shows work, which is read.",
+            _SNAPSHOT,
+            ((key, snapshot.stuck_gpus) for key, snapshot in snapshots),
         )
         for name, meaning, read in _GAUGES:
             yield _gauge(

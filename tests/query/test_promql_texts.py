@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives, quoted
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, LONGEST_BYTES, alternatives, quoted
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.promql_texts import ages_text, reported_gpus_text, snapshot_text
@@ -158,15 +158,29 @@ def test_the_ages_of_pods_are_told_apart_by_metric_and_the_source_itself_is_mark
     )
 
 
-def test_a_second_metric_is_asked_for_where_the_first_is_not_and_is_marked() -> None:
+def test_a_second_metric_is_asked_for_where_the_first_is_not_or_is_0_beside_it_and_is_marked() -> (
+    None
+):
     gpu = "kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance"
     where = '{kube_namespace=~"ml",kube_pod!="",sub_dev=""}'
     first = f"max by ({gpu}, __name__) (xpum_engine_ratio{where})"
     second = f"max by ({gpu}, __name__) (xpum_engine_group_ratio{where})"
-    missing = f"{second} unless on ({gpu}) ({first})"
+    missing = f"{second} unless on ({gpu}) ({first} * 1e9 + 0.02 >= on ({gpu}) {second})"
     marked = f'label_replace({missing}, "metric", "xpum_engine_group_ratio", "", "")'
     asked = snapshot_text(snapshot_query(profile="intel-xpum-v1"), [], 15)
     assert asked == f"(({first} or {marked}))[5m:15s]"
+
+
+def test_an_average_is_not_asked_for_beside_a_sample_that_is_0() -> None:
+    text = snapshot_text(snapshot_query(profile="dcgm"), [], 15)
+    assert ">=" not in text
+    assert "DCGM_FI_PROF_GR_ENGINE_ACTIVE" in text
+
+
+def test_a_text_about_every_exporter_is_as_long_as_victoria_metrics_takes() -> None:
+    for signal in profiles.signals(profiles.AUTO):
+        text = snapshot_text(snapshot_query(signal=signal), ["dcgm-exporter"], 15)
+        assert len(text.encode()) < LONGEST_BYTES
 
 
 def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:

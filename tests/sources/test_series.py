@@ -12,6 +12,7 @@ from keda_gpu_scaler.query.profiles.model import Metric, MetricSource
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
 from keda_gpu_scaler.sources.series import LARGEST_GPUS, read_series
 from keda_gpu_scaler.spec.spec import Signal
+from tests.support.snapshots import COLLECTION
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
@@ -28,11 +29,11 @@ def row(name: str, *values: float, **labels: str) -> Row:
 
 
 def read(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[Series]:
-    return list(read_series(rows, profile, signal)[0])
+    return list(read_series(rows, profile, signal, {}, COLLECTION)[0])
 
 
 def refused(*rows: Row, signal: Signal = Signal.UTILIZATION) -> int:
-    return read_series(rows, "auto", signal)[1]
+    return read_series(rows, "auto", signal, {}, COLLECTION)[1]
 
 
 # Labels
@@ -147,6 +148,33 @@ CASES: dict[Signal, dict[str, tuple[list[Row], Shown]]] = {
             [row(UTIL, 1, UUID=""), row(UTIL, 2, UUID="", instance="10.0.0.2:9400")],
             {"10.0.0.1:9400#0": {ZERO: 1}, "10.0.0.2:9400#0": {ZERO: 2}},
         ),
+        "the sample where the average is stuck at 0": (
+            [row(UTIL, 90, 80, 70, 60, 50), row(ENGINE, 0, 0, 0, 0, 0.5)],
+            {OF_A: {0: 90, 15: 80, 30: 70, 45: 60, 60: 50}},
+        ),
+        "of work with pauses beside a stuck average, the idle samples as well": (
+            [row(UTIL, 90, 0, 2, 0, 50), row(ENGINE, 0, 0, 0, 0, 0)],
+            {OF_A: {0: 90, 15: 0, 30: 0, 45: 0, 60: 50}},
+        ),
+        "nothing while an average may only be older than the work": (
+            [row(UTIL, 0, 90, 80, 70, 60), row(ENGINE, 0, 0, 0, 0, 0.5)],
+            {OF_A: {0: 0, 60: 50}},
+        ),
+        "nothing twice, where the average shows work in between": (
+            [row(UTIL, 90, 0, 90, 90, 90), row(ENGINE, 0, 0, 0.1, 0, 0)],
+            {OF_A: {15: 0, 30: 10}},
+        ),
+        "the average of a GPU that is as idle as its samples": (
+            [row(UTIL, 2, 1, 2, 2, 2), row(ENGINE, 0, 0, 0, 0, 0)],
+            {OF_A: {0: 0, 15: 0, 30: 0, 45: 0, 60: 0}},
+        ),
+        "an instantaneous number where the one over a second is stuck at 0": (
+            [
+                row("gpu_gfx_activity", 0, 0, 0, 0, **AMD),
+                row("gpu_gfx_busy_instantaneous", 90, 90, 90, 90, **AMD),
+            ],
+            {"10.0.0.1:9400#0": {0: 90, 15: 90, 30: 90, 45: 90}},
+        ),
         "partitions, of which the first is the board": (
             [
                 row("gpu_gfx_busy_instantaneous", 7, **{**BOARD, "gpu_partition_id": part})
@@ -228,6 +256,40 @@ def test_only_averages_alone_are_averaged() -> None:
     assert (gpu.values, gpu.averaged) == ((100,), False)
 
 
+def test_a_metric_that_is_stuck_at_0_is_named_with_the_one_that_is_read() -> None:
+    (gpu,) = read(row(UTIL, 90, 90, 90, 90), row(ENGINE, 0, 0, 0, 0))
+    assert gpu.stuck == f"{ENGINE} is stuck at 0, so {UTIL} is read"
+    assert [text.partition(" by ")[0] for text in gpu.shown_by] == [UTIL]
+    assert not gpu.averaged
+
+
+def test_an_average_that_shows_work_is_not_read_beside_samples_of_0() -> None:
+    """Work between two samples is honest, and an average that is stuck looks the same."""
+    (gpu,) = read(row(UTIL, *[0] * 9), row(ENGINE, *[0.4] * 9), profile="dcgm-exported")
+    assert (set(gpu.values), gpu.stuck) == ({0}, "")
+    (gpu,) = read(row(UTIL, *[0] * 9), row(ENGINE, *[0.4] * 9))
+    assert (set(gpu.values), gpu.stuck) == ({40}, "")
+
+
+@pytest.mark.parametrize(
+    ("scraped", "is_stuck"),
+    [
+        pytest.param({0: 0, 15: 0, 30: 0, 45: 0}, False, id="one scrape, repeated"),
+        pytest.param({0: -20, 15: 10, 30: 10, 45: 10}, False, id="two, half a minute apart"),
+        pytest.param({0: -20, 15: 10, 30: 10, 45: 40}, True, id="three"),
+        pytest.param({0: -60, 15: 0, 30: 0, 45: 0}, True, id="two, a minute apart"),
+    ],
+)
+def test_a_contradiction_is_believed_in_scrapes_of_two_collections(
+    scraped: dict[float, float], *, is_stuck: bool
+) -> None:
+    rows = [row(UTIL, 90, 90, 90, 90), row(ENGINE, 0, 0, 0, 0)]
+    target = Target("dcgm", "10.0.0.1:9400")
+    ((gpu,), _) = read_series(rows, "auto", Signal.UTILIZATION, {target: scraped}, COLLECTION)
+    assert gpu.present == (0, 15, 30, 45)
+    assert gpu.values == ((90, 90, 90, 90) if is_stuck else ())
+
+
 def test_pods_are_read_from_whoever_shows_them() -> None:
     gpus = read(row(HAMI_UTIL, 40, **{**HAMI, "exported_pod": "bert-1"}), row(UTIL, 90))
 
@@ -258,7 +320,7 @@ def test_an_unbelievable_number_is_refused_and_counted(name: str) -> None:
 
 
 def test_the_limits_themselves_are_believable() -> None:
-    ((gpu,), refusals) = read_series([row(UTIL, 0, 100)], "auto", Signal.UTILIZATION)
+    ((gpu,), refusals) = read_series([row(UTIL, 0, 100)], "auto", Signal.UTILIZATION, {}, COLLECTION)
     assert (gpu.values, refusals) == ((0, 100), 0)
     assert refused(row(ENGINE, 0, 1.01)) == 0
 
@@ -300,8 +362,8 @@ rows = st.lists(st.builds(Row, labels, points), max_size=12)
 def test_any_rows_are_read_without_an_error(
     given_rows: list[Row], profile: str, signal: Signal
 ) -> None:
-    gpus, refusals = read_series(given_rows, profile, signal)
-    twice, doubled = read_series([*given_rows, *given_rows], profile, signal)
+    gpus, refusals = read_series(given_rows, profile, signal, {}, COLLECTION)
+    twice, doubled = read_series([*given_rows, *given_rows], profile, signal, {}, COLLECTION)
     named = {profiles.pod_of(one.labels) for one in given_rows}
     believable = [value for gpu in gpus for value in gpu.values]
 
@@ -361,4 +423,4 @@ def test_more_gpus_than_any_cluster_has_are_not_read() -> None:
     uuids = (f"GPU-{number}" for number in range(LARGEST_GPUS + 1))
     rows = [row("DCGM_FI_DEV_GPU_UTIL", 1, UUID=uuid) for uuid in uuids]
     with pytest.raises(errors.SourceMalformedError, match="spread the triggers over several"):
-        read_series(rows, "auto", Signal.UTILIZATION)
+        read_series(rows, "auto", Signal.UTILIZATION, {}, COLLECTION)

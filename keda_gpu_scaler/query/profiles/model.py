@@ -55,6 +55,18 @@ class Measure:
         """Whether the signal is a share: used / (used + free), or else used / total."""
         return any(metric.part is not Part.VALUE for metric in self.metrics)
 
+    @property
+    def twin(self) -> Metric | None:
+        """The metric that shows whether the first one is stuck at 0; None: there is none.
+
+        An average does not: it shows work between two samples, which no sample can show.
+        """
+        if self.is_ratio or len(self.metrics) == 1:
+            return None
+        first, second = self.metrics[:2]
+        shows_more = second.averaged and not first.averaged
+        return None if first.zero_is_unknown or shows_more else second
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:
@@ -128,6 +140,9 @@ GPU_RESOURCES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
 """The beginnings of the names of extended resources that are GPUs, or parts of them."""
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 """The beginning of the name of an extended resource that asks for a device of a DeviceClass."""
+IDLE_LIMIT = 2
+"""In a signal's unit, the most that an idle GPU shows: in percent, idle cards show 1 or 2 at times.
+A metric that is exactly 0 beside more is not believed."""
 SHARE_LIMIT = 110
 """In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
 MIB = 1024 * 1024

@@ -232,10 +232,10 @@ class PrometheusSource:
             self._jobs.note({job: len(namespaces) for job, namespaces in shown.items()})
             if (self._metric_sources(snapshot_query), self._jobs.names) == (metric_sources, jobs):
                 break
-        observation = await asyncio.to_thread(
-            series.read_observation, rows, snapshot_query, at, step
+        collection_seconds = self._client.settings.collection_seconds
+        return await asyncio.to_thread(
+            series.read_observation, rows, snapshot_query, at, step, collection_seconds
         )
-        return replace(observation, collection_seconds=self._client.settings.collection_seconds)
 
     def _metric_sources(self, snapshot_query: SnapshotQuery) -> list[MetricSource]:
         return profiles.metric_sources(

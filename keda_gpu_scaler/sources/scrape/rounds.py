@@ -52,6 +52,8 @@ class Rounds:
     """
 
     keep_seconds: float
+    collection_seconds: float = 30.0
+    """How often the exporters read their GPUs."""
     most_points: int = MOST_POINTS
     """At most so many points are in memory beside those of the newest round."""
     sampled_since: float = float("-inf")
@@ -96,13 +98,17 @@ class Rounds:
             for target, scrape in round_.scrapes.items():
                 if scrape is not None:
                     scrapes[target].append((round_.at, scrape))
-        series, refused = read_series(
-            _rows(scrapes, snapshot_query), snapshot_query.profile, snapshot_query.signal
-        )
         good_scrapes = {
             target: {instant: scrape.began for instant, scrape in good}
             for target, good in scrapes.items()
         }
+        series, refused = read_series(
+            _rows(scrapes, snapshot_query),
+            snapshot_query.profile,
+            snapshot_query.signal,
+            good_scrapes,
+            self.collection_seconds,
+        )
         return Observation(
             instants=tuple(round_.at for round_ in rounds),
             series=fill_gaps(series, good_scrapes),
@@ -112,6 +118,7 @@ class Rounds:
                 at - since < OVERLOOKED_SECONDS for since in self.silent_since.values()
             ),
             refused_samples=refused,
+            collection_seconds=self.collection_seconds,
             sampled_since=self.sampled_since,
         )
 

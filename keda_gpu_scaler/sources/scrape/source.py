@@ -80,7 +80,7 @@ class ScrapeSource:
         )
         self._parsing = asyncio.Lock()
         """One page at a time is parsed: more threads would take their time from calls."""
-        self._history = Rounds(KEEP_SECONDS)
+        self._history = Rounds(KEEP_SECONDS, settings.collection_seconds)
         self._trouble: str | None = None
         self._first_round = asyncio.Event()
         self._rounds: asyncio.Task[None] | None = None
@@ -120,8 +120,7 @@ class ScrapeSource:
             raise errors.SourceUnreachableError(self._trouble)
         # The series of thousands of GPUs take longer to read than calls may wait.
         copied = replace(self._history)
-        observation = await asyncio.to_thread(copied.observation, snapshot_query, at)
-        return replace(observation, collection_seconds=self._settings.collection_seconds)
+        return await asyncio.to_thread(copied.observation, snapshot_query, at)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         """Return None: there is no data beyond the rounds themselves."""
@@ -157,7 +156,9 @@ class ScrapeSource:
         if abs(leap_seconds) > LEAP_SECONDS:
             # The samples before have times that no other clock has: of pods, of the cluster.
             self._offset += leap_seconds
-            self._history = Rounds(self._history.keep_seconds)
+            self._history = Rounds(
+                self._history.keep_seconds, self._settings.collection_seconds
+            )
             scrapes = {
                 target: scrape and scrape._replace(began=scrape.began + leap_seconds)
                 for target, scrape in scrapes.items()

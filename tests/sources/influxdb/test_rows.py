@@ -78,7 +78,7 @@ def test_no_point_is_looked_back_for_longer_than_the_limit() -> None:
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
     raw = influxdb.rows_of([Field(metric, TELEGRAF, "gauge", [(AT, 1.0)])], Schema(), NEED)
-    (gpu,) = influxdb.samples(raw, NEED, AT, STEP).series
+    (gpu,) = influxdb.samples(raw, NEED, AT, STEP, 30).series
     assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
 
 

@@ -170,7 +170,7 @@ round_lists = st.lists(
 def played(
     rounds_: list[Round], keep_seconds: float, most_points: int = MOST_POINTS
 ) -> tuple[Rounds, float]:
-    history, at = Rounds(keep_seconds, most_points), 1000.0
+    history, at = Rounds(keep_seconds, most_points=most_points), 1000.0
     for after, shown in rounds_:
         at += after
         add(history, at, shown)
@@ -196,7 +196,9 @@ def test_a_series_has_the_points_of_all_rounds_that_showed_it(
     asked = snapshot_query(span=span)
     observation = history.observation(asked, at)
     every = [Row(dict(labels), points) for (_, labels), points in rows.items()]
-    series, refused = read_series(every, asked.profile, asked.signal)
+    series, refused = read_series(
+        every, asked.profile, asked.signal, {}, history.collection_seconds
+    )
 
     expected = fill_gaps(series, observation.good_scrapes)
     assert sorted(observation.series, key=repr) == sorted(expected, key=repr)
