@@ -27,8 +27,6 @@ METRIC_LABEL = "metric"
 """Keeps apart rows that are equal without their names; `or` would drop one of them."""
 LONGEST_BYTES = 16_384
 """VictoriaMetrics refuses longer texts, unless its `-search.maxQueryLen` allows them."""
-BEYOND_ALL = "1e9"
-"""The smallest number above 0 that a metric shows, times this, is more than its twin ever shows."""
 STALE_SECONDS = 60
 """Younger samples count as fresh at any scrape interval; only older ones are returned."""
 NEWEST_AGE = "time() - max(max_over_time(timestamp(up)[5m:15s]))"
@@ -132,19 +130,21 @@ def _gpus(measure: Measure, labels: Labels, here: str) -> str:
         if metric.zero_is_unknown:
             # Not `> 0`: that would drop NaN, and the instant would count without it.
             series = f"{series} != 0"
+        if metric is measure.twin:
+            # Both where they contradict each other: on the series, which costs less than on maxima.
+            first = selector(measure.metrics[0], labels, matchers)
+            busy = f"{series} > {IDLE_LIMIT / metric.factor:g}"
+            stuck = f"{busy} and on ({identity}) {first} == 0"
+            series = f"{series} unless on ({identity}) {first} or {stuck}"
         shown = f"max by ({identity}, __name__) ({series})"
         if not preferred:
             preferred = shown
             continue
         # VictoriaMetrics takes rows that are equal without their names for one row with gaps, and
         # `or` fills the gaps with the other metric's values: so the other one gets a label.
-        believed = preferred
-        if metric is measure.twin:
-            # Where the preferred metric is 0 and the other one is not, both are returned.
-            idle = f"{IDLE_LIMIT / metric.factor:g}"
-            believed = f"{preferred} * {BEYOND_ALL} + {idle} >= on ({identity}) {shown}"
-        missing = f"{shown} unless on ({identity}) ({believed})"
-        preferred = f"{preferred} or {marked(missing, METRIC_LABEL, metric.name)}"
+        if metric is not measure.twin:
+            shown = f"{shown} unless on ({identity}) ({preferred})"
+        preferred = f"{preferred} or {marked(shown, METRIC_LABEL, metric.name)}"
     return preferred
 
 

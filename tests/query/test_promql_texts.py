@@ -164,16 +164,17 @@ def test_a_second_metric_is_asked_for_where_the_first_is_not_or_is_0_beside_it_a
     gpu = "kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance"
     where = '{kube_namespace=~"ml",kube_pod!="",sub_dev=""}'
     first = f"max by ({gpu}, __name__) (xpum_engine_ratio{where})"
-    second = f"max by ({gpu}, __name__) (xpum_engine_group_ratio{where})"
-    missing = f"{second} unless on ({gpu}) ({first} * 1e9 + 0.02 >= on ({gpu}) {second})"
-    marked = f'label_replace({missing}, "metric", "xpum_engine_group_ratio", "", "")'
+    missing = f"xpum_engine_group_ratio{where} unless on ({gpu}) xpum_engine_ratio{where}"
+    beside = f"xpum_engine_group_ratio{where} > 0.02 and on ({gpu}) xpum_engine_ratio{where} == 0"
+    second = f"max by ({gpu}, __name__) ({missing} or {beside})"
+    marked = f'label_replace({second}, "metric", "xpum_engine_group_ratio", "", "")'
     asked = snapshot_text(snapshot_query(profile="intel-xpum-v1"), [], 15)
     assert asked == f"(({first} or {marked}))[5m:15s]"
 
 
 def test_an_average_is_not_asked_for_beside_a_sample_that_is_0() -> None:
     text = snapshot_text(snapshot_query(profile="dcgm"), [], 15)
-    assert ">=" not in text
+    assert " == 0" not in text
     assert "DCGM_FI_PROF_GR_ENGINE_ACTIVE" in text
 
 

@@ -125,6 +125,36 @@ async def test_a_pod_is_as_old_as_its_freshest_sample_in_every_label_scheme(
     assert {gpu.pod for gpu in observation.series} == {"fresh", "minute", *ages}
 
 
+async def test_the_other_metric_is_returned_only_where_the_preferred_one_contradicts_it(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    shown = {"stuck": (0, 90), "fine": (0.5, 80), "idle": (0, 0), "blip": (0, 2), "alone": (None, 7)}
+    await server.write(
+        gpus.history(
+            now,
+            [
+                Gpu("web", value, ns, uuid=gpu, metric=metric)
+                for gpu, values in shown.items()
+                for metric, value in zip((ENGINE, UTIL), values, strict=True)
+                if value is not None
+            ],
+        )
+    )
+    async with connected(server.url) as source:
+        observation = await source.fetch(snapshot_query(ns), now)
+
+    read = {gpu.gpu: (set(gpu.values), gpu.shown_by[0].split()[0]) for gpu in observation.series}
+    assert read == {
+        "stuck": ({90}, UTIL),
+        "fine": ({50}, ENGINE),
+        "idle": ({0}, ENGINE),
+        "blip": ({0}, ENGINE),
+        "alone": ({7}, UTIL),
+    }
+    assert [gpu.gpu for gpu in observation.series if gpu.stuck] == ["stuck"]
+    assert {len(gpu.values) for gpu in observation.series} == {len(observation.instants)}
+
+
 async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -> None:
     exporter = {"pod": "exporter-10.0.0.1:9400", "namespace": "gpu-operator"}
     bare = {"job": "static", "instance": "10.0.0.9:9400"}
