@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -11,13 +11,15 @@ from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Series, Target
 from keda_gpu_scaler.sources.evaluation_times import (
     HISTORY_SECONDS,
     HISTORY_STEP_SECONDS,
     LEAST_SECONDS,
     Lag,
 )
+from keda_gpu_scaler.sources.series import read_series
+from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import SimPod
 
@@ -96,6 +98,10 @@ class Monitoring:
     """From here on Prometheus scrapes nothing."""
     shows_requests: bool = True
     """kube-state-metrics shows what pods ask for."""
+
+    average: Callable[[SimPod, float], float | None] = lambda _pod, _time: None
+    """What the average shows of a pod beside its samples, at the time of a scrape; None: there is
+    no average."""
 
     lag: Lag = field(default_factory=lambda: Lag(STEP_SECONDS))
 
@@ -262,7 +268,9 @@ class Monitoring:
                 for time, value in shown.items()
                 if value is not None and time < pod.refused_since
             }
-            if present:
+            if any(self.average(pod, then) is not None for then in scraped.values()):
+                yield from self._of_two_metrics(pod, shown, scraped)
+            elif present:
                 yield Series(
                     "ml",
                     pod.name,
@@ -274,6 +282,30 @@ class Monitoring:
                     averaged=self.averaged,
                     shows_free_gpus=True,
                 )
+
+    def _of_two_metrics(
+        self, pod: SimPod, samples: Mapping[float, float | None], scraped: Mapping[float, float]
+    ) -> tuple[Series, ...]:
+        """Return what is read of a pod with an average beside its samples."""
+        namespace = {"exported_namespace": "ml", "exported_pod": pod.name}
+        labels = {**namespace, "UUID": pod.gpu, **pod.target._asdict()}
+        averages = {time: self.average(pod, scraped[time]) for time in samples}
+        rows = [
+            Row(
+                {**labels, "__name__": name},
+                [
+                    (time, value * unit)
+                    for time, value in values.items()
+                    if value is not None and samples[time] is not None
+                ],
+            )
+            for name, values, unit in (
+                ("DCGM_FI_DEV_GPU_UTIL", samples, 1),
+                ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", averages, 0.01),
+            )
+        ]
+        scrapes = {pod.target: scraped}
+        return read_series(rows, "auto", Signal.UTILIZATION, scrapes, COLLECT_SECONDS)[0]
 
 
 def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:

@@ -5,6 +5,7 @@ import time
 import grpc
 import pytest
 
+from keda_gpu_scaler.telemetry import facts
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.gpus import Gpu, Up, history
 from tests.support.processes import until
@@ -12,6 +13,7 @@ from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.support.series import Series
 
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
+UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 NODES = [f"10.0.0.{number}:9400" for number in range(5)]
 SHORT = {"maxAge": "5s", "warmup": "0s", "window": "5s", "activationWindow": "5s"}
 
@@ -39,6 +41,26 @@ async def test_an_exporter_of_five_that_is_lost_never_leads_to_a_scale_in(
         poll = await stack.poll()
     assert poll.active
     assert poll.value is None or poll.value == 450
+
+
+@ON_EVERY_SERVER
+@pytest.mark.parametrize("stuck", [1, 5])
+async def test_pods_whose_average_is_stuck_at_0_are_measured_by_their_samples(
+    prometheus: PrometheusServer, stuck: int
+) -> None:
+    averages = [0.0 if number < stuck else 0.9 for number in range(len(FIVE))]
+    shown = [
+        Gpu(pod, value, instance=NODES[0], metric=metric)
+        for pod, average in zip(FIVE, averages, strict=True)
+        for metric, value in ((ENGINE, average), (UTIL, 90))
+    ]
+    await prometheus.write(history(prometheus.now(), [Up(instance=NODES[0]), *shown]))
+    async with running(prometheus.url, step="15s") as stack:
+        poll = await stack.poll()
+    assert poll.active
+    assert poll.value == 450
+    (taken,) = [fact for fact in stack.seen if isinstance(fact, facts.SnapshotTaken)]
+    assert taken.stuck_gpus == stuck
 
 
 async def _feed(
