@@ -55,6 +55,8 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
 
 
 def _covered(pod: Pod, since: float, at: float) -> bool:
+    if pod.contradicted_at > since:  # it may have worked then
+        return False
     ready_since = None if pod.status is None else pod.status.ready_since
     start = since if pod.first_seen is None else max(since, pod.first_seen)
     start = start if ready_since is None else max(start, ready_since)

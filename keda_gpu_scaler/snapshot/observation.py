@@ -86,6 +86,8 @@ class Series:
     """The metrics that its values come from, with the labels that name the pod: for people."""
     stuck: str = ""
     """Which metric is stuck at 0, and which is read instead, as a clause; empty: none is."""
+    contradicted_at: float = float("-inf")
+    """The newest instant at which one metric was 0 beside work of another, and neither is read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,7 @@ def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[
         shows_free_gpus=all(series.shows_free_gpus for series in group),
         shown_by=tuple(dict.fromkeys(chain.from_iterable([series.shown_by for series in group]))),
         stuck=frozenset([series.stuck for series in group if series.stuck]),
+        contradicted_at=max(series.contradicted_at for series in group),
     )
     if known is None or known.last_seen != last_seen:
         return pod

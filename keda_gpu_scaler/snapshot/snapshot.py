@@ -84,6 +84,8 @@ class Pod:
     """The metrics that its samples come from, with the labels that name it: for people."""
     stuck: frozenset[str] = frozenset()
     """Which metrics of its GPUs are stuck at 0, and which are read instead, as clauses."""
+    contradicted_at: float = NEVER_SEEN
+    """When one metric of a GPU was last 0 beside work of another, and neither was read."""
     unsure_seconds: float = 0.0
     """It may have been seen so much later than `last_seen`: that comes from a coarse history."""
     status: PodStatus | None = None

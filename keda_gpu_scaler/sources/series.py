@@ -11,7 +11,7 @@ begin another; the gaps are filled here.
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -154,7 +154,7 @@ def _series(
     key: _Key, readings: list[_Recognized], scrapes: Mapping[float, float], stuck_seconds: float
 ) -> Series:
     _, source, metric, _ = readings[0]
-    stuck = ""
+    stuck, contradicted_at = "", float("-inf")
     if source.measure.is_ratio:
         values, used = _ratio(source.measure, readings)
     else:
@@ -163,11 +163,13 @@ def _series(
         twin = source.measure.twin
         if twin is not None and len(metrics) > 1 and 0 in values.values():
             first, twins = _largest(metrics[0], readings), _largest(twin, readings)
-            contradictions = _contradictions(first, twins, scrapes, stuck_seconds)
-            values = {time: value for time, value in values.items() if time not in contradictions}
-            if believed := {time: twins[time] for time, is_stuck in contradictions.items() if is_stuck}:
-                values, used = values | believed, [twin]
-                stuck = f"{metrics[0].name} is stuck at 0, so {twin.name} is read"
+            for times, is_stuck in _contradictions(first, twins, scrapes, stuck_seconds):
+                if is_stuck:
+                    values |= {time: twins[time] for time in times}
+                    stuck, used = f"{metrics[0].name} is stuck at 0, so {twin.name} is read", [twin]
+                else:
+                    values = {time: value for time, value in values.items() if time not in times}
+                    contradicted_at = times[-1]
     present = readings[0].points.times  # shared by most GPUs, in memory as well
     if len(readings) > 1 or not is_ascending(present):
         present = tuple(sorted({time for reading in readings for time in reading.points.times}))
@@ -181,6 +183,7 @@ def _series(
         shows_free_gpus=not _BOARD_LABELS.isdisjoint(source.labels.gpu),
         shown_by=tuple([source.labels.naming(metric) for metric in used]),
         stuck=stuck,
+        contradicted_at=contradicted_at,
     )
 
 
@@ -189,19 +192,17 @@ def _contradictions(
     twins: Mapping[float, float],
     scrapes: Mapping[float, float],
     stuck_seconds: float,
-) -> dict[float, bool]:
-    """Return the instants at which `first` is 0 beside work of the other metric: whether stuck.
+) -> Iterator[tuple[list[float], bool]]:
+    """Yield the instants at which `first` is 0 beside work of the other metric: whether stuck.
 
     It is stuck if that is so in scrapes further apart than `stuck_seconds`, and it is 0 all the
     time between. If not, its 0 may be older than the work, and the load is not known.
     """
-    contradictions = dict[float, bool]()
     for is_zero, run in itertools.groupby(sorted(first), key=lambda time: first[time] == 0):
         busy = [time for time in run if is_zero and twins.get(time, 0.0) > IDLE_LIMIT]
         if busy:
             began, ended = [scrapes.get(time, time) for time in (busy[0], busy[-1])]
-            contradictions |= dict.fromkeys(busy, ended - began >= stuck_seconds)
-    return contradictions
+            yield busy, ended - began >= stuck_seconds
 
 
 _ValuesAndMetrics = tuple[dict[float, float], list[Metric]]

@@ -59,6 +59,12 @@ ACTIVITIES: dict[str, tuple[Pod, dict[str, str], tuple[bool, bool]]] = {
     "silent for a minute": (bert("b", 0, last_seen=NOW - 60), {}, (False, True)),
     "silent for more": (bert("b", 0, last_seen=NOW - 61), {}, NOTHING),
     "a gap": (_without_samples(IDLE, NOW - 90, NOW - 15), {}, NOTHING),
+    "a 0 that another metric contradicts": (
+        replace(IDLE, contradicted_at=NOW - 119),
+        {},
+        NOTHING,
+    ),
+    "contradicted before the window": (replace(IDLE, contradicted_at=NOW - 120), {}, (False, True)),
     "a GPU of refused samples": (_with_gpu(IDLE, NOW, is_refused=True), {}, NOTHING),
     "a GPU of before": (_with_gpu(IDLE, NOW - 60), {}, (False, True)),
     "a GPU of before a silence": (_with_gpu(SILENT, NOW - 75), {}, (False, True)),

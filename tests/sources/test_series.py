@@ -288,6 +288,7 @@ def test_a_contradiction_is_believed_in_scrapes_of_two_collections(
     ((gpu,), _) = read_series(rows, "auto", Signal.UTILIZATION, {target: scraped}, COLLECTION)
     assert gpu.present == (0, 15, 30, 45)
     assert gpu.values == ((90, 90, 90, 90) if is_stuck else ())
+    assert gpu.contradicted_at == (-math.inf if is_stuck else 45)
 
 
 def test_pods_are_read_from_whoever_shows_them() -> None:

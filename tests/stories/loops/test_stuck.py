@@ -10,6 +10,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, seeded
 from tests.stories.loops.monitoring import Scrapes
 from tests.stories.loops.pods import SimPod
+from tests.support.triggers import spec
 
 STUCK = "is stuck at 0"
 
@@ -41,7 +42,7 @@ async def test_work_with_pauses_beside_a_stuck_average_is_never_idle(
 ) -> None:
     """Three of four samples are idle, which is less than activationWindow."""
     work: Callable[[float], float] = lambda t: 100.0 if t // COLLECT_SECONDS % 4 == 0 else 0.0
-    loop = Loop(work, evidence)
+    loop = Loop(work, evidence, trigger=spec(warmup="0s"))
     loop.monitoring.average = _stuck
     await loop.run(3600, keda=True)
     assert min(loop.sizes) > 0
