@@ -39,7 +39,7 @@ OWN = triggers.spec(query="load", signal="memory", activationThreshold="5")
 OF_OWN = f'{{profile="{OWN.profile}",signal="number",source="default"}}'
 UP = facts.SourceChanged("default", works=True, reason="it answers")
 DOWN = facts.SourceChanged("default", works=False, reason="refused")
-TAKEN = facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, 2)
+TAKEN = facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, 2, 3)
 UNPROVEN = facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there")
 
 
@@ -117,6 +117,7 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
             f"source_up{SOURCE}": 1,
             f"snapshot_pods{SNAPSHOT}": 5,
             f"snapshot_refused_samples{SNAPSHOT}": 2,
+            f"snapshot_stuck_gpus{SNAPSHOT}": 3,
             f"snapshot_age_seconds{SNAPSHOT}": None,
         },
     ),
