@@ -90,6 +90,7 @@ OF_SOURCES = (
     Rule("no-pods", _ERROR, "no GPU of the workload's pods, but others"),
     Rule("late-samples", _WARNING, "samples that arrive late, or have ended"),
     Rule("slow-scrape", _WARNING, "samples that arrive less often than a window is long"),
+    Rule("stuck-metric", _WARNING, "a metric of the GPUs that another one contradicts"),
     Rule("no-readiness", _WARNING, "no list of the pods and of those that are Ready"),
     Rule("demand-unknown", _ERROR, "a demand query without a number"),
 )

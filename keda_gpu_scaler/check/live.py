@@ -39,6 +39,8 @@ class Seen:
     """How late all samples arrive."""
     has_readiness: bool = True
     """The cluster says which pods there are, and which are Ready."""
+    suspects: Collection[str] = ()
+    """Why a metric of the workload's GPUs is probably wrong, as clauses."""
     demand_trouble: str | None = None
     """Why the demand is not known; None: it is, or the trigger has none."""
 
@@ -81,6 +83,9 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
             "the Kubernetes API in the scaler's settings."
         )
         yield "no-readiness", Wrong(trigger.place(), why, fix)
+    for why in seen.suspects:
+        fix = "Compare it with nvidia-smi on the node, and restart the exporter if it is wrong."
+        yield "stuck-metric", Wrong(trigger.place("signal", "profile"), why, fix)
     if seen.demand_trouble is not None:
         why = f"the demand is unknown: {seen.demand_trouble}"
         fix = "Run the query by hand; explain shows its text."

@@ -6,7 +6,7 @@ few numbers say what the source has instead. Nothing is changed anywhere.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.demands import NOTHING
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql_texts import alternatives, quoted
+from keda_gpu_scaler.query.profiles import dcgm
+from keda_gpu_scaler.query.promql_texts import alternatives, quoted, selector
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -87,7 +88,10 @@ class _Look(NamedTuple):
         if interval_seconds is not None:
             seen = replace(seen, interval_seconds=round(interval_seconds))
         if seen.has_gpus or seen.is_empty:
-            return seen
+            suspects = [
+                (await self._has(evaluator, text), why) for text, why in _suspects(self.spec)
+            ]
+            return replace(seen, suspects=[why for is_shown, why in suspects if is_shown])
         pods = PodPattern(self.spec.pods.namespace, ".*")
         every_pod = replace(self.spec, pods=pods, demand=None, neighbour=None)
         neighbours = await evaluator.record(self.scaled_object, every_pod)
@@ -124,6 +128,32 @@ def _naming_pods(metrics: Collection[str]) -> str:
     *others, last = profiles.POD_LABELS
     own = f"({_selector(metrics, last)} unless on (job, instance, namespace, {last}) up)"
     return " or ".join([*(_selector(metrics, label) for label in others), own])
+
+
+def _suspects(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
+    """Yield PromQL that has elements if the average of a GPU is probably wrong, and why."""
+    namespace, pod = quoted(spec.pods.namespace), quoted(spec.pods.regex)
+    for labels, measure, _ in profiles.metric_sources(spec.profile, spec.signal):
+        if measure.metrics[0] != dcgm.ENGINE:
+            continue
+        absent = [f'{label}=""' for label in labels.absent]
+        pods = [f"{labels.namespace}={namespace}", f"{labels.pod}=~{pod}", *absent]
+        name, ours = dcgm.ENGINE.name, selector(dcgm.ENGINE, labels, pods)
+        if measure.twin is not None:
+            gpu = ", ".join((*labels.gpu, labels.slice, labels.number, "job", "instance"))
+            same = f"max_over_time({ours}[30m]) == min_over_time({ours}[30m]) and {ours} offset 30m"
+            sampled = f"max_over_time({selector(measure.twin, labels, pods)}[30m])"
+            text = f"(({same}) > 0) and on ({gpu}) {sampled} == 0"
+            yield text, f"{name} has not changed for 30m, in which {measure.twin.name} was 0"
+        part, board = f'{labels.slice}!=""', f"min by (job, instance, {labels.gpu[0]})"
+        idle = f"max by (job, instance) (max_over_time({name}{{{part}}}[30m])) == 0"
+        power = f"{dcgm.POWER.metrics[0].name}{{{part}}}"
+        draws = f"{board} (min_over_time({power}[10m])) > 2 * {board} (min_over_time({power}[1d]))"
+        text = f"{idle} and on (job, instance) {ours} and on (job, instance) ({draws})"
+        yield text, f"{name} is 0 on every MIG instance of an exporter, of which a board {_DRAWS}"
+
+
+_DRAWS = "draws more than twice its lowest power of the last day"
 
 
 def _interval_query(metrics: Collection[str]) -> str:

@@ -59,15 +59,8 @@ class SourceState:
         if not self._is_up:
             answers = "it answers" if self._is_up is None else "it answers again"
             self._turn(is_up=True, reason=answers)
-        self._observe(
-            facts.SnapshotTaken(
-                *key[:3],
-                snapshot.at,
-                snapshot.pod_count,
-                snapshot.refused_samples,
-                snapshot.stuck_gpus,
-            )
-        )
+        shown = snapshot.pod_count, snapshot.refused_samples, snapshot.stuck_gpus
+        self._observe(facts.SnapshotTaken(*key[:3], snapshot.at, *shown))
 
     def failed(self, key: SnapshotKey, error: errors.SourceError) -> None:
         self._fetches += 1

@@ -118,8 +118,7 @@ class InfluxdbSource:
         reach = max(wide.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(wide, span_seconds=evaluation_times.whole_steps(reach, step))
         span = _span(at - wide.span_seconds - lookback_seconds(step), at)
-        seconds = self._settings.collection_seconds
-        read = partial(samples, snapshot_query=wide, at=at, step=step, collection_seconds=seconds)
+        read = partial(samples, snapshot_query=wide, at=at, step=step)
         return await self._fetch_observation("snapshot", wide, span, read)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -130,8 +129,7 @@ class InfluxdbSource:
         # A point at an instant belongs to the step that begins at it.
         each_ms = evaluation_times.milliseconds(step)
         span = Span(span.since_ms - 1, span.until_ms - 1, each_ms)
-        seconds = self._settings.collection_seconds
-        read = partial(record, snapshot_query=hour, at=last, step=step, collection_seconds=seconds)
+        read = partial(record, snapshot_query=hour, at=last, step=step)
         return await self._fetch_observation("history", hour, span, read)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -174,14 +172,15 @@ class InfluxdbSource:
         kind: str,
         snapshot_query: SnapshotQuery,
         span: Span,
-        read: Callable[[list[Row]], Observation],
+        read: Callable[..., Observation],
     ) -> Observation:
         metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         write = partial(influxql.points_text, self._schema, metrics, span)
         with self._client.turn():
             fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
             rows = await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
-            return await asyncio.to_thread(read, rows)
+            collection = self._settings.collection_seconds
+            return await asyncio.to_thread(read, rows, collection=collection)
 
     async def _fetch_fields(
         self, kind: str, names: frozenset[str], write: Callable[[Collection[str]], str]
@@ -318,48 +317,31 @@ def rows_of(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQue
 
 
 def samples(
-    rows: list[Row],
-    snapshot_query: SnapshotQuery,
-    at: float,
-    step: float,
-    collection_seconds: float,
+    rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float, collection: float
 ) -> Observation:
     """Return the observation at each instant up to `at`, from points at any time."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     placed = [Row(row.labels, at_instants(row.points, times, step)) for row in rows]
     ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in rows])
-    observation = _observation(placed, snapshot_query, times, collection_seconds)
+    observation = _observation(placed, snapshot_query, times, collection)
     return replace(observation, sample_ages=ages)
 
 
 def record(
-    rows: list[Row],
-    snapshot_query: SnapshotQuery,
-    at: float,
-    step: float,
-    collection_seconds: float,
+    rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float, collection: float
 ) -> Observation:
     """Return the same for points that are dated at the beginning of the step they stand for."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in rows]
-    return _observation(ended, snapshot_query, times, collection_seconds)
+    return _observation(ended, snapshot_query, times, collection)
 
 
 def _observation(
-    placed: list[Row],
-    snapshot_query: SnapshotQuery,
-    times: tuple[float, ...],
-    collection_seconds: float,
+    placed: list[Row], asked: SnapshotQuery, times: tuple[float, ...], collection: float
 ) -> Observation:
-    series, refused = read_series(
-        placed, snapshot_query.profile, snapshot_query.signal, {}, collection_seconds
-    )
+    series, refused = read_series(placed, asked.profile, asked.signal, {}, collection)
     return Observation(
-        times,
-        series,
-        good_scrapes={},
-        refused_samples=refused,
-        collection_seconds=collection_seconds,
+        times, series, good_scrapes={}, refused_samples=refused, collection_seconds=collection
     )
 
 

@@ -31,6 +31,7 @@ ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
     (WELL, {"lag_seconds": 90.0}, "late-samples", 13, "1m30s late, and so does every decision"),
     (WELL, {"lag_seconds": 300.0}, "late-samples", 13, "too old for the HPA's calls"),
     (WELL, {"interval_seconds": 121.0}, "slow-scrape", 13, "every 2m1s, and window is 2m"),
+    (WELL, {"suspects": ["A is 0"]}, "stuck-metric", 13, "A is 0. Compare it with nvidia-smi"),
     (WELL, {"has_readiness": False}, "no-readiness", 13, "those that are Ready"),
     (WELL, {"demand_trouble": "HTTP 400: x"}, "demand-unknown", 17, "unknown: HTTP 400: x"),
     (UNSEEN, {"has_series": None}, "no-pods", 15, "the source shows no GPU of deployment/bert"),

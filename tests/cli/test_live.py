@@ -13,7 +13,7 @@ from keda_gpu_scaler import cli
 from tests.check.cases import SLEEPS, STAYS, changed, key
 from tests.cli.test_local import healthy
 from tests.support import gpus, kube_state
-from tests.support.gpus import Gpu, Up
+from tests.support.gpus import Gpu, Up, mig
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
 from tests.support.processes import free_port
@@ -56,6 +56,16 @@ def both(pod: str) -> list[Gpu]:
 
 SHOWN = [Gpu(POD, 90)]
 ENDED = [replace(one, begin=-1500, end=-720) for one in both(OTHER)]
+ENGINE, POWER = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"
+FROZEN = [Gpu(POD, 0, begin=-2700), Gpu(POD, 0.4, begin=-2700, metric=ENGINE)]
+SLICES = [
+    Gpu(POD, 0, begin=-2700, metric=ENGINE, extra=mig(1)),
+    Gpu(OTHER, 0, begin=-2700, metric=ENGINE, extra=mig(2)),
+    Gpu(POD, 50, begin=-7200, end=-3600, metric=POWER, extra=mig(1)),
+]
+DRAWS = Gpu(POD, 101, begin=-1800, metric=POWER, extra=mig(1))
+RESTS = replace(DRAWS, value=99)
+WORKS = Gpu(OTHER, 0.1, begin=-2700, metric=ENGINE, extra=mig(3))
 LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     (SHOWN, HERE, "", 0, ""),
     (both(OTHER), HERE, "no-pods", 15, f"of namespace ml: {OTHER}"),
@@ -65,6 +75,11 @@ LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     (SHOWN, changed(SLEEPING, (GATEWAY, "sum(kube_deployment_spec_replicas)")), "", 0, ""),
     ([Gpu("", 0, convention="idle")], HERE, "no-pod-labels", 15, ""),
     (ENDED, HERE, "late-samples", 15, "the newest sample of any GPU is minutes old"),
+    (FROZEN, HERE, "stuck-metric", 13, "GR_ENGINE_ACTIVE has not changed for 30m"),
+    (FROZEN, key(HERE, "profile: dcgm-exported"), "", 0, ""),
+    ([*SLICES, DRAWS], HERE, "stuck-metric", 13, "is 0 on every MIG instance of an exporter"),
+    ([*SLICES, RESTS], HERE, "", 0, ""),
+    ([*SLICES, DRAWS, WORKS], HERE, "", 0, ""),
     (both(POD), key(HERE, "window: 5s"), "slow-scrape", 17, "every 15s, and window is 5s"),
 ]
 

@@ -321,7 +321,9 @@ def test_an_unbelievable_number_is_refused_and_counted(name: str) -> None:
 
 
 def test_the_limits_themselves_are_believable() -> None:
-    ((gpu,), refusals) = read_series([row(UTIL, 0, 100)], "auto", Signal.UTILIZATION, {}, COLLECTION)
+    ((gpu,), refusals) = read_series(
+        [row(UTIL, 0, 100)], "auto", Signal.UTILIZATION, {}, COLLECTION
+    )
     assert (gpu.values, refusals) == ((0, 100), 0)
     assert refused(row(ENGINE, 0, 1.01)) == 0
 

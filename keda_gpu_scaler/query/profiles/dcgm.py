@@ -22,7 +22,7 @@ OLD = Labels("pod_namespace", "pod_name", ("uuid",), absent=("exported_pod",))
 ACK = Labels("NamespaceName", model.ACK_POD, absent=("exported_pod", "pod_name"))
 
 SAMPLED = Metric("DCGM_FI_DEV_GPU_UTIL", limit=100, whole_gpus_only=True)
-_ENGINE = Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
+ENGINE = Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
 
 
 def _codec(name: str) -> Measure:
@@ -43,7 +43,7 @@ POWER = model.watts("DCGM_FI_DEV_POWER_USAGE")
 TEMPERATURE = model.celsius("DCGM_FI_DEV_GPU_TEMP")
 
 _ANY: Mapping[Signal, Measure] = {
-    Signal.UTILIZATION: Measure((_ENGINE, SAMPLED)),
+    Signal.UTILIZATION: Measure((ENGINE, SAMPLED)),
     Signal.MEMORY: Measure(_FB_SHARE),
     Signal.MEMORY_USED: Measure((FB_USED,)),
     Signal.POWER: POWER,
@@ -54,8 +54,8 @@ _ANY: Mapping[Signal, Measure] = {
     Signal.ENCODER: _codec("DCGM_FI_DEV_ENC_UTIL"),
     Signal.DECODER: _codec("DCGM_FI_DEV_DEC_UTIL"),
 }
-_SAMPLES_FIRST = {**_ANY, Signal.UTILIZATION: Measure((SAMPLED, _ENGINE))}
-_ENGINE_ONLY = {**_ANY, Signal.UTILIZATION: Measure((_ENGINE,))}
+_SAMPLES_FIRST = {**_ANY, Signal.UTILIZATION: Measure((SAMPLED, ENGINE))}
+_ENGINE_ONLY = {**_ANY, Signal.UTILIZATION: Measure((ENGINE,))}
 _OLD_USED = model.in_mebibytes("dcgm_fb_used")
 _OLD_NAMES: Mapping[Signal, Measure] = {
     Signal.UTILIZATION: Measure((Metric("dcgm_gpu_utilization", limit=100, whole_gpus_only=True),)),

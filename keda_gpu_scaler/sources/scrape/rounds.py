@@ -102,12 +102,9 @@ class Rounds:
             target: {instant: scrape.began for instant, scrape in good}
             for target, good in scrapes.items()
         }
+        rows, asked = _rows(scrapes, snapshot_query), snapshot_query
         series, refused = read_series(
-            _rows(scrapes, snapshot_query),
-            snapshot_query.profile,
-            snapshot_query.signal,
-            good_scrapes,
-            self.collection_seconds,
+            rows, asked.profile, asked.signal, good_scrapes, self.collection_seconds
         )
         return Observation(
             instants=tuple(round_.at for round_ in rounds),

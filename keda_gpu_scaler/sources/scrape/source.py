@@ -156,9 +156,7 @@ class ScrapeSource:
         if abs(leap_seconds) > LEAP_SECONDS:
             # The samples before have times that no other clock has: of pods, of the cluster.
             self._offset += leap_seconds
-            self._history = Rounds(
-                self._history.keep_seconds, self._settings.collection_seconds
-            )
+            self._history = Rounds(self._history.keep_seconds, self._settings.collection_seconds)
             scrapes = {
                 target: scrape and scrape._replace(began=scrape.began + leap_seconds)
                 for target, scrape in scrapes.items()

@@ -128,7 +128,13 @@ async def test_a_pod_is_as_old_as_its_freshest_sample_in_every_label_scheme(
 async def test_the_other_metric_is_returned_only_where_the_preferred_one_contradicts_it(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    shown = {"stuck": (0, 90), "fine": (0.5, 80), "idle": (0, 0), "blip": (0, 2), "alone": (None, 7)}
+    shown = {
+        "stuck": (0, 90),
+        "fine": (0.5, 80),
+        "idle": (0, 0),
+        "blip": (0, 2),
+        "alone": (None, 7),
+    }
     await server.write(
         gpus.history(
             now,

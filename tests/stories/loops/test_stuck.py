@@ -1,7 +1,6 @@
 """Claims about GPUs with two metrics of their load, of which one is wrong."""
 
 import random
-from collections.abc import Callable
 
 import pytest
 
@@ -41,8 +40,11 @@ async def test_work_with_pauses_beside_a_stuck_average_is_never_idle(
     evidence: EvidenceSource,
 ) -> None:
     """Three of four samples are idle, which is less than activationWindow."""
-    work: Callable[[float], float] = lambda t: 100.0 if t // COLLECT_SECONDS % 4 == 0 else 0.0
-    loop = Loop(work, evidence, trigger=spec(warmup="0s"))
+    loop = Loop(
+        lambda t: 100.0 if t // COLLECT_SECONDS % 4 == 0 else 0.0,
+        evidence,
+        trigger=spec(warmup="0s"),
+    )
     loop.monitoring.average = _stuck
     await loop.run(3600, keda=True)
     assert min(loop.sizes) > 0
