@@ -157,13 +157,13 @@ def _series(
         twin = source.measure.twin
         if twin is not None and len(metrics) > 1 and 0 in values.values():
             first, twins = _largest(metrics[0], readings), _largest(twin, readings)
-            for times, is_stuck in _contradictions(first, twins, scrapes, stuck_seconds):
+            for busy, is_stuck in _contradictions(first, twins, scrapes, stuck_seconds):
                 if is_stuck:
-                    values |= {time: twins[time] for time in times}
+                    values |= {time: twins[time] for time in busy}
                     stuck, used = f"{metrics[0].name} is stuck at 0, so {twin.name} is read", [twin]
                 else:
-                    values = {time: value for time, value in values.items() if time not in times}
-                    contradicted_at = times[-1]
+                    values = {time: value for time, value in values.items() if time not in busy}
+                    contradicted_at = busy[-1]
     present = readings[0].points.times  # shared by most GPUs, in memory as well
     if len(readings) > 1 or not is_ascending(present):
         present = tuple(sorted({time for reading in readings for time in reading.points.times}))
