@@ -23,8 +23,8 @@ class Load(NamedTuple):
 
     @property
     def decoy(self) -> int:
-        """A plausible number that is not the load."""
-        return (self.percent + 37) % 101
+        """A plausible number that is not the load; an idle GPU shows work in no metric."""
+        return (self.percent + 37) % 101 if self.percent else 0
 
     @property
     def used(self) -> int:
