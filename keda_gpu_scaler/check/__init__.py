@@ -66,6 +66,7 @@ OF_SCALING = (
     _rule(_ERROR, replicas.threshold_out_of_reach, "a threshold that no load exceeds"),
     _rule(_ERROR, replicas.fraction_for_percent, "a share of 1 where `threshold` is in percent"),
     _rule(_WARNING, replicas.gpus_beside_requests, "an LLM server's GPUs beside its requests"),
+    _rule(_NOTE, replicas.formula_metric_type, "a formula whose `metricType` may not fit"),
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
@@ -75,7 +76,15 @@ OF_SCALING = (
     _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU exceeds"),
     _rule(_WARNING, replicas.short_cooldown, "a `cooldownPeriod` shorter than `activationWindow`"),
     _rule(_WARNING, replicas.short_activation_window, "an `activationWindow` shorter than a poll"),
+    _rule(_ERROR, replicas.formula_without_key, "a formula and zero, without `forFormula`"),
+    _rule(_ERROR, replicas.formula_inactive, "a formula that is not active for one full replica"),
+    _rule(_WARNING, replicas.new_object, "zero without `initialCooldownPeriod`"),
     # KEDA's other fields.
+    _rule(
+        _ERROR,
+        replicas.cached_number_for_formula,
+        "`useCachedMetrics` beside `forFormula`",
+    ),
     _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
     _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
     _rule(_WARNING, fields.fallback_scales_in, "a `fallback` that removes busy replicas"),
