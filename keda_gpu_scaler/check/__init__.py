@@ -12,6 +12,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -222,6 +223,8 @@ def parse(triggers: Iterable[Trigger], access: Access) -> tuple[list[FileTrigger
         spec, mistakes = trigger.parse(access)
         findings += [*from_env(trigger), *refused(trigger, mistakes)]
         if spec is not None:
+            # Where a formula scales, no trigger says by itself how many replicas the HPA asks for.
+            spec = replace(spec, for_formula=True) if trigger.of.formula else spec
             parsed.append(FileTrigger(trigger.of.scaled_object, spec))
     return parsed, findings
 

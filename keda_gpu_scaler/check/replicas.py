@@ -140,7 +140,7 @@ def formula_inactive(manifest: Manifest) -> Iterator[Wrong]:
         if spec is None or not spec.for_formula or trigger.name not in idle:
             continue
         value = formulas.value(formula, idle | {trigger.name: spec.threshold})
-        if value is not None and value <= target:
+        if value is not None and round(value, 3) <= target:  # KEDA counts in thousandths
             why = (
                 f"with one full replica of this trigger and nothing else the formula is {value:g}, "
                 f"not above activationTarget {target:g}: KEDA takes that for inactive and removes "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.check import OF_SOURCES, RULES
+from keda_gpu_scaler.check import OF_SOURCES, RULES, parse, read
 from tests.check.cases import (
     DEMAND,
     FAILS,
@@ -22,6 +22,7 @@ from tests.check.cases import (
     spec,
     target,
 )
+from tests.support.triggers import access
 
 ZERO = changed(STAYS, ("Count: 1", ZERO_COUNT))
 QUERY = 'avg(avg_over_time(DCGM_FI_DEV_GPU_UTIL{pod=~"bert-.*"}[5m]))'
@@ -389,3 +390,11 @@ def test_a_comment_leaves_out_rules_of_its_line_or_of_the_next_that_is_none() ->
     assert rules_of(elsewhere) == rules_of(wrong)
     missing = comment.replace("unknown-key", "missing-key")
     assert rules_of(changed(wrong, (metadata, f"{metadata} {missing}"))) == {"unknown-key"}
+
+
+def test_the_triggers_of_a_formula_are_decided_as_such_also_without_the_key() -> None:
+    """None of them says by itself how many replicas the HPA asks for."""
+    for source, is_formula in ((STAYS, False), (spec(NAMED, FORMULA), True)):
+        (manifest,), _ = read({"one.yaml": source}, "default")
+        (parsed,), _ = parse(manifest.ours, access())
+        assert parsed.spec.for_formula is is_formula
