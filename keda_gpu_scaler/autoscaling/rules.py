@@ -1,6 +1,6 @@
 """The rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
 
-Pure. Left out: fallback, the formula of scalingModifiers itself, pausing and the initial cooldown. Sources: KEDA's
+Pure. Left out: fallback, a formula's own text, pausing and the initial cooldown. Sources: KEDA's
 `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.
 """
 

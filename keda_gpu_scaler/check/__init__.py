@@ -6,6 +6,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     objects           YAML → objects, and their triggers that are for this scaler
     findings          what is found, and where
     fields, replicas  the rules, each a function; the table of all is below
+    formulas          the formula of scalingModifiers → its names, and its value
     live              what the source and the cluster show of a trigger
     formats           findings → JSON and SARIF
 """

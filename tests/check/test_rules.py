@@ -107,9 +107,11 @@ CLEAN = [
     spec(key(NAMED, "aggregationFromEnv: A"), OF_AVERAGE),
     *(
         changed(FORMULATED, ("formula: gpu", f"formula: '{text}'"), ("'70'", "'1'"))
-        for text in ("max(gpu / 70, queue / 5)", "gpu / 70 - -queue", "gpu ?? 0", "gpu // 2")
-        + ("1 +", "floor(gpu)", "max(gpu, k=1)", "gpu / 0", "other", 'gpu + "x"', "max()")
-        + ("gpu * 1e999", "+" * 2000)
+        for text in (
+            *("max(gpu / 70, queue / 5)", "gpu / 70 - -queue", "gpu ?? 0", "gpu // 2", "1 +"),
+            *("floor(gpu)", "max(gpu, k=1)", "gpu / 0", "other", 'gpu + "x"', "max()"),
+            *("gpu * 1e999", "+" * 2000),
+        )
     ),
     changed(FORMULATED, ("target: '70'", "target: '70'\n      activationTarget: 69.9")),
     changed(FORMULATED, ("Count: 0", "Count: 1"), ("formula: gpu", "formula: gpu - 70")),

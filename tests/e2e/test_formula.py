@@ -29,8 +29,8 @@ from tests.e2e.under_load import (
 
 ALONE = "gpu / 70"
 WITH_QUEUE = "gpu / 70 + queue / 1000"
-"""The queue is above 0 throughout, and adds less than a tenth of a replica. KEDA rounds the value to
-thousandths: less is 0."""
+"""The queue is above 0 throughout, and adds less than a tenth of a replica. KEDA rounds the value
+to thousandths: less is 0."""
 
 
 def advanced(formula: str) -> manifests.Manifest:

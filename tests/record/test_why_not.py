@@ -283,10 +283,8 @@ def test_zero_and_the_way_back_from_it_are_what_the_signals_say(
 def test_of_a_formula_it_is_said_that_it_decides() -> None:
     found = why_not(busy(90, forFormula="true"), 3)
     assert (found.is_so, found.ways) == (False, ())
-    assert found.reasons == (
-        "gpu-utilization is in a formula: the HPA gets the value of a formula, which is not known "
-        "here",
-    )
+    (reason,) = found.reasons
+    assert reason.startswith("gpu-utilization is in a formula: the HPA gets the value of a formula")
 
 
 @pytest.mark.parametrize("wanted", [1, 2])
