@@ -7,11 +7,11 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _LONGEST = 1000
 """Deeper nesting than this many characters allow could exceed the parser's stack."""
-_SIGNS = {
+_SIGNS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,

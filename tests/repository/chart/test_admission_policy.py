@@ -46,7 +46,7 @@ def test_it_knows_every_choice() -> None:
         "onUnknown": OnUnknown,
         "demandOnEmpty": OnEmpty,
     }
-    choices = {key: list(kind) for key, kind in kinds.items()}
+    choices: dict[str, list[str]] = {key: list(kind) for key, kind in kinds.items()}
     assert names("choices") == choices | {"forFormula": ["true", "false"]}
 
 

@@ -4,12 +4,13 @@ KEDA judges activity by the formula's value, and a hold gives it none.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import STEP_SECONDS, Loop, each, told
+from tests.stories.loops.loop import BEGIN, Loop, each, told
 from tests.support.triggers import demanding, spec
 
 BY_FORMULA = spec(forFormula="true")
@@ -28,16 +29,15 @@ formulas = pytest.mark.parametrize("formula", [_alone, _with_queue])
 Formula = Callable[[float, float], float]
 
 
-def _loop(evidence: EvidenceSource, formula: Formula, **fields: object) -> Loop:
-    trigger = fields.pop("trigger", BY_FORMULA)
-    return Loop(
-        fields.pop("offered", lambda _: 230.0),
-        evidence,
-        trigger=trigger,
-        formula=formula,
-        keda=Keda(cooldown_seconds=60, last_active=100_020.0),
-        **{"replicas": 4} | fields,
-    )
+def _loop(
+    evidence: EvidenceSource,
+    formula: Formula,
+    offered: Callable[[float], float] = lambda _: 230.0,
+    **fields: Any,  # noqa: ANN401 - fields of Loop
+) -> Loop:
+    given: dict[str, Any] = {"replicas": 4, "trigger": BY_FORMULA} | fields
+    keda = Keda(cooldown_seconds=60, last_active=BEGIN)
+    return Loop(offered, evidence, formula=formula, keda=keda, **given)
 
 
 @each
@@ -110,4 +110,3 @@ async def test_it_wakes_by_its_demand_follows_the_load_and_goes_when_it_is_idle(
     assert loop.grown[:3] == [0, 1, 2]
     await loop.run(2400, keda=True)
     assert loop.sizes[-1] == 0
-    assert max(loop.sizes[: 600 // STEP_SECONDS]) == 0
