@@ -45,6 +45,7 @@ _FORMS: Mapping[str, dict[str, Any]] = {
     "startTimeout": _DURATION,
     "warmup": _DURATION,
     "onUnknown": _one_of(OnUnknown),
+    "forFormula": _one_of(("true", "false")),
     "maxAge": _DURATION,
     "metricName": _pattern(values.METRIC_NAME),
 }

@@ -1,6 +1,6 @@
 """The rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
 
-Pure. Left out: fallback, scalingModifiers, pausing and the initial cooldown. Sources: KEDA's
+Pure. Left out: fallback, a formula's own text, pausing and the initial cooldown. Sources: KEDA's
 `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.
 """
 
@@ -240,6 +240,15 @@ def milli(value: float) -> int:
     if not math.isfinite(value) or value < 0:
         return 0
     return int(f"{value:.3f}".replace(".", ""))
+
+
+def formula_is_active(value: float | None, activation_target: float = 0.0) -> bool:
+    """Return what KEDA takes a formula of scalingModifiers for (`getScaledObjectState`).
+
+    It ignores whether the triggers are active. None: a trigger gave no number, so the formula has
+    no value.
+    """
+    return value is not None and value > activation_target
 
 
 @dataclass(slots=True, kw_only=True)

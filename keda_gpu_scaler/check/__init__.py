@@ -6,12 +6,14 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     objects           YAML → objects, and their triggers that are for this scaler
     findings          what is found, and where
     fields, replicas  the rules, each a function; the table of all is below
+    formulas          the formula of scalingModifiers → its names, and its value
     live              what the source and the cluster show of a trigger
     formats           findings → JSON and SARIF
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -66,6 +68,7 @@ OF_SCALING = (
     _rule(_ERROR, replicas.threshold_out_of_reach, "a threshold that no load exceeds"),
     _rule(_ERROR, replicas.fraction_for_percent, "a share of 1 where `threshold` is in percent"),
     _rule(_WARNING, replicas.gpus_beside_requests, "an LLM server's GPUs beside its requests"),
+    _rule(_NOTE, replicas.formula_metric_type, "a formula whose `metricType` may not fit"),
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
@@ -75,7 +78,15 @@ OF_SCALING = (
     _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU exceeds"),
     _rule(_WARNING, replicas.short_cooldown, "a `cooldownPeriod` shorter than `activationWindow`"),
     _rule(_WARNING, replicas.short_activation_window, "an `activationWindow` shorter than a poll"),
+    _rule(_ERROR, replicas.formula_without_key, "a formula and zero, without `forFormula`"),
+    _rule(_ERROR, replicas.formula_inactive, "a formula that is not active for one full replica"),
+    _rule(_WARNING, replicas.new_object, "zero without `initialCooldownPeriod`"),
     # KEDA's other fields.
+    _rule(
+        _ERROR,
+        replicas.cached_number_for_formula,
+        "`useCachedMetrics` beside `forFormula`",
+    ),
     _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
     _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
     _rule(_WARNING, fields.fallback_scales_in, "a `fallback` that removes busy replicas"),
@@ -214,6 +225,8 @@ def parse(triggers: Iterable[Trigger], access: Access) -> tuple[list[FileTrigger
         spec, mistakes = trigger.parse(access)
         findings += [*from_env(trigger), *refused(trigger, mistakes)]
         if spec is not None:
+            # Where a formula scales, no trigger says by itself how many replicas the HPA asks for.
+            spec = replace(spec, for_formula=True) if trigger.of.formula else spec
             parsed.append(FileTrigger(trigger.of.scaled_object, spec))
     return parsed, findings
 

@@ -79,7 +79,8 @@ def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
 
 def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
-        if trigger.node.text("useCachedMetrics").lower() == "true":
+        is_for_formula = bool(trigger.of.formula) and trigger.for_formula  # another rule's
+        if trigger.node.text("useCachedMetrics").lower() == "true" and not is_for_formula:
             why = (
                 "useCachedMetrics answers the HPA from the last poll: a scale-out waits up to one "
                 "pollingInterval longer, and the scaler cannot see that replicas exist"
@@ -128,8 +129,8 @@ def _is_error_counted(manifest: Manifest) -> bool:
 
 def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours if manifest.formula else ():
-        if trigger.spec is not None and trigger.spec.is_by_demand:
-            continue  # it has no other number
+        if trigger.for_formula or (trigger.spec is not None and trigger.spec.is_by_demand):
+            continue  # its number says whether it is active, or it has no other number
         keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
         if keys:
             why = (

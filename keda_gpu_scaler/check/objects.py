@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.check import formulas
 from keda_gpu_scaler.check.documents import Node, Position, shown
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.query.promql import Policy
@@ -15,6 +16,7 @@ from keda_gpu_scaler.spec.spec import Aggregation, ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
+MODIFIERS = ("spec", "advanced", "scalingModifiers")
 EXTERNAL = frozenset({"external", "external-push"})
 OUR_NAME = "gpu-scaler"
 _OUR_KEYS = frozenset(
@@ -86,9 +88,15 @@ class Manifest:
         return self.minimum == 0 or self.node.integer("spec", "idleReplicaCount") == 0
 
     @property
-    def formula(self) -> bool:
-        """Whether scalingModifiers make one number of all triggers."""
-        return bool(self.node.text("spec", "advanced", "scalingModifiers", "formula"))
+    def formula(self) -> str:
+        """The formula of scalingModifiers, which makes one number of all triggers; empty: none."""
+        return self.node.text(*MODIFIERS, "formula")
+
+    @cached_property
+    def is_formula_of_ours(self) -> bool:
+        """Whether the formula is arithmetic with numbers and triggers for this scaler only."""
+        ones = {trigger.name: 1.0 for trigger in self.ours}
+        return formulas.value(self.formula, ones) is not None
 
 
 @dataclass(frozen=True)
@@ -103,9 +111,22 @@ class Trigger:
         return self.node.text("type")
 
     @property
+    def name(self) -> str:
+        return self.node.text("name")
+
+    @property
     def average(self) -> bool:
-        """Whether the HPA divides by the replicas, which is KEDA's default."""
-        return self.node.text("metricType") != "Value"
+        """Whether the HPA divides by the replicas, which is KEDA's default.
+
+        With a formula KEDA ignores the metricType of its triggers.
+        """
+        where, keys = (self.of.node, MODIFIERS) if self.of.formula else (self.node, ())
+        return where.text(*keys, "metricType") != "Value"
+
+    @property
+    def metric_type_place(self) -> Position:
+        modifiers = (*MODIFIERS, "metricType")
+        return self.of.node.place(*modifiers) if self.of.formula else self.node.place("metricType")
 
     @cached_property
     def metadata(self) -> Mapping[str, str]:
@@ -127,10 +148,16 @@ class Trigger:
 
     @property
     def aggregation(self) -> str | None:
-        """How it makes one number of the replicas; None: unknown here, or a formula decides."""
-        if self.of.formula or "aggregationFromEnv" in self.metadata:
+        """How it makes one number of the replicas; None: unknown here."""
+        if "aggregationFromEnv" in self.metadata:
             return None
         return self.metadata.get("aggregation", Aggregation.SUM).strip()
+
+    @property
+    def for_formula(self) -> bool:
+        """Whether its polls are for a formula, as far as its text says."""
+        written = self.metadata.get("forFormula", "").strip()
+        return written == "true" or "forFormulaFromEnv" in self.metadata
 
     def place(self, *keys: str) -> Position:
         """Return where the first of these keys of the metadata is; without any, the metadata."""

@@ -4,9 +4,10 @@ import math
 import re
 from collections.abc import Iterator
 
+from keda_gpu_scaler.check import formulas
 from keda_gpu_scaler.check.documents import shown
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.objects import Manifest, Trigger
+from keda_gpu_scaler.check.objects import MODIFIERS, Manifest, Trigger
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS
@@ -71,7 +72,7 @@ def no_maximum(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger in manifest.ours:
+    for trigger in _of_known_type(manifest):
         aggregation = trigger.aggregation
         if aggregation in (None, Aggregation.AVERAGE) or trigger.average:
             continue
@@ -83,18 +84,93 @@ def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
         )
         is_by_demand = trigger.spec is not None and trigger.spec.is_by_demand
         other = "" if is_by_demand else ", or write aggregation: average beside it"
-        yield Wrong(trigger.node.place("metricType"), why, f"Remove metricType{other}.")
+        yield Wrong(trigger.metric_type_place, why, f"Remove metricType{other}.")
 
 
 def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger in manifest.ours:
+    beside = "into scalingModifiers" if manifest.formula else "beside the trigger's metadata"
+    for trigger in _of_known_type(manifest):
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
             why = (
                 "the HPA divides the average by the replicas again: at any load it asks for at "
                 "most two replicas, and scales five busy ones in to two"
             )
-            fix = "Remove aggregation, or write metricType: Value beside the trigger's metadata."
+            fix = f"Remove aggregation, or write metricType: Value {beside}."
             yield Wrong(trigger.place("aggregation"), why, fix)
+
+
+def _of_known_type(manifest: Manifest) -> tuple[Trigger, ...]:
+    """Return the triggers of which it is known how the HPA reads their number."""
+    return manifest.ours if not manifest.formula or manifest.is_formula_of_ours else ()
+
+
+def formula_metric_type(manifest: Manifest) -> Iterator[Wrong]:
+    if not manifest.formula or manifest.is_formula_of_ours:
+        return
+    for trigger in manifest.ours:
+        aggregation = trigger.aggregation
+        if aggregation is not None and trigger.average is (aggregation == Aggregation.AVERAGE):
+            kind = "AverageValue" if trigger.average else "Value"
+            why = (
+                f"scalingModifiers have metricType {kind}, which fits aggregation {aggregation} "
+                "only if the formula turns this trigger's number from an average into a sum, or "
+                "the reverse"
+            )
+            fix = "Use AverageValue, the default, with a sum, and Value with an average."
+            yield Wrong(trigger.metric_type_place, why, fix)
+
+
+def formula_without_key(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours if manifest.formula and manifest.goes_to_zero else ():
+        if not trigger.for_formula:
+            why = (
+                "with a formula KEDA ignores whether this trigger is active, and while the load is "
+                "unknown the formula has no value: KEDA then removes all replicas"
+            )
+            fix = 'Write forFormula: "true", or minReplicaCount: 1 without idleReplicaCount.'
+            yield Wrong(trigger.place("forFormula"), why, fix)
+
+
+def formula_inactive(manifest: Manifest) -> Iterator[Wrong]:
+    formula, written = manifest.formula, manifest.node.text(*MODIFIERS, "activationTarget")
+    target = float(written) if _NUMBER.fullmatch(written) else 0.0
+    idle = dict.fromkeys(formulas.names(formula), 0.0)
+    for trigger in manifest.ours if formula and manifest.goes_to_zero else ():
+        spec = trigger.spec
+        if spec is None or not spec.for_formula or trigger.name not in idle:
+            continue
+        value = formulas.value(formula, idle | {trigger.name: spec.threshold})
+        if value is not None and round(value, 3) <= target:  # KEDA counts in thousandths
+            why = (
+                f"with one full replica of this trigger and nothing else the formula is {value:g}, "
+                f"not above activationTarget {target:g}: KEDA takes that for inactive and removes "
+                "busy replicas"
+            )
+            fix = "Write a smaller activationTarget, or none, and add the triggers' numbers."
+            key = "activationTarget" if written else "formula"
+            yield Wrong(manifest.node.place(*MODIFIERS, key), why, fix)
+
+
+def cached_number_for_formula(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours if manifest.formula else ():
+        if trigger.for_formula and trigger.node.text("useCachedMetrics").lower() == "true":
+            why = (
+                "with useCachedMetrics KEDA gives the HPA what polls get, and with forFormula that "
+                "says only whether the workload is active"
+            )
+            yield Wrong(trigger.node.place("useCachedMetrics"), why, "Remove useCachedMetrics.")
+
+
+def new_object(manifest: Manifest) -> Iterator[Wrong]:
+    written = manifest.node.integer("spec", "initialCooldownPeriod")
+    if manifest.ours and manifest.goes_to_zero and not written:
+        why = (
+            "initialCooldownPeriod is missing or 0: KEDA may remove a pod that loads its model "
+            "about a second after this object is created"
+        )
+        fix = "Write initialCooldownPeriod, longer than a start, such as cooldownPeriod."
+        key = "initialCooldownPeriod" if written is not None else "minReplicaCount"
+        yield Wrong(manifest.node.place("spec", key), why, fix)
 
 
 def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
@@ -284,7 +360,7 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
         key, fix = "idleReplicaCount", "Remove idleReplicaCount, or write"
     other = f"type external-push with {_SIGNALS}. For alerts, external-push is enough."
     if manifest.formula:
-        other = "a trigger with a demand that the formula uses."
+        other = 'a demand into a trigger of the formula that has forFormula: "true".'
     yield Wrong(manifest.node.place("spec", key), why, f"{fix} {other}")
 
 
@@ -306,7 +382,8 @@ def _sleeps_for_good(manifest: Manifest) -> bool:
 def _wakes(trigger: Trigger) -> bool:
     if trigger.is_ours:
         spec = trigger.spec
-        if trigger.of.formula and trigger.type == "external" and spec and not spec.is_by_demand:
+        is_ignored = trigger.of.formula and not trigger.for_formula
+        if is_ignored and trigger.type == "external" and spec and not spec.is_by_demand:
             return False  # with a formula KEDA ignores whether it is active
         keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
         preset = PRESETS.get(trigger.metadata.get("demandPreset", "").strip())
@@ -358,7 +435,7 @@ def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    # With a formula KEDA ignores whether a trigger is active.
-    for trigger in manifest.ours if manifest.goes_to_zero and not manifest.formula else ():
-        if trigger.spec is not None:
+    for trigger in manifest.ours if manifest.goes_to_zero else ():
+        # With a formula KEDA ignores whether a trigger is active, unless its number says so.
+        if trigger.spec is not None and (trigger.for_formula or not manifest.formula):
             yield trigger, trigger.spec

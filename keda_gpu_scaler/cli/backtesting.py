@@ -155,7 +155,7 @@ def refuse(trigger: Trigger, spec: TriggerSpec, others: Mapping[str, bool]) -> N
             trigger.of.kind == "ScaledJob"
         ),
         "scalingModifiers: their target scales in place of the trigger's threshold; expected a "
-        "copy of the ScaledObject without them": trigger.of.formula,
+        "copy of the ScaledObject without them": bool(trigger.of.formula),
         f"signal {spec.signal}: expected utilization, as it need not follow the work up to 100 %": (
             not is_work
         ),

@@ -310,7 +310,7 @@ def _by_on_unknown(
         active = None
         held = "and nothing is remembered that could tell whether the workload is active"
     elif not remembered.is_gone:
-        held = "active because the workload was not at rest when it was last known"
+        held = "active because the workload may have pods, and nothing newer says that it has none"
     elif hpa_has_stopped:
         active = False
         held = (

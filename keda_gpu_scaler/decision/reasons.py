@@ -236,8 +236,17 @@ def _why_held(workload: MeasuredWorkload) -> str:
     """Say why the sum of the replicas that work is no reason to do with fewer."""
     if workload.sums.is_untold or workload.sums.is_brief:
         return UNTOLD if workload.sums.is_untold else BRIEF
-    awaited = f"{workload.pending} more that its owner asks for"
-    return f" at least, and {awaited} {'is' if workload.pending == 1 else 'are'} not Ready: hold"
+    is_one = workload.pending == 1
+    missing = f"{'is' if is_one else 'are'} not Ready"
+    if any(_is_ready_without_gpu(pod) for pod in workload.pods):
+        missing += f", or {'requests' if is_one else 'request'} no GPU"
+    return f" at least, and {workload.pending} more that its owner asks for {missing}: hold"
+
+
+def _is_ready_without_gpu(pod: Pod) -> bool:
+    status = pod.status
+    asks = status is None or status.asks_gpu is not False
+    return not asks and not pod.ended and pod.readiness is Readiness.EVER
 
 
 def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:

@@ -47,6 +47,8 @@ def recommended(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> 
     if not decided.active:
         is_demand_known = spec.demand is None or (demand is not None and demand.value is not None)
         return 0 if is_demand_known else None
+    if spec.for_formula:
+        return None  # the HPA gets the value of a formula
     current = replicas(decided)
     hpa_metrics = metrics(spec, decided, demand).values()
     step = rules.recommend(list(hpa_metrics), rules.Scale.steady(current))

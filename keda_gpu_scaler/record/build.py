@@ -345,6 +345,9 @@ def _metrics(answered: Answered) -> Iterator[Metric]:
     metrics = recommendation.metrics(answered.spec, answered.decision, answered.demand)
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
+        reason = "no value: the HPA holds the replicas" if step is None else step.reason
+        if step is not None and answered.spec.for_formula:
+            step, reason = None, "the HPA gets the value of a formula, which is not known here"
         yield Metric(
             name=name,
             metric_type=hpa.metric_type,
@@ -353,7 +356,7 @@ def _metrics(answered: Answered) -> Iterator[Metric]:
             replicas=replicas,
             tolerance=rules.CLUSTERS.up,
             desired=None if step is None else step.replicas,
-            reason="no value: the HPA holds the replicas" if step is None else step.reason,
+            reason=reason,
         )
 
 
@@ -426,6 +429,7 @@ def _defaults(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
     yield "startTimeout", durations.text(spec.start_timeout_seconds)
     yield "warmup", durations.text(spec.warmup_seconds)
     yield "onUnknown", spec.on_unknown
+    yield "forFormula", "false"
     yield "maxAge", durations.text(spec.max_age_seconds)
     yield "source", spec.source
     yield "metricName", spec.metric_name

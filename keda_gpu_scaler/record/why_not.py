@@ -121,10 +121,17 @@ def _by_keda(record: Record, wanted: int, replicas: int) -> Iterator[str]:
 
 
 def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterator[str]:
-    without = [metric.name for metric in record.metrics if not _is_usable(metric)]
+    without = [metric for metric in record.metrics if not _is_usable(metric)]
     if record.active is False:
         yield _INACTIVE
-    yield from (f"{name} has no value, which holds the replicas" for name in without)
+    for metric in without:
+        is_held = metric.value is None or metric.replicas == 0
+        why = (
+            "has no value, which holds the replicas"
+            if is_held
+            else f"is in a formula: {metric.reason}"
+        )
+        yield f"{metric.name} {why}"
     if desired == wanted:
         yield f"the trigger asks for {wanted}"
     elif wanted < desired and not _is_whole(record, replicas):
@@ -224,7 +231,7 @@ def _desired(metric: Metric, value: float | None, target: float) -> int:
 
 
 def _is_usable(metric: Metric) -> bool:
-    return metric.value is not None and metric.replicas > 0
+    return metric.value is not None and metric.desired is not None and metric.replicas > 0
 
 
 def _is_whole(record: Record, replicas: int) -> bool:

@@ -64,6 +64,21 @@ def metric_value(metric_name: str, decision: Decision) -> pb.GetMetricsResponse:
     return _values(metric_name, decision.value)
 
 
+def formula_value(
+    metric_name: str, decision: Decision, threshold: float, *, has_replicas: bool
+) -> pb.GetMetricsResponse:
+    """Answer a poll with a number that says what `activity` says, or raise UnknownLoadError.
+
+    With a formula KEDA judges activity by its value alone. A hold would give it none, which KEDA
+    takes for inactive. If the workload is active, the number is at least one replica's, so that an
+    `activationTarget` below that never calls it idle. The HPA never gets this number: during a
+    hold it would scale by it.
+    """
+    if not activity(decision, has_replicas=has_replicas).result:
+        return _values(metric_name, 0.0)
+    return _values(metric_name, max(decision.value or 0.0, threshold))
+
+
 def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.GetMetricsResponse:
     """Answer with the demand, with none to hold the replicas, or raise UnknownLoadError.
 

@@ -12,6 +12,7 @@ import time
 
 import structlog
 
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests, responses, streams
@@ -53,9 +54,17 @@ class Servicer:
         trigger = self._triggers.read(request.scaledObjectRef)
         requests.check_metric_name(request.metricName, trigger.metric_names)
         if request.metricName == trigger.spec.metric_name:
+            remaining_seconds = context.time_remaining()
             decision = await self._evaluator.evaluate(
-                trigger.scaled_object, trigger.spec, context.time_remaining()
+                trigger.scaled_object, trigger.spec, remaining_seconds
             )
+            if trigger.spec.for_formula and remaining_seconds is None:  # a poll of KEDA's
+                return responses.formula_value(
+                    request.metricName,
+                    decision,
+                    trigger.spec.threshold,
+                    has_replicas=self._has_replicas(trigger, decision),
+                )
             return responses.metric_value(request.metricName, decision)
         demand = await self._evaluator.demand(
             trigger.scaled_object, trigger.spec, context.time_remaining()
@@ -67,9 +76,11 @@ class Servicer:
         decision = await self._evaluator.evaluate(
             trigger.scaled_object, trigger.spec, context.time_remaining()
         )
+        return responses.activity(decision, has_replicas=self._has_replicas(trigger, decision))
+
+    def _has_replicas(self, trigger: requests.ParsedTrigger, decision: Decision) -> bool:
         is_unknown = decision.active is None
-        has_replicas = is_unknown and self._evaluator.has_replicas(trigger.scaled_object)
-        return responses.activity(decision, has_replicas=has_replicas)
+        return is_unknown and self._evaluator.has_replicas(trigger.scaled_object)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Push `true` when the workload becomes active, until the stream's time is over.

@@ -149,6 +149,9 @@ class TriggerSpec:
     is_by_demand: bool = False
     """The demand alone says how many replicas, and the GPUs only whether they work: the threshold
     and the metric's name are those of the demand."""
+    for_formula: bool = False
+    """A formula of scalingModifiers uses it: KEDA's polls get a number that says whether it is
+    active, as KEDA ignores the activity of the triggers of a formula."""
     warnings: tuple[str, ...] = ()
     """What is valid but likely a mistake, in one sentence each."""
     given: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)

@@ -98,6 +98,11 @@ KEYS: Mapping[str, Key] = {
     "onUnknown": Key(
         meaning="the answer when the load is unknown: hold, error or zero", default="hold"
     ),
+    "forFormula": Key(
+        meaning="true: the trigger is in a scalingModifiers.formula, and KEDA's polls get a number "
+        "that says whether it is active",
+        default="false",
+    ),
     "maxAge": Key(meaning="a sample older than this is stale", default="3m"),
     "query": Key(
         meaning="custom PromQL in place of the profile's metric: one element per GPU or pod"

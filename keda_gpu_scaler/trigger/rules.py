@@ -97,6 +97,7 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         neighbour=_neighbour(reader, measured.pods),
         demand=demand,
         is_by_demand=is_by_demand,
+        for_formula=_for_formula(reader, demand, is_by_demand=is_by_demand),
         given=reader.entries,
     )
     reader.raise_mistakes()
@@ -341,6 +342,18 @@ def _demand(
         wakes=preset.wakes,
         activates=preset.activates,
     )
+
+
+def _for_formula(reader: Reader, demand: DemandSpec | None, *, is_by_demand: bool) -> bool:
+    """Return whether a formula uses the trigger; it knows one number of each."""
+    is_used = reader.read("forFormula", values.yes_or_no, instead=False)
+    if is_used and demand is not None and demand.threshold is not None and not is_by_demand:
+        reader.refuse(
+            "forFormula",
+            "expected threshold or a demand that scales, not both: a formula uses one number of "
+            "each trigger; give the demand a trigger of its own",
+        )
+    return is_used
 
 
 def _query_text(reader: Reader, access: Access, source: str, measured: _Measured) -> str:

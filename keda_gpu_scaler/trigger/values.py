@@ -219,6 +219,11 @@ def one_of(names: Collection[str], note: str = "") -> Callable[[str], str]:
     return parse
 
 
+def yes_or_no(text: str) -> bool:
+    """Return the boolean that `true` or `false` says."""
+    return one_of(("true", "false"))(text) == "true"
+
+
 def model(text: str) -> str:
     if not (text.isprintable() and 0 < len(text) <= _MODEL_LIMIT):
         raise ValueError(

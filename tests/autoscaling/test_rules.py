@@ -422,3 +422,13 @@ def test_keda_only_falls_on_a_poll_without_errors_after_a_quiet_cooldown(
         if True in triggers and (None not in triggers or replicas == 0):
             last_active = now
         replicas = after
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "active"),
+    [(None, 0.0, False), (0.0, 0.0, False), (0.1, 0.0, True), (1.0, 1.0, False)],
+)
+def test_a_formula_without_a_value_is_inactive(
+    value: float | None, target: float, *, active: bool
+) -> None:
+    assert rules.formula_is_active(value, target) is active

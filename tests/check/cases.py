@@ -30,8 +30,12 @@ spec:
 """
 """A ScaledObject with one replica at the least, in which nothing is found."""
 DEMAND = 'demandQuery: sum(gateway_requests_in_progress{service="bert"})'
-SLEEPS = STAYS.replace("Count: 1", "Count: 0").replace("external", "external-push") + (
-    f"        {DEMAND}\n"
+ZERO_COUNT = "Count: 0\n  initialCooldownPeriod: 900"
+SLEEPS = (
+    STAYS.replace("scaleTargetRef:\n    name: bert", "scaleTargetRef: {name: bert}")
+    .replace("Count: 1", ZERO_COUNT)
+    .replace("external", "external-push")
+    + f"        {DEMAND}\n"
 )
 """One that a demand wakes from zero, in which nothing is found."""
 JOB = """apiVersion: keda.sh/v1alpha1
@@ -116,6 +120,20 @@ def target(*lines: str) -> str:
 
 
 FORMULA = "advanced: {scalingModifiers: {formula: gpu, target: '70'}}"
+FORMULATED = key(
+    beside(
+        spec(
+            SLEEPS,
+            "advanced:",
+            "  scalingModifiers:",
+            "    formula: gpu",
+            "    target: '70'",
+        ),
+        "name: gpu",
+    ),
+    'forFormula: "true"',
+)
+"""One in which a formula has one trigger's number, and nothing is found."""
 _SCALE_DOWN = (
     "advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown: "
     "{stabilizationWindowSeconds: 15}}}}"
@@ -157,7 +175,9 @@ FAILS: Mapping[str, str] = {
         STAYS, ("spec:\n", "spec:  # finds no-maximum\n"), ("  maxReplicaCount: 8\n", "")
     ),
     "other-workload": changed(STAYS, ("workload: bert", "workload: bart  # finds other-workload")),
-    "nothing-wakes": changed(STAYS, ("Count: 1", "Count: 0  # finds nothing-wakes")),
+    "nothing-wakes": changed(
+        STAYS, ("Count: 1", "Count: 0  # finds nothing-wakes\n  initialCooldownPeriod: 900")
+    ),
     "push-without-signal": changed(
         SLEEPS, (f"        {DEMAND}\n", ""), ("push\n", "push  # finds push-without-signal\n")
     ),
@@ -175,8 +195,28 @@ FAILS: Mapping[str, str] = {
         "onUnknown: error",
     ),
     "modifiers-with-demand": changed(
-        spec(SLEEPS, FORMULA), (DEMAND, f"{DEMAND}  # finds modifiers-with-demand")
+        spec(key(STAYS, DEMAND), FORMULA), (DEMAND, f"{DEMAND}  # finds modifiers-with-demand")
     ),
+    "formula-without-key": changed(
+        FORMULATED,
+        ("metadata:\n        scaler", "metadata:  # finds formula-without-key\n        scaler"),
+        ('        forFormula: "true"\n', ""),
+        (f"        {DEMAND}\n", ""),
+    )
+    + "    - {type: redis, name: queue, metadata: {}}\n",
+    "formula-inactive": changed(
+        FORMULATED,
+        ("target: '70'", "target: '70'\n      activationTarget: 70  # finds formula-inactive"),
+    ),
+    "formula-metric-type": changed(
+        FORMULATED,
+        ("formula: gpu", "formula: 'gpu > 5 ? gpu * 2 : 0'"),
+        ("target: '70'", "target: '70'\n      metricType: Value  # finds formula-metric-type"),
+    ),
+    "cached-number-for-formula": beside(
+        FORMULATED, "useCachedMetrics: true  # finds cached-number-for-formula"
+    ),
+    "new-object": changed(SLEEPS, (ZERO_COUNT, "Count: 0  # finds new-object")),
     "scaled-job": JOB,
 }
 """For each rule of texts, a text in which it finds something, and no other rule does."""

@@ -2,15 +2,17 @@
 
 import pytest
 
-from keda_gpu_scaler.check import OF_SOURCES, RULES
+from keda_gpu_scaler.check import OF_SOURCES, RULES, parse, read
 from tests.check.cases import (
     DEMAND,
     FAILS,
     FORMULA,
+    FORMULATED,
     JOB,
     RECIPE,
     SLEEPS,
     STAYS,
+    ZERO_COUNT,
     beside,
     changed,
     found,
@@ -20,8 +22,9 @@ from tests.check.cases import (
     spec,
     target,
 )
+from tests.support.triggers import access
 
-ZERO = changed(STAYS, ("Count: 1", "Count: 0"))
+ZERO = changed(STAYS, ("Count: 1", ZERO_COUNT))
 QUERY = 'avg(avg_over_time(DCGM_FI_DEV_GPU_UTIL{pod=~"bert-.*"}[5m]))'
 FALLBACK = "fallback: {{failureThreshold: 3, replicas: {}}}"
 HPA_FIELDS = "advanced: {{horizontalPodAutoscalerConfig: {{{}}}}}"
@@ -68,6 +71,9 @@ FAR, SHORT = FAILS["threshold-out-of-reach"], FAILS["short-stabilization"]
 SHARE = FAILS["fraction-for-percent"]
 LOWER, MODIFIED = FAILS["fallback-scales-in"], FAILS["modifiers-with-demand"]
 TARGET = "    name: bert\n"
+NAMED = beside(STAYS, "name: gpu")
+OF_AVERAGE = "advanced: {scalingModifiers: {formula: gpu, target: '70', metricType: Value}}"
+BY_DEMAND = key(changed(NAMED, ("  threshold:", "  demandThreshold:")), DEMAND)
 WAKING = "demandPreset: vllm-router-rate", "demandRouter: deployment/router", "demandModel: llama"
 CLEAN = [
     STAYS,
@@ -93,7 +99,22 @@ CLEAN = [
     key(STAYS, "aggregation: max"),
     key(VALUE, "aggregation: average"),
     key(VALUE, "aggregationFromEnv: A"),
-    *(spec(source, FORMULA) for source in (VALUE, AVERAGE, RECIPE, FAR, SHARE)),
+    *(spec(source, FORMULA) for source in (RECIPE, FAR, SHARE)),
+    # With a formula its own metricType counts, and that of a trigger is ignored.
+    spec(beside(VALUE, "name: gpu"), FORMULA),
+    spec(key(NAMED, "aggregation: average"), OF_AVERAGE),
+    spec(key(NAMED, "aggregation: average"), OF_AVERAGE.replace("gpu", "'gpu > 1 ? gpu : 0'")),
+    spec(key(NAMED, "aggregationFromEnv: A"), OF_AVERAGE),
+    *(
+        changed(FORMULATED, ("formula: gpu", f"formula: '{text}'"), ("'70'", "'1'"))
+        for text in (
+            *("max(gpu / 70, queue / 5)", "gpu / 70 - -queue", "gpu ?? 0", "gpu // 2", "1 +"),
+            *("floor(gpu)", "max(gpu, k=1)", "gpu / 0", "other", 'gpu + "x"', "max()"),
+            *("gpu * 1e999", "+" * 2000),
+        )
+    ),
+    changed(FORMULATED, ("target: '70'", "target: '70'\n      activationTarget: 69.9")),
+    changed(FORMULATED, ("Count: 0", "Count: 1"), ("formula: gpu", "formula: gpu - 70")),
     beside(RECIPE, "metricType: Value"),
     changed(RECIPE, ("maxReplicaCount: 8", "maxReplicaCount: 1")),
     recipe("avg(DCGM_FI_DEV_GPU_UTIL) * scalar(count(up))"),
@@ -144,12 +165,7 @@ CLEAN = [
     key(SLEEPS, "query: x", 'activationThreshold: "0"'),
     key(STAYS, "activationWindow: 10s"),
     spec(STAYS, "cooldownPeriod: 10"),
-    *(
-        spec(key(changed(SLEEPS, (f"        {DEMAND}\n", "")), line), FORMULA, "cooldownPeriod: 9")
-        + other_trigger("cron")
-        for line in ("activationWindow: 10s", 'activationThreshold: "1"')
-    ),
-    spec(key(changed(ZERO, ("  threshold:", "  demandThreshold:")), DEMAND), FORMULA),
+    key(FORMULATED, "demandActivationThreshold: '3'"),
     # KEDA's other fields.
     changed(MODIFIED, ("  threshold:", "  demandThreshold:")),
     beside(STAYS, "useCachedMetrics: false"),
@@ -174,7 +190,38 @@ NOT_CLEAN = [
     ("short-stabilization", key(STAYS, "window: 301s")),
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
     ("nothing-wakes", key(ZERO, "demandPreset: vllm-queue")),
-    ("nothing-wakes", spec(key(ZERO, "activationWorkload: front"), FORMULA)),
+    ("nothing-wakes", spec(key(ZERO, 'forFormula: "true"'), FORMULA)),
+    ("formula-without-key", spec(changed(BY_DEMAND, ("Count: 1", ZERO_COUNT)), FORMULA)),
+    (
+        "formula-without-key",
+        spec(changed(BY_DEMAND, ("Count: 1", ZERO_COUNT)), FORMULA, "idleReplicaCount: 0").replace(
+            "minReplicaCount: 0", "minReplicaCount: 2"
+        ),
+    ),
+    ("formula-inactive", changed(FORMULATED, ("formula: gpu", "formula: gpu * queue"))),
+    ("formula-inactive", changed(FORMULATED, ("formula: gpu", "formula: min(gpu, queue)"))),
+    ("short-cooldown", spec(FORMULATED, "cooldownPeriod: 9")),
+    ("never-idle", key(FORMULATED, 'activationThreshold: "1"')),
+    ("average-without-value", spec(key(NAMED, "aggregation: average"), FORMULA)),
+    (
+        "average-without-value",
+        spec(key(NAMED, "aggregation: average"), FORMULA.replace("gpu", "gpu / 70")),
+    ),
+    (
+        "average-without-value",
+        spec(key(beside(NAMED, "metricType: Value"), "aggregation: average"), FORMULA),
+    ),
+    ("sum-with-value", spec(NAMED, OF_AVERAGE)),
+    (
+        "sum-with-value",
+        spec(key(NAMED, "aggregation: p95"), OF_AVERAGE.replace("gpu", "'max(gpu, 7)'")),
+    ),
+    (
+        "formula-metric-type",
+        spec(key(NAMED, "aggregation: average"), FORMULA.replace("gpu", "gpu + queue")),
+    ),
+    ("new-object", changed(SLEEPS, ("Period: 900", "Period: 0"))),
+    ("new-object", changed(SLEEPS, (ZERO_COUNT, "Count: 3\n  idleReplicaCount: 0"))),
     (
         "nothing-wakes",
         key(ZERO, "gpuAggregation: sum", "demandPreset: llm-d-epp-running", "demandRouter: epp"),
@@ -186,7 +233,8 @@ NOT_CLEAN = [
     ("fallback-to-zero", key(spec(STAYS, FALLBACK.format(0)), "onUnknownFromEnv: U")),
     (
         "fallback-to-zero",
-        spec(STAYS, "idleReplicaCount: 0", FALLBACK.format(0)) + other_trigger("cron"),
+        spec(STAYS, "idleReplicaCount: 0", "initialCooldownPeriod: 9", FALLBACK.format(0))
+        + other_trigger("cron"),
     ),
 ]
 """Each with the only rule that finds something in it."""
@@ -241,12 +289,11 @@ MISTAKES = [
     ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: DynamoGraphDeployment", "has no scale"),
     ("wrong-target", KIND, "kind: DaemonSet", "one pod on each node"),
     ("wrong-target", KIND, "apiVersion: batch/v1\n    kind: Job", "Scale a Deployment"),
-    ("nothing-wakes", MOST, f"{MOST}\n  idleReplicaCount: 0", "no GPU is busy. Remove idleReplic"),
     (
         "nothing-wakes",
-        "minReplicaCount: 1",
-        f"{FORMULA}\n  minReplicaCount: 0",
-        "Write minReplicaCount: 1, or a trigger with a demand that the formula uses.",
+        f"  {MOST}",
+        f"  initialCooldownPeriod: 9\n  {MOST}\n  idleReplicaCount: 0",
+        "no GPU is busy. Remove idleReplic",
     ),
     (
         "fraction-for-percent",
@@ -283,6 +330,13 @@ def test_a_mistake_is_named_in_its_line_with_what_to_write(
     (one,) = report(source).findings
     assert [(one.position.line, one.rule.name)] == marked(source)
     assert said in f"{one.why}. {one.fix}"
+
+
+def test_a_formula_that_nothing_wakes_is_told_the_key_with_which_a_demand_does() -> None:
+    source = spec(key(ZERO, 'forFormula: "true"'), FORMULA)
+    (one,) = report(source).findings
+    assert one.fix.endswith('a demand into a trigger of the formula that has forFormula: "true".')
+    assert rules_of(key(source, DEMAND)) == set()
 
 
 def test_a_preset_that_cannot_wake_is_named_with_those_that_can() -> None:
@@ -338,3 +392,11 @@ def test_a_comment_leaves_out_rules_of_its_line_or_of_the_next_that_is_none() ->
     assert rules_of(elsewhere) == rules_of(wrong)
     missing = comment.replace("unknown-key", "missing-key")
     assert rules_of(changed(wrong, (metadata, f"{metadata} {missing}"))) == {"unknown-key"}
+
+
+def test_the_triggers_of_a_formula_are_decided_as_such_also_without_the_key() -> None:
+    """None of them says by itself how many replicas the HPA asks for."""
+    for source, is_formula in ((STAYS, False), (spec(NAMED, FORMULA), True)):
+        (manifest,), _ = read({"one.yaml": source}, "default")
+        (parsed,), _ = parse(manifest.ours, access())
+        assert parsed.spec.for_formula is is_formula

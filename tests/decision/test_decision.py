@@ -158,7 +158,7 @@ GONE, THERE = UNSEEN | {"remembered": State.ENDED}, UNSEEN | {"remembered": Stat
         (spec(), UNSEEN, ["no pod of deployment/bert is seen", "too soon to believe"]),
         (spec(), UNSEEN, ["nothing is remembered"]),
         (spec(), GONE, ["inactive because the workload had no pods"]),
-        (spec(), THERE, ["active because the workload was not at rest"]),
+        (spec(), THERE, ["active because the workload may have pods"]),
         (spec(onUnknown="error"), GONE, [": an error by onUnknown error"]),
         (spec(onUnknown="zero"), UNSEEN, [": 0 by onUnknown zero"]),
         (

@@ -98,3 +98,9 @@ def test_each_metric_of_the_hpas_has_its_name_and_target() -> None:
         "gpu-utilization": (210, 70),
         "gpu-demand": (12, 5),
     }
+
+
+def test_one_trigger_of_a_formula_asks_for_no_number_of_replicas() -> None:
+    assert recommended(spec(forFormula="true"), BUSY, None) is None
+    assert recommended(spec(forFormula="true"), IDLE, None) == 0
+    assert recommended(spec(), BUSY, None) == 3

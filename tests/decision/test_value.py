@@ -26,7 +26,31 @@ def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back(
     assert "3 replicas, sum 300 %" in decided.reason
     assert "at least, and 9 more that its owner asks for are not Ready: hold" in decided.reason
     one_more = decide_about(*ready(80, count=3), wanted=4)
-    assert "1 more that its owner asks for is not Ready" in one_more.reason
+    assert "1 more that its owner asks for is not Ready: hold" in one_more.reason
+
+
+@pytest.mark.parametrize(
+    ("others", "wanted", "words"),
+    [
+        (
+            [unseen("c", said(asks_gpu=False))],
+            4,
+            "1 more that its owner asks for is not Ready, or requests no",
+        ),
+        (
+            [unseen("c", said(asks_gpu=False))],
+            5,
+            "2 more that its owner asks for are not Ready, or request no",
+        ),
+        ([unseen("c", said(asks_gpu=False, never=True))], 4, "is not Ready: hold"),
+        ([bert("c", 0, ended=True, status=said(asks_gpu=False))], 4, "is not Ready: hold"),
+    ],
+)
+def test_a_ready_pod_without_a_gpu_request_is_not_called_not_ready(
+    others: list[Pod], wanted: int, words: str
+) -> None:
+    full = [bert(letter, 80, status=said(is_ready=True, asks_gpu=True)) for letter in "dfg"]
+    assert words in decide_about(*full, *others, wanted=wanted).reason
 
 
 STATEFUL_SET = Owner("StatefulSet", "bert")

@@ -189,14 +189,45 @@ async def test_a_metric_type_that_does_not_fit_is_refused(gate: Gate) -> None:
         assert "aggregation: average needs metricType: Value" in sticks
 
     assert await gate.refusal(gate.scaled_object(average, metricType="Value")) is None
-    formula = gate.scaled_object(average, name="gpu")
-    formula["spec"]["advanced"] = {"scalingModifiers": {"formula": "gpu", "target": "70"}}
+    # A formula has its own, and that of its triggers is ignored.
+    formula = gate.scaled_object(average, name="gpu", metricType="Value")
+    formula["spec"]["minReplicaCount"] = 1
+    modifiers: dict[str, str] = {"formula": "gpu", "target": "70"}
+    formula["spec"]["advanced"] = {"scalingModifiers": modifiers}
+    for text in ("gpu", "gpu / 70", " 2*gpu / 70 * 3"):
+        modifiers["formula"] = text
+        sticks = await gate.refusal(formula)
+        assert "average needs metricType: Value beside the formula" in str(sticks), text
+    modifiers["formula"] = "gpu + gpu"
     assert await gate.refusal(formula) is None
-    formula["spec"]["triggers"][0] |= {"metricType": "Value"}
+    modifiers |= {"formula": "gpu", "metricType": "Value"}
+    assert await gate.refusal(formula) is None
     formula["spec"]["triggers"][0]["metadata"]["aggregation"] = "sum"
+    assert "metricType: Value multiplies a sum" in str(await gate.refusal(formula))
+    modifiers["metricType"] = "AverageValue"
     assert await gate.refusal(formula) is None
     formula["spec"]["advanced"]["scalingModifiers"] = {"formula": ""}
     assert "metricType: Value multiplies a sum" in str(await gate.refusal(formula))
+
+
+async def test_a_formula_needs_the_key_where_it_could_remove_all_replicas(gate: Gate) -> None:
+    formula = gate.scaled_object(SOUND, name="gpu")
+    formula["spec"]["advanced"] = {"scalingModifiers": {"formula": "gpu", "target": "70"}}
+    (ours,) = formula["spec"]["triggers"]
+    formula["spec"]["minReplicaCount"] = 1
+    assert await gate.refusal(formula) is None
+    formula["spec"]["minReplicaCount"] = 2
+    for fields in ({"minReplicaCount": 0}, {"minReplicaCount": 2, "idleReplicaCount": 0}):
+        formula["spec"] |= fields
+        ours["metadata"].pop("forFormula", None)
+        assert 'forFormula: not "true"' in str(await gate.refusal(formula))
+        ours["metadata"]["forFormula"] = "true"
+        assert await gate.refusal(formula) is None
+    assert "useCachedMetrics: true" in str(
+        await gate.refusal(
+            formula | {"spec": formula["spec"] | {"triggers": [ours | {"useCachedMetrics": True}]}}
+        )
+    )
 
 
 def _sound() -> Iterator[dict[str, str]]:

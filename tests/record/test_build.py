@@ -49,6 +49,14 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
     assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
 
 
+def test_no_number_of_replicas_is_shown_for_one_trigger_of_a_formula() -> None:
+    """The HPA gets the formula's value, with the metricType of scalingModifiers."""
+    shown = record(spec(forFormula="true", aggregation="average"), snapshot(bert("b", 90)))
+    (metric,) = shown.metrics
+    assert (shown.value, shown.recommended, metric.desired) == (90, None, None)
+    assert metric.reason == "the HPA gets the value of a formula, which is not known here"
+
+
 def test_what_is_unschedulable_is_shown_for_the_trigger_and_for_each_pod() -> None:
     waiting = Unschedulable(NOW - 150, "no room")
     pods = (

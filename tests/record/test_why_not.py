@@ -280,6 +280,13 @@ def test_zero_and_the_way_back_from_it_are_what_the_signals_say(
         assert reason.startswith(begin)
 
 
+def test_of_a_formula_it_is_said_that_it_decides() -> None:
+    found = why_not(busy(90, forFormula="true"), 3)
+    assert (found.is_so, found.ways) == (False, ())
+    (reason,) = found.reasons
+    assert reason.startswith("gpu-utilization is in a formula: the HPA gets the value of a formula")
+
+
 @pytest.mark.parametrize("wanted", [1, 2])
 def test_a_workload_that_is_woken_gets_one_replica_first(wanted: int) -> None:
     given = demanding("sum(x)")

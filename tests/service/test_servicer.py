@@ -6,6 +6,7 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.service.harness import (
     HANG_SECONDS,
@@ -48,6 +49,51 @@ async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline
         assert await refusal(polled) == (grpc.StatusCode.UNAVAILABLE, "no answer yet")
         assert (await served.stub.IsActive(reference(), timeout=HANG_SECONDS)).result
         assert (await served.stub.IsActive(reference())).result
+
+
+FOR_FORMULA = [
+    pytest.param(decided(value=90.0, active=True), 90.0, id="more than a replica"),
+    pytest.param(decided(value=5.0, active=True), 70.0, id="busy just now"),
+    pytest.param(decided(value=0.0, active=True), 70.0, id="another input"),
+    pytest.param(decided(value=None, active=True), 70.0, id="hold"),
+    pytest.param(decided(value=1.5, active=False), 0.0, id="blips of an idle GPU"),
+    pytest.param(decided(value=None, active=False), 0.0, id="ended"),
+    pytest.param(decided(value=0.0, active=False), 0.0, id="idle"),
+]
+
+
+@pytest.mark.parametrize(("decision", "number"), FOR_FORMULA)
+async def test_a_poll_for_a_formula_gets_a_number_that_says_what_is_active_says(
+    decision: Decision, number: float
+) -> None:
+    """A formula has no hold: without a number KEDA takes it for inactive."""
+    request = metrics_request(forFormula="true")
+    async with serving(Script(decision)) as served:
+        (polled,) = (await served.stub.GetMetrics(request)).metricValues
+        assert polled.metricValueFloat == number
+        assert (await served.stub.IsActive(reference(forFormula="true"))).result is (number > 0)
+
+
+@pytest.mark.parametrize(("decision", "number"), FOR_FORMULA)
+async def test_no_number_for_a_formula_s_activity_reaches_the_hpa(
+    decision: Decision, number: float
+) -> None:
+    async with serving(Script(decision)) as served:
+        for_formula = metrics_request(forFormula="true")
+        asked = await served.stub.GetMetrics(for_formula, timeout=HANG_SECONDS)
+        plain = await served.stub.GetMetrics(metrics_request())
+        assert asked == plain, number
+
+
+async def test_a_poll_for_a_formula_fails_where_is_active_does() -> None:
+    request = metrics_request(forFormula="true")
+    async with serving(Script(DOWN)) as served:
+        assert (await refusal(served.stub.GetMetrics(request)))[1] == DOWN.reason
+    async with serving(Script(decided(value=None, active=None, reason="no answer yet"))) as served:
+        assert (await refusal(served.stub.GetMetrics(request)))[1] == "no answer yet"
+        await served.stub.GetMetrics(request, timeout=HANG_SECONDS)  # the HPA's
+        (polled,) = (await served.stub.GetMetrics(request)).metricValues
+        assert polled.metricValueFloat == 70
 
 
 async def test_the_evaluation_gets_the_callers_remaining_time() -> None:

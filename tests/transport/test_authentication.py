@@ -177,7 +177,7 @@ async def test_a_body_of_unknown_size_is_refused_before_it_is_read() -> None:
     ):
         answer = (await reader.read()).decode()
     assert answer.startswith("HTTP/1.1 400 ")
-    assert answer.endswith("A body needs a Content-Length.")
+    assert "A body needs a Content-Length." in answer
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:

@@ -46,7 +46,8 @@ def test_it_knows_every_choice() -> None:
         "onUnknown": OnUnknown,
         "demandOnEmpty": OnEmpty,
     }
-    assert names("choices") == {key: list(kind) for key, kind in kinds.items()}
+    choices: dict[str, list[str]] = {key: list(kind) for key, kind in kinds.items()}
+    assert names("choices") == choices | {"forFormula": ["true", "false"]}
 
 
 def test_it_knows_which_signals_are_percentages_and_which_have_no_usual_level() -> None:

@@ -8,12 +8,14 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from keda_gpu_scaler.autoscaling.rules import Metric, MetricType
+from keda_gpu_scaler.autoscaling.rules import Metric, MetricType, formula_is_active
 from keda_gpu_scaler.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
 from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.errors import UnknownLoadError
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Samples
+from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
@@ -93,6 +95,9 @@ class Loop(ClosedLoop[SimPod]):
     shares_calls: Callable[[], bool] | None = None
     """Tells, step by step, whether the second replica of the scaler is believed: KEDA spreads the
     calls of one poll over both. None: there is none."""
+    formula: Callable[[float, float], float] | None = None
+    """What scalingModifiers make of the trigger's number and the seconds since the loop began, for
+    a target of 1; None: there are none."""
     recipe: Recipe | None = None
     """What is asked in the scaler's place."""
     also: Callable[[Decision, float | None], Awaitable[None]] | None = None
@@ -170,7 +175,10 @@ class Loop(ClosedLoop[SimPod]):
             await self._compare(timeout_seconds)
             self.clock = until
             self.decisions.append(decided)
-            self._scale(active=decided.active, metrics=metrics, polls=keda)
+            active = decided.active
+            if self.formula is not None:
+                active, metrics = self._by_formula(self.formula, decided)
+            self._scale(active=active, metrics=metrics, polls=keda)
             self.sizes.append(self.replicas)
 
     def evaluator(self, samples: Samples | None = None, *, is_observing: bool = False) -> Evaluator:
@@ -281,6 +289,26 @@ class Loop(ClosedLoop[SimPod]):
             return decided
         other = await self.second.evaluate(BERT, self.trigger, timeout_seconds)
         return other if self.shares_calls() else decided
+
+    def _by_formula(
+        self, formula: Callable[[float, float], float], decided: Decision
+    ) -> tuple[bool | None, list[Metric]]:
+        """Return what a poll of KEDA's takes the formula for, and its value for the HPA."""
+        seconds = self.clock - self.begin
+        value = None if decided.value is None else formula(decided.value, seconds)
+        polled = value
+        if self.trigger.for_formula:
+            try:
+                (answer,) = responses.formula_value(
+                    self.trigger.metric_name,
+                    decided,
+                    self.trigger.threshold,
+                    has_replicas=self.first.has_replicas(BERT),
+                ).metricValues
+            except UnknownLoadError:
+                return None, [Metric(value=value, target=1.0)]
+            polled = formula(answer.metricValueFloat, seconds)
+        return formula_is_active(polled), [Metric(value=value, target=1.0)]
 
     async def _compare(self, timeout_seconds: float | None) -> None:
         if self.restarts is None:
