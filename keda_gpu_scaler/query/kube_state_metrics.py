@@ -17,7 +17,12 @@ from keda_gpu_scaler.query.promql_texts import alternatives, marked
 
 STAT = "stat"
 PODS = "kube_pod_owner"
-_COUNTED = "kube_deployment_status_replicas|kube_statefulset_status_replicas"
+LISTED_KINDS = {
+    "kube_deployment_status_replicas": "Deployment",
+    "kube_statefulset_status_replicas": "StatefulSet",
+}
+"""The kinds of owners that are listed if a metric is shown: it has a series for each of them."""
+_COUNTED = "|".join(LISTED_KINDS)
 JOBS = f'group by (job, __name__) ({{__name__=~"{PODS}|{_COUNTED}",exported_namespace=""}})'
 """Which scrape jobs show kube-state-metrics, and whether pods are among what they show.
 
@@ -107,7 +112,8 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     alone = {"replicaset": f" and on (namespace, replicaset) {unowned}"}
     for label, (metric, _) in _REPLICAS.items():
         count = f"max by (namespace, {label}) ({here.all(metric)})"
-        yield "empty", f"{count} == 0{alone.get(label, '')}"
+        # Of other kinds each has a row: what has none does not exist.
+        yield "replicas", f"{count} == 0{alone[label]}" if label in alone else count
     for label, (_, metric) in _REPLICAS.items():
         count = f"max by (namespace, {label}) ({here.all(metric)})"
         yield "wanted", f"{count} > 0{alone.get(label, '')}"

@@ -88,6 +88,8 @@ class Evidence:
     it among its owners."""
     wanted: Mapping[tuple[str, Owner], int] = field(default_factory=dict)
     """How many replicas owners, by namespace, ask for (`spec.replicas`), where that is known."""
+    owners: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """The names of all owners of a kind in a namespace, for each such pair that it lists."""
 
     @property
     def is_available(self) -> bool:
@@ -144,6 +146,13 @@ class NamespaceEvidence:
     """The scale targets of which the selected pods are known."""
     wanted: Mapping[Owner, int] = field(default_factory=dict)
     """How many replicas owners ask for, where that is known."""
+    owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The names of the owners that were listed within the last hour, for each kind that is."""
+
+    def lacks(self, owner: Owner | None) -> bool:
+        """Tell whether a list of all owners of this kind does not have this one."""
+        names = self.owners.get(owner.kind) if owner is not None and self.absence_known else None
+        return names is not None and owner.name not in names
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
         """Tell whether a workload without known pods is said to have none.

@@ -104,6 +104,11 @@ def replicas(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
     return Listed(metric="kube_deployment_status_replicas", labels=labels, value=count)
 
 
+def stateful(count: float, name: str = "queue", namespace: str = "ml") -> Listed:
+    labels = {"namespace": namespace, "statefulset": name}
+    return Listed(metric="kube_statefulset_status_replicas", labels=labels, value=count)
+
+
 def wanted(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
     labels = {"namespace": namespace, "deployment": name}
     return Listed(metric="kube_deployment_spec_replicas", labels=labels, value=count)

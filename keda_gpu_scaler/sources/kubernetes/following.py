@@ -100,6 +100,7 @@ class Following:
             pods=pods,
             selected=self._selections.trusted(namespaces, pods),
             wanted=self._wanted(namespaces),
+            owners=self._owners(namespaces),
             covered=frozenset(namespaces),
             scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},
             stable_since={API_SERVER: 0.0},
@@ -146,3 +147,17 @@ class Following:
             if replica_set.wanted is not None
         )
         return {owner: wanted for _, wanted, owner in by_revision}  # the last one is the newest
+
+    def _owners(self, namespaces: Collection[str]) -> dict[tuple[str, str], frozenset[str]]:
+        """Return the Deployments in namespaces with pods; each has a ReplicaSet, also without."""
+        if self._replica_sets.trouble is not None:
+            return {}
+        return {
+            (namespace, "Deployment"): frozenset(
+                replica_set.owner.name
+                for replica_set in self._replica_sets.listing.of(namespace).values()
+                if replica_set.owner.kind == "Deployment"
+            )
+            for namespace in namespaces
+            if self._pods.listing.of(namespace)
+        }

@@ -27,8 +27,8 @@ _ROW_ALONE = ("lately", "once", "gpu", "requests", "unschedulable")
 """The stats whose numbers say nothing: that there is a row says it."""
 
 
-def read_evidence(rows: Iterable[Row]) -> Evidence:
-    """Return the evidence in the rows of `kube_state_text`.
+def read_evidence(rows: Iterable[Row], kinds: Collection[str] = ()) -> Evidence:
+    """Return the evidence in the rows of `kube_state_text`; `kinds` of owners are listed.
 
     What a number would say is not known where it cannot be that number, such as NaN for a time.
     """
@@ -61,7 +61,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         if 0 <= _value(row) <= MOST_REPLICAS
     }
     # In a rollout that recreates, the count is 0 while the pods that are replaced still work.
-    empty = {_named(row) for row in by_stat["empty"] if _value(row) == 0}
+    empty = {_named(row) for row in by_stat["replicas"] if _value(row) == 0}
     return Evidence(
         pods={
             key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
@@ -70,6 +70,7 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         without_pods=frozenset(empty - wanted.keys()),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
         wanted=wanted,
+        owners=_owners(by_stat["replicas"], kinds),
         scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
             target_of(row): texts.SETTLED_SECONDS / _value(row)
@@ -119,6 +120,24 @@ def _statement(
     )
 
 
+def _owners(
+    rows: Iterable[Row], kinds: Collection[str]
+) -> dict[tuple[str, str], frozenset[str]]:
+    """Return the names of all owners of each kind, in the namespaces that show any owner.
+
+    Of another namespace it may not be allowed to list them.
+    """
+    names: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        namespace, owner = _named(row)
+        names[namespace, owner.kind].add(owner.name)
+    return {
+        (namespace, kind): frozenset(names.get((namespace, kind), ()))
+        for namespace in {namespace for namespace, _ in names}
+        for kind in kinds
+    }
+
+
 def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
     """Return each pod with the owner that controls it; other owners have rows as well."""
     controllers: dict[PodKey, Owner] = {}
@@ -163,6 +182,8 @@ class KubeStateMetrics:
         self._client, self._claims_without_gpus = client, claims_without_gpus
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
+        self._kinds = frozenset[str]()
+        """The kinds of owners that it lists."""
         self._looked_at = float("-inf")
         self._covered: frozenset[str] = frozenset()
         self._covered_at = float("-inf")
@@ -182,7 +203,9 @@ class KubeStateMetrics:
                 rows = []
             # A known job that is down now is still expected to answer.
             self._jobs |= {row.labels.get("job", "") for row in rows}
-            self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
+            metrics = {row.labels.get("__name__", "") for row in rows}
+            self._lists_pods |= texts.PODS in metrics
+            self._kinds |= {texts.LISTED_KINDS[name] for name in metrics & texts.LISTED_KINDS.keys()}
         if not self._jobs:
             return None
         new = names = frozenset(namespaces)
@@ -191,7 +214,7 @@ class KubeStateMetrics:
         write = partial(texts.kube_state_text, self._jobs, new, self._claims_without_gpus)
         with self._client.turn():
             rows = await self._client.rows("evidence", names, write, at, parse_vector)
-            evidence = await asyncio.to_thread(read_evidence, rows)
+            evidence = await asyncio.to_thread(read_evidence, rows, self._kinds)
             del rows
         self._covered, self._covered_at = evidence.covered, at
         if self._lists_pods and self._client.shows_targets:

@@ -154,6 +154,15 @@ SITUATIONS = {
     "the exporter and its node went together with the last pod": Situation(
         lost(PODS[0]), answers(0, active=False), [kube_state.replicas(0)]
     ),
+    "a workload that kube-state-metrics does not list is no workload without pods": Situation(
+        [Gpu(PODS[0], 90)],
+        [
+            ({"workload": "bret"}, r"there is no deployment/bret \(did you mean bert\?\)"),
+            ({"workload": "sts/bert"}, "there is no statefulset/bert .did you mean deployment/bert"),
+            *answers(90),
+        ],
+        [KubePod(name=PODS[0]), kube_state.replicas(1), kube_state.stateful(1)],
+    ),
     # A rollout replaces requests by ResourceClaims, and the exporter names no pod with claims.
     "a pod that moved to a claim an hour ago takes nothing away": Situation(
         AN_HOUR, answers(190), [*TWO, claiming(-3600), kube_state.replicas(3)]
