@@ -62,6 +62,8 @@ class PodStatement:
     """It succeeded, failed or is being deleted; none of these can be undone."""
     asks_gpu: bool | None = False
     """None: unknown."""
+    devices: frozenset[str] = frozenset()
+    """The extended resources that it asks for, of which it is not known whether they are GPUs."""
     unschedulable: Unschedulable | None = None
     """None: it has a node, or nothing shows that it has none."""
 
@@ -115,6 +117,8 @@ class PodStatus:
     ended: bool = False
     asks_gpu: bool | None = False
     """None: unknown."""
+    devices: frozenset[str] = frozenset()
+    """As in its statement."""
     unschedulable: Unschedulable | None = None
     """By a list that is not too old."""
     is_ready: bool = False

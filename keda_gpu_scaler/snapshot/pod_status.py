@@ -178,6 +178,7 @@ def _status(
         ready_since=ready_since,
         ended=statement.ended or (known is not None and known.ended),
         asks_gpu=statement.asks_gpu,
+        devices=statement.devices,
         unschedulable=statement.unschedulable,
         is_ready=statement.ready is True,
         alive_at=listed_at if not statement.ended else NEVER if known is None else known.alive_at,

@@ -9,7 +9,6 @@ import pytest
 
 from keda_gpu_scaler.decision.decision import (
     Asking,
-    Asking,
     Context,
     Decision,
     State,
@@ -305,16 +304,22 @@ def test_a_workload_of_which_nothing_shows_that_it_exists_was_never_seen(
     assert is_never_seen(spec(), seen, decided) is is_never
 
 
-OTHERS = replace(LISTED, owners={"Deployment": frozenset({"berta", "api"}), "StatefulSet": frozenset()})
+OTHERS = replace(
+    LISTED, owners={"Deployment": frozenset({"berta", "api"}), "StatefulSet": frozenset()}
+)
 NAMESAKE = replace(OTHERS, owners={**OTHERS.owners, "StatefulSet": frozenset({"bert"})})
 TYPO = "there is no deployment/bert (did you mean berta?) (evidence: kube-state-metrics): hold, "
 
 
-@pytest.mark.parametrize("evidence_source", [EvidenceSource.KUBERNETES, EvidenceSource.KUBE_STATE_METRICS])
+@pytest.mark.parametrize(
+    "evidence_source", [EvidenceSource.KUBERNETES, EvidenceSource.KUBE_STATE_METRICS]
+)
 @pytest.mark.parametrize(
     ("asking", "active", "why"),
     [
-        pytest.param(Asking(NOW - 30, NOW - 5), True, "active because the HPA asks", id="with pods"),
+        pytest.param(
+            Asking(NOW - 30, NOW - 5), True, "active because the HPA asks", id="with pods"
+        ),
         pytest.param(None, None, "and nothing is remembered", id="nothing asks"),
     ],
 )
@@ -336,7 +341,9 @@ def test_a_workload_that_the_cluster_does_not_list_is_unknown_whatever_was_befor
     [
         pytest.param(NAMESAKE, {}, " (did you mean statefulset/bert?)", id="of another kind"),
         pytest.param(OTHERS, {"workload": "lws/bert"}, "", id="group of pods"),
-        pytest.param(OTHERS, {"workload": "sts/berta"}, " (did you mean deployment/berta?)", id="set"),
+        pytest.param(
+            OTHERS, {"workload": "sts/berta"}, " (did you mean deployment/berta?)", id="set"
+        ),
     ],
 )
 def test_the_workload_that_may_be_meant_is_named(
@@ -344,7 +351,9 @@ def test_the_workload_that_may_be_meant_is_named(
 ) -> None:
     trigger = spec(**keys)
     decided = decide_about(evidence=listed, trigger=trigger)
-    assert decided.unlisted == f"there is no {trigger.workload}{meant} (evidence: kube-state-metrics)"
+    assert (
+        decided.unlisted == f"there is no {trigger.workload}{meant} (evidence: kube-state-metrics)"
+    )
 
 
 @pytest.mark.parametrize(

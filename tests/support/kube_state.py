@@ -45,6 +45,8 @@ class KubePod:
     unschedulable: bool = False
     deleting: bool = False
     asks_gpu: bool = True
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """What else it requests, with the unit; an empty one is not shown."""
     claim: Mapping[str, str] | None = None
     """A ResourceClaim of it, as labels; kube-state-metrics shows it since 2.20."""
     begin: float = -900
@@ -74,6 +76,9 @@ class KubePod:
         for resource in resources:
             requests = "kube_pod_container_resource_requests"
             yield self._one(requests, container="bert", resource=resource)
+        for resource, unit in self.resources.items():
+            labels = {"resource": resource} | ({"unit": unit} if unit else {})
+            yield self._one("kube_pod_container_resource_requests", container="bert", **labels)
         if self.claim is not None:
             yield self._one("kube_pod_resourceclaim_info", 1, **self.claim)
 

@@ -23,7 +23,7 @@ from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
 MOST_REPLICAS = 2**31 - 1
 """A number of replicas in Kubernetes has 32 bits."""
-_ROW_ALONE = ("lately", "once", "gpu", "requests", "unschedulable")
+_ROW_ALONE = ("lately", "once", "gpu", "device", "requests", "unschedulable")
 """The stats whose numbers say nothing: that there is a row says it."""
 
 
@@ -54,6 +54,9 @@ def read_evidence(rows: Iterable[Row], kinds: Collection[str] = ()) -> Evidence:
         }
         for stat in ("created", "ready", "since", "deleting", *_ROW_ALONE)
     }
+    devices: dict[PodKey, set[str]] = defaultdict(set)
+    for row in by_stat["device"]:
+        devices[_key(row)].add(row.labels.get("resource", ""))
     phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
     wanted = {
         _named(row): round(_value(row))
@@ -64,7 +67,10 @@ def read_evidence(rows: Iterable[Row], kinds: Collection[str] = ()) -> Evidence:
     empty = {_named(row) for row in by_stat["replicas"] if _value(row) == 0}
     return Evidence(
         pods={
-            key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
+            key: replace(
+                _statement(key, owner, links, numbers, phases.get(key, "Running")),
+                devices=frozenset(devices[key]),
+            )
             for key, owner in _controllers(by_stat["pod"]).items()
         },
         without_pods=frozenset(empty - wanted.keys()),
@@ -106,7 +112,7 @@ def _statement(
     unschedulable = None
     if created is not None and key in numbers["unschedulable"]:
         unschedulable = Unschedulable(max(0.0, created))
-    shows_requests = (key[0], "") in numbers["requests"]
+    is_known = (key[0], "") in numbers["requests"] and key not in numbers["device"]
     return PodStatement(
         owners=owners,
         created_at=created,
@@ -115,14 +121,12 @@ def _statement(
         ready_recently=key in numbers["lately"],
         was_ready=key in numbers["once"],
         ended=phase in {"Succeeded", "Failed"} or key in numbers["deleting"],
-        asks_gpu=key in numbers["gpu"] or (False if shows_requests else None),
+        asks_gpu=key in numbers["gpu"] or (False if is_known else None),
         unschedulable=unschedulable,
     )
 
 
-def _owners(
-    rows: Iterable[Row], kinds: Collection[str]
-) -> dict[tuple[str, str], frozenset[str]]:
+def _owners(rows: Iterable[Row], kinds: Collection[str]) -> dict[tuple[str, str], frozenset[str]]:
     """Return the names of all owners of each kind, in the namespaces that show any owner.
 
     Of another namespace it may not be allowed to list them.
@@ -176,10 +180,10 @@ class KubeStateMetrics:
     name = "kube-state-metrics"
 
     def __init__(
-        self, client: PrometheusClient, claims_without_gpus: frozenset[str] = frozenset()
+        self, client: PrometheusClient, without_gpus: frozenset[str] = frozenset()
     ) -> None:
-        """Query one server; `claims_without_gpus` are ResourceClaims and templates for no GPU."""
-        self._client, self._claims_without_gpus = client, claims_without_gpus
+        """Query one server; `without_gpus` is what pods may ask for and is no GPU."""
+        self._client, self._without_gpus = client, without_gpus
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
         self._kinds = frozenset[str]()
@@ -205,13 +209,15 @@ class KubeStateMetrics:
             self._jobs |= {row.labels.get("job", "") for row in rows}
             metrics = {row.labels.get("__name__", "") for row in rows}
             self._lists_pods |= texts.PODS in metrics
-            self._kinds |= {texts.LISTED_KINDS[name] for name in metrics & texts.LISTED_KINDS.keys()}
+            self._kinds |= {
+                texts.LISTED_KINDS[name] for name in metrics & texts.LISTED_KINDS.keys()
+            }
         if not self._jobs:
             return None
         new = names = frozenset(namespaces)
         if 0 <= at - self._covered_at <= texts.PAST_SECONDS:
             new -= self._covered  # the past of the others is queried
-        write = partial(texts.kube_state_text, self._jobs, new, self._claims_without_gpus)
+        write = partial(texts.kube_state_text, self._jobs, new, self._without_gpus)
         with self._client.turn():
             rows = await self._client.rows("evidence", names, write, at, parse_vector)
             evidence = await asyncio.to_thread(read_evidence, rows, self._kinds)

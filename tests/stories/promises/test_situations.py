@@ -57,7 +57,7 @@ class Situation:
     answers: Answers
     listed: Sequence[KubePod | Listed] = ()
     """What kube-state-metrics shows beside its health and the owner of the ReplicaSet."""
-    claims_without_gpus: frozenset[str] = frozenset()
+    without_gpus: frozenset[str] = frozenset()
     kube: Sequence[Listed] = field(default_factory=lambda: (kube_state.up(), kube_state.BERT))
 
     def series(self, now: float) -> list[Series]:
@@ -158,7 +158,10 @@ SITUATIONS = {
         [Gpu(PODS[0], 90)],
         [
             ({"workload": "bret"}, r"there is no deployment/bret \(did you mean bert\?\)"),
-            ({"workload": "sts/bert"}, "there is no statefulset/bert .did you mean deployment/bert"),
+            (
+                {"workload": "sts/bert"},
+                "there is no statefulset/bert .did you mean deployment/bert",
+            ),
             *answers(90),
         ],
         [KubePod(name=PODS[0]), kube_state.replicas(1), kube_state.stateful(1)],
@@ -171,7 +174,7 @@ SITUATIONS = {
         AN_HOUR,
         answers(120),
         [*TWO, claiming(-3600), kube_state.replicas(3)],
-        claims_without_gpus=frozenset({"one-gpu"}),
+        without_gpus=frozenset({"one-gpu"}),
     ),
     "a pending pod keeps its workload active until its time is over": Situation(
         [],
@@ -209,8 +212,8 @@ SITUATIONS = {
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
 async def test_what_keda_is_answered(prometheus: PrometheusServer, situation: Situation) -> None:
     await prometheus.write(situation.series(prometheus.now()))
-    known = situation.claims_without_gpus
-    async with running(prometheus.url, step="15s", claims_without_gpus=known) as stack:
+    known = situation.without_gpus
+    async with running(prometheus.url, step="15s", without_gpus=known) as stack:
         for keys, expected in situation.answers:
             if isinstance(expected, Poll):
                 assert await stack.poll(**keys) == expected
