@@ -320,8 +320,9 @@ Names = Annotated[
     BeforeValidator(_split),
     PlainSerializer(lambda names: ",".join(sorted(names))),
 ]
+Resource = Annotated[str, AfterValidator(_check_resource)]
 Resources = Annotated[
-    frozenset[Annotated[str, AfterValidator(_check_resource)]],
+    frozenset[Resource],
     BeforeValidator(_split),
     PlainSerializer(lambda names: ",".join(sorted(names))),
 ]

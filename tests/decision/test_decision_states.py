@@ -115,6 +115,8 @@ BUSY_BEFORE = "a GPU was busy within `activationWindow`"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
 ASKED = replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
+OF_OTHERS = {"Deployment": frozenset({"berta", "api"}), "StatefulSet": frozenset[str]()}
+OTHERS = replace(LISTED, owners=OF_OTHERS)
 SELECTED = World(_pods(5, 0), selected=True)
 CASES: dict[str, World] = {
     "a GPU was busy": World(_pods(2, 50)),
@@ -172,6 +174,8 @@ CASES: dict[str, World] = {
     "nothing is remembered, and the HPA asks": World(
         (_missing(),), remembered=None, asking=Asking(NOW - 60, NOW)
     ),
+    "no workload has the name": World((), OTHERS, remembered=State.EMPTY),
+    "no workload has the name, and the HPA asks": World((), OTHERS, asking=Asking(NOW - LATE, NOW)),
     "nothing is remembered of selected pods": replace(SELECTED, remembered=None),
 }
 ALSO = {
@@ -304,10 +308,7 @@ def test_a_workload_of_which_nothing_shows_that_it_exists_was_never_seen(
     assert is_never_seen(spec(), seen, decided) is is_never
 
 
-OTHERS = replace(
-    LISTED, owners={"Deployment": frozenset({"berta", "api"}), "StatefulSet": frozenset()}
-)
-NAMESAKE = replace(OTHERS, owners={**OTHERS.owners, "StatefulSet": frozenset({"bert"})})
+NAMESAKE = replace(OTHERS, owners={**OF_OTHERS, "StatefulSet": frozenset({"bert"})})
 TYPO = "there is no deployment/bert (did you mean berta?) (evidence: kube-state-metrics): hold, "
 
 
