@@ -155,8 +155,9 @@ class NamespaceEvidence:
 
     def lacks(self, owner: Owner | None) -> bool:
         """Tell whether a list of all owners of this kind does not have this one."""
-        names = self.owners.get(owner.kind) if owner is not None and self.absence_known else None
-        return names is not None and owner.name not in names
+        if owner is None or owner.kind not in self.owners:
+            return False
+        return self.absence_known and owner.name not in self.owners[owner.kind]
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
         """Tell whether a workload without known pods is said to have none.

@@ -73,12 +73,12 @@ class KubePod:
         if self.deleting:
             yield self._one("kube_pod_deletion_timestamp", now + 30)
         resources = ("cpu", "nvidia_com_gpu") if self.asks_gpu else ("cpu",)
+        requests = "kube_pod_container_resource_requests"
         for resource in resources:
-            requests = "kube_pod_container_resource_requests"
             yield self._one(requests, container="bert", resource=resource)
         for resource, unit in self.resources.items():
             labels = {"resource": resource} | ({"unit": unit} if unit else {})
-            yield self._one("kube_pod_container_resource_requests", container="bert", **labels)
+            yield self._one(requests, 1, container="bert", **labels)
         if self.claim is not None:
             yield self._one("kube_pod_resourceclaim_info", 1, **self.claim)
 
