@@ -140,7 +140,7 @@ def _decide(
     spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
 ) -> Decision:
     workload = load.workload(spec, pods, view, context.now)
-    unlisted = "" if pods else _unlisted(spec, view, context.now)
+    unlisted = unlisted_workload(spec, view, context.now, pods)
     state = State.UNKNOWN if unlisted else _state(spec, view, workload, context.now)
     asked_since = _asked_since(view, pods, context) if state.is_gone else None
     if asked_since is not None:
@@ -191,14 +191,16 @@ def _decide(
     return _by_on_unknown(spec, decided, hpa_has_stopped=context.hpa_has_stopped, has_pods=has_pods)
 
 
-def _unlisted(spec: TriggerSpec, view: NamespaceSnapshot, now: float) -> str:
+def unlisted_workload(
+    spec: TriggerSpec, view: NamespaceSnapshot, now: float, pods: Sequence[Pod]
+) -> str:
     """Say that there is no such workload, if none of its pods is known and the cluster lists none.
 
     Its name is a mistake then, and the scale target may have pods. That is not `ended`.
     """
     evidence, owner = view.evidence, spec.pods.owner
     is_fresh = now - view.at <= spec.max_age_seconds
-    if evidence is None or owner is None or spec.only_shown or not is_fresh:
+    if pods or evidence is None or owner is None or spec.only_shown or not is_fresh:
         return ""
     return reasons.unlisted(spec, owner, evidence) if evidence.lacks(owner) else ""
 
