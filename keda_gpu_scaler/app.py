@@ -203,10 +203,11 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     is no cluster to query, or a source cannot be asked about `at`.
     """
     cluster = None
+    without_gpus = settings.claims_without_gpus | settings.resources_without_gpus
     if settings.kubernetes:
         from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
 
-        cluster = kubernetes.create(observe, settings.claims_without_gpus)
+        cluster = kubernetes.create(observe, without_gpus)
         cluster.start()
         stack.push_async_callback(cluster.close)
     opened_sources = {}
@@ -216,7 +217,7 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
             source,
             observe,
             *filter(None, [cluster]),
-            claims_without_gpus=settings.claims_without_gpus,
+            without_gpus=without_gpus,
             at=at,
         )
         opened_sources[name] = await stack.enter_async_context(opened)

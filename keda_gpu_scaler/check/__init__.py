@@ -73,6 +73,7 @@ OF_SCALING = (
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
     # To and from zero.
+    _rule(_ERROR, replicas.missing_workload, "zero replicas and a `workload` that no file has"),
     _rule(_ERROR, replicas.nothing_wakes, "zero replicas and nothing that wakes the workload"),
     _rule(_NOTE, replicas.push_without_signal, "`external-push` that only an alert activates"),
     _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU exceeds"),
@@ -158,7 +159,12 @@ def check(
     The rules that are named in `ignored` are left out; `seen` is what was found beside the texts.
     """
     objects, problems = read(texts, namespace)
-    scaled = [manifest for manifest in objects if manifest.kind in ("ScaledObject", "ScaledJob")]
+    workloads = frozenset(filter(None, (manifest.workload for manifest in objects)))
+    scaled = [
+        replace(manifest, workloads=workloads)
+        for manifest in objects
+        if manifest.kind in ("ScaledObject", "ScaledJob")
+    ]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
     kept: dict[Finding, None] = {}

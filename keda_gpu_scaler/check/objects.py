@@ -13,6 +13,7 @@ from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import Aggregation, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import Workload
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
@@ -43,6 +44,16 @@ class Manifest:
     node: Node
     default_namespace: str
     """The namespace of an object that names none, as for kubectl."""
+    workloads: frozenset[Workload] = frozenset()
+    """Those in the same files."""
+
+    @property
+    def workload(self) -> Workload | None:
+        """The workload that the object is, if it is one."""
+        kind, name = workload.KINDS_BY_ALIAS.get(self.kind.lower()), self.scaled_object.name
+        if kind is None or not workload.is_name(name):
+            return None
+        return Workload(kind, self.namespace, name)
 
     @property
     def kind(self) -> str:

@@ -324,6 +324,22 @@ def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def other_workload(manifest: Manifest) -> Iterator[Wrong]:
+    for measured, wrong in _other_workloads(manifest):
+        if not manifest.goes_to_zero or measured in manifest.workloads:
+            yield wrong
+
+
+def missing_workload(manifest: Manifest) -> Iterator[Wrong]:
+    for measured, wrong in _other_workloads(manifest):
+        if manifest.goes_to_zero and measured not in manifest.workloads:
+            why = (
+                f"{wrong.why}: the files have no {measured}, and if there is none, nothing is "
+                "measured, and KEDA may remove busy pods"
+            )
+            yield wrong._replace(why=why)
+
+
+def _other_workloads(manifest: Manifest) -> Iterator[tuple[Workload, Wrong]]:
     scaled = manifest.node.block("spec", "scaleTargetRef")
     name = scaled.text("name")
     try:
@@ -341,7 +357,8 @@ def other_workload(manifest: Manifest) -> Iterator[Wrong]:
                 f"{kind}/{shown(name)}"
             )
             right = name if kind is Kind.DEPLOYMENT else f"{kind}/{name}"
-            yield Wrong(trigger.place("workload"), why, f"Write workload: {shown(right)}.")
+            fix = f"Write workload: {shown(right)}."
+            yield measured, Wrong(trigger.place("workload"), why, fix)
 
 
 def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:

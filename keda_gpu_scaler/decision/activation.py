@@ -37,7 +37,8 @@ def before_demand(
             state = "has no pods" if neighbour.has_no_pods else "is idle"
             decided = with_reason(decided, f"{name} {state}")
         else:
-            doubt = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
+            why = neighbour.unlisted or _IN_DOUBT[neighbour.state]
+            doubt = f"{name} may be in use ({why})"
             decided = _with_unknown_signal(decided, doubt, OnEmpty.INACTIVE)
     if not decided.activated and alert is not None:
         decided = _active(decided, f"alert {alert} fires", is_held=is_held)

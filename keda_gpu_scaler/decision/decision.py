@@ -79,6 +79,8 @@ class Decision:
     """Since when the first of them is; None: there is none."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
+    unlisted: str = ""
+    """That the cluster has no such workload, as a clause, if it does not list it."""
     futile: str = ""
     """The last scale-out, as a sentence, if it did not help; no answer rests on it."""
 
@@ -141,7 +143,8 @@ def _decide(
     spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
 ) -> Decision:
     workload = load.workload(spec, pods, view, context.now)
-    state = _state(spec, view, workload, context.now)
+    unlisted = unlisted_workload(spec, view, context.now, pods)
+    state = State.UNKNOWN if unlisted else _state(spec, view, workload, context.now)
     asked_since = _asked_since(view, pods, context) if state.is_gone else None
     if asked_since is not None:
         is_young = context.now - asked_since < spec.start_timeout_seconds
@@ -164,7 +167,9 @@ def _decide(
         case State.ENDED:
             reason = reasons.ended(spec, workload)
         case _:
-            reason = reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
+            reason = unlisted or reasons.unknown(
+                spec, view, workload, context.now - view.at, context.trouble
+            )
     decided = Decision(
         state=state,
         reason=reason,
@@ -179,12 +184,28 @@ def _decide(
         evidence=view.evidence_source,
         ignored=workload.ignored,
         unseen=workload.names(PodState.UNSEEN),
-        remembered=None if is_known else context.remembered,
+        unlisted=unlisted,
+        # What was known before was about other pods than those of the scale target.
+        remembered=None if is_known or unlisted else context.remembered,
     )
     if is_known:
         return decided
     has_pods = _has_pods(spec, view, workload, context)
     return _by_on_unknown(spec, decided, hpa_has_stopped=context.hpa_has_stopped, has_pods=has_pods)
+
+
+def unlisted_workload(
+    spec: TriggerSpec, view: NamespaceSnapshot, now: float, pods: Sequence[Pod]
+) -> str:
+    """Say that there is no such workload, if none of its pods is known and the cluster lists none.
+
+    Its name is a mistake then, and the scale target may have pods. That is not `ended`.
+    """
+    evidence, owner = view.evidence, spec.pods.owner
+    is_fresh = now - view.at <= spec.max_age_seconds
+    if pods or evidence is None or owner is None or spec.only_shown or not is_fresh:
+        return ""
+    return reasons.unlisted(spec, owner, evidence) if evidence.lacks(owner) else ""
 
 
 def _state(

@@ -220,11 +220,20 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
         if selector.matches(pod.name) if owned is None else owned:
             is_back = evidence is None and pod.ended and in_use_unnamed(spec, pod, view.at)
             ours.append(replace(pod, ended=False) if is_back else pod)
+    if any(pod.status is not None and pod.status.asks_gpu and not pod.ended for pod in ours):
+        ours = [_without_unknown_device(pod) for pod in ours]
     if evidence is None or selector.owner not in evidence.without_pods:
         return ours
     return [
         pod if pod.shown_at >= evidence.scraped_at else replace(pod, ended=True) for pod in ours
     ]
+
+
+def _without_unknown_device(pod: Pod) -> Pod:
+    """Return a pod of which another one of the workload asks for a GPU: its device is none."""
+    if pod.status is None or pod.status.asks_gpu is not None or not pod.status.devices:
+        return pod
+    return replace(pod, status=replace(pod.status, asks_gpu=False))
 
 
 def _owns(selector: PodSelector, pod: Pod, view: NamespaceSnapshot) -> bool | None:

@@ -25,6 +25,7 @@ from keda_gpu_scaler.spec.spec import (
     Signal,
     TriggerSpec,
 )
+from keda_gpu_scaler.spec.workload import Owner
 
 UNKNOWN_SCRAPE_SECONDS = 30.0
 """The assumed scrape interval of a target while it is not known yet."""
@@ -34,6 +35,8 @@ or two samples of a bursty load is often far too high, and each needless pod cau
 """
 NO_GPU_SECONDS = 900.0
 """A Ready pod that shows no GPU for this long has none that an exporter shows."""
+ONE_TEMPLATE = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job", "PodClique"})
+"""The kinds of controllers of which all pods ask for the same."""
 FULL = 95.0
 """What a saturated GPU shows; gaps between batches leave it a little below 100."""
 NEVER = float("-inf")
@@ -91,7 +94,12 @@ def expected_pods(
     alive = [pod for pod in pods if not pod.ended]
     known = {pod.name for pod in listed(alive) if pod.readiness is not Readiness.UNKNOWN}
     candidates = [pod for pod in alive if pod.was_seen or pod.name in known]
-    ignored = {pod.name for pod in candidates if _has_no_gpu(spec, pod, candidates, at)}
+    shown = _controllers_of_shown(candidates)
+    ignored = {
+        pod.name
+        for pod in candidates
+        if shown.isdisjoint(pod.owners) and _has_no_gpu(spec, pod, candidates, at)
+    }
     counted = [pod for pod in candidates if pod.name not in ignored]
     are_shown = _are_shown_for_long(counted, at)
     every = [_reported(spec, pod, at, now, are_shown=are_shown) for pod in counted]
@@ -110,8 +118,28 @@ def expected_pods(
 
 def listed(pods: Sequence[Pod]) -> list[Pod]:
     """Return the listed pods that may ask for a GPU; all listed ones if none does."""
-    asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu is not False]
-    return asking or [pod for pod in pods if pod.status is not None]
+    every, shown = [pod for pod in pods if pod.status is not None], _controllers_of_shown(pods)
+    asking = [pod for pod in every if pod.status is not None and pod.status.asks_gpu is not False]
+    alike = [
+        pod
+        for pod in every
+        if pod.status and pod.status.asks_gpu is False and not shown.isdisjoint(pod.owners)
+    ]
+    return asking + alike if asking else every
+
+
+def _controllers_of_shown(pods: Sequence[Pod]) -> set[Owner]:
+    """Return the controllers of pods that ask for no GPU, and of which an exporter showed one.
+
+    Their other pods have one as well: a scheduler may give parts of GPUs in another way.
+    """
+    return {
+        owner
+        for pod in pods
+        if pod.was_seen and pod.status is not None and pod.status.asks_gpu is False
+        for owner in pod.owners
+        if owner.kind in ONE_TEMPLATE
+    }
 
 
 def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
@@ -227,7 +255,7 @@ def _not_seen(pod: Pod, at: float, *, are_shown: bool) -> PodState:
     if pod.was_seen:
         return PodState.SILENT
     lasting = are_shown and at - ready_since(pod) >= NO_GPU_SECONDS
-    return PodState.UNSEEN if status.may_work_unseen and lasting else PodState.MISSING
+    return PodState.UNSEEN if pod.readiness is Readiness.EVER and lasting else PodState.MISSING
 
 
 def window_seconds(spec: TriggerSpec, pod: Pod) -> float:

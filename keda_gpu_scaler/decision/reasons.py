@@ -6,15 +6,22 @@ Pure. The operator reads them in the log and in gRPC errors. They must answer "w
 
 import math
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource, Readiness, Unschedulable
+from keda_gpu_scaler.snapshot.evidence import (
+    EvidenceSource,
+    NamespaceEvidence,
+    Readiness,
+    Unschedulable,
+)
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner
 
 NAMES_SHOWN = 3
 _MINUTE = 60
@@ -181,6 +188,19 @@ def never_seen(spec: TriggerSpec) -> str:
     """Say that nothing has shown a pod of the workload, and what to look at, as a clause."""
     shown = f"never seen: no exporter has shown a pod of {spec.workload}"
     return f"{shown}; check its name; {NAME_PODS}"
+
+
+def unlisted(spec: TriggerSpec, owner: Owner, evidence: NamespaceEvidence) -> str:
+    """Say that the cluster has no such workload, and which one its name may mean."""
+    nearest = get_close_matches(owner.name, evidence.owners[owner.kind], n=1)
+    of_its_name = [
+        f"{kind.lower()}/{owner.name}"
+        for kind, names in evidence.owners.items()
+        if owner.name in names
+    ]
+    meant = next(iter(of_its_name + nearest), "")
+    hint = f" (did you mean {meant}?)" if meant else ""
+    return f"there is no {spec.workload}{hint} (evidence: {evidence.evidence_source})"
 
 
 def _only_asked_about(spec: TriggerSpec) -> str:

@@ -167,6 +167,8 @@ class Evaluator:
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
             is_urgent = not is_hpa and activation.needs_demand(spec, decided)
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
+            if demand.value is None and gpu.router_unlisted:
+                demand = replace(demand, trouble=f"{demand.trouble}: {gpu.router_unlisted}")
             decided = by_demand.answered(spec, decided, demand)
         known, now = demand, self._clock()
         if spec.demand is not None and known is None:

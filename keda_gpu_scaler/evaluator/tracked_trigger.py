@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import memory, reasons
+from keda_gpu_scaler.decision import load, memory, reasons
 from keda_gpu_scaler.decision.decision import (
     Asking,
     Context,
@@ -22,6 +22,7 @@ from keda_gpu_scaler.decision.decision import (
     decide,
     is_never_seen,
     unknown,
+    unlisted_workload,
 )
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
@@ -103,6 +104,8 @@ class GpuDecision:
     decision: Decision
     neighbour: Decision | None = None
     """The decision for the workload of activationWorkload, unless the own GPUs say active."""
+    router_unlisted: str = ""
+    """That the cluster lists no router of this name, as a clause."""
     snapshot_at: float | None = None
     """The instant of the snapshot; None: it is not made from one."""
     at: float = 0.0
@@ -285,6 +288,7 @@ def decide_gpus(
     return GpuDecision(
         decided,
         neighbour=_decide_neighbour(spec, decided, reading),
+        router_unlisted=_router_unlisted(spec, reading),
         snapshot_at=None if snapshot is None else snapshot.at,
         at=context.now,
     )
@@ -339,6 +343,16 @@ def _recalled(
         kept, reading.lost_at, reading.step_seconds, hpa_has_stopped=context.hpa_has_stopped
     )
     return _decide_view(spec, view, replace(context, remembered=recalled))
+
+
+def _router_unlisted(spec: TriggerSpec, reading: Reading) -> str:
+    """Say that there is no router of the demand's, if the snapshot has its namespace."""
+    router = None if spec.demand is None else spec.demand.router
+    if router is None or reading.snapshot is None:
+        return ""
+    view = reading.snapshot.of(router.namespace)
+    of_router = replace(spec, pods=router, workload=str(router), only_shown=False)
+    return unlisted_workload(of_router, view, reading.now_for(spec), load.pods_of(of_router, view))
 
 
 def _decide_neighbour(spec: TriggerSpec, decided: Decision, reading: Reading) -> Decision | None:

@@ -12,12 +12,17 @@ row for each pod come last, as each `or` reads all rows before it again.
 import re
 from collections.abc import Collection, Iterator
 
-from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
+from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES, OTHER_RESOURCES
 from keda_gpu_scaler.query.promql_texts import alternatives, marked
 
 STAT = "stat"
 PODS = "kube_pod_owner"
-_COUNTED = "kube_deployment_status_replicas|kube_statefulset_status_replicas"
+LISTED_KINDS = {
+    "kube_deployment_status_replicas": "Deployment",
+    "kube_statefulset_status_replicas": "StatefulSet",
+}
+"""The kinds of owners that are listed if a metric is shown: it has a series for each of them."""
+_COUNTED = "|".join(LISTED_KINDS)
 JOBS = (
     "count by (job, __name__) (group by (job, __name__, namespace) "
     f'({{__name__=~"{PODS}|{_COUNTED}",exported_namespace=""}}))'
@@ -27,8 +32,15 @@ JOBS = (
 Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
 empty: such a job is not used.
 """
-_GPU_RESOURCES = "|".join(f"{re.sub('[./]', '_', start)}.+" for start in GPU_RESOURCES)
-"""The names of extended resources as kube-state-metrics writes them."""
+
+
+def _resources(starts: Collection[str]) -> str:
+    """Return the pattern of extended resources, with names as kube-state-metrics writes them."""
+    return "|".join(f"{re.sub('[^a-zA-Z0-9]', '_', start)}.*" for start in starts)
+
+
+_GPU_RESOURCES = _resources(GPU_RESOURCES)
+_NO_DEVICES = "cpu|memory|storage|ephemeral_storage|hugepages_.*|attachable_volumes_.*"
 _REQUESTS = "kube_pod_container_resource_requests"
 _CLAIM_NAMES = ("claim_name", "resourceclaim_name", "resourceclaim_template_name")
 """The labels with a pod's own name for a claim, the claim's and its template's."""
@@ -60,19 +72,19 @@ _READY = 'condition="true"'
 def kube_state_text(
     jobs: Collection[str],
     new_namespaces: Collection[str],
-    claims_without_gpus: Collection[str],
+    without_gpus: Collection[str],
     namespaces: Collection[str],
 ) -> str:
     """Return the query for everything about the pods of some namespaces.
 
     `jobs` are the scrape jobs of kube-state-metrics; `new_namespaces` those with no known recent
-    past, which is asked for as well; `claims_without_gpus` ResourceClaims and their templates that
-    are known to be for no GPU.
+    past, which is asked for as well; `without_gpus` ResourceClaims, their templates and
+    beginnings of extended resources that are known to be for no GPU.
     """
     branches = list(_health(jobs))
     if new := set(new_namespaces).intersection(namespaces):
         branches += _past(_Selectors(new))
-    branches += _present(_Selectors(namespaces), claims_without_gpus)
+    branches += _present(_Selectors(namespaces), without_gpus)
     return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
 
 
@@ -97,7 +109,7 @@ class _Selectors:
         return f"max by (namespace, pod, uid) ({self.all(metric, *matchers)})"
 
 
-def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator[tuple[str, str]]:
+def _present(here: _Selectors, without_gpus: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each kind of row about the present, with its stat; those with many rows last."""
     # Not kube_namespace_created: it shows every namespace, also where its pods are not listed.
     counted = here.all("", f'__name__=~"{_COUNTED}"')
@@ -110,7 +122,8 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
     alone = {"replicaset": f" and on (namespace, replicaset) {unowned}"}
     for label, (metric, _) in _REPLICAS.items():
         count = f"max by (namespace, {label}) ({here.all(metric)})"
-        yield "empty", f"{count} == 0{alone.get(label, '')}"
+        # Of other kinds each has a row: what has none does not exist.
+        yield "replicas", f"{count} == 0{alone[label]}" if label in alone else count
     for label, (_, metric) in _REPLICAS.items():
         count = f"max by (namespace, {label}) ({here.all(metric)})"
         yield "wanted", f"{count} > 0{alone.get(label, '')}"
@@ -125,11 +138,18 @@ def _present(here: _Selectors, claims_without_gpus: Collection[str]) -> Iterator
         # Those without any owner have a row that says so.
         owned = here.all(metric, f'{IS_CONTROLLER}!="false"') + in_use.get(label, "")
         yield "owner", f"max by (namespace, {label}, owner_kind, owner_name) ({owned})"
-    requests = here.all(_REQUESTS, f'resource=~"{_GPU_RESOURCES}"')
+    starts = sorted(name for name in without_gpus if "/" in name)
+    excluded = [f'resource!~"{_resources(starts)}"'] if starts else []
+    requests = here.all(_REQUESTS, f'resource=~"{_GPU_RESOURCES}"', *excluded)
     yield "gpu", f"max by (namespace, pod) ({requests} > 0)"
+    others = "|".join([_NO_DEVICES, _GPU_RESOURCES, _resources(OTHER_RESOURCES)])
+    # Extended resources have this unit; a rule may have dropped it.
+    unknown_device = here.all(_REQUESTS, 'unit=~"|integer"', f'resource!~"{others}"', *excluded)
+    yield "device", f"max by (namespace, pod, resource) ({unknown_device} > 0)"
     # It does not show for which device a claim is: all count, but those known to be for no GPU.
-    names = _CLAIM_NAMES if claims_without_gpus else ()
-    unknown = (f"{name}!~{alternatives(claims_without_gpus)}" for name in names)
+    claims = {name for name in without_gpus if "/" not in name}
+    names = _CLAIM_NAMES if claims else ()
+    unknown = (f"{name}!~{alternatives(claims)}" for name in names)
     yield "gpu", here.pods("kube_pod_resourceclaim_info", *unknown)
     yield "created", here.by_uid("kube_pod_created")
     yield "ready", here.by_uid("kube_pod_status_ready", _READY)

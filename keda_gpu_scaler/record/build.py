@@ -176,7 +176,7 @@ def record(answered: Answered) -> Record:
         activation=tuple(_activation(answered, pods)),
         metrics=tuple(_metrics(answered)),
         queries=tuple(_queries(answered, pods)),
-        warnings=(*spec.warnings, *filter(None, [decision.futile])),
+        warnings=(*spec.warnings, *filter(None, [decision.unlisted, decision.futile])),
     )
 
 

@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     claims_without_gpus: values.Names = frozenset()
     """ResourceClaims without a GPU (their name, their template's, or their name in the pod) and
     such DeviceClasses of extended resources, separated by commas; any other is for a GPU."""
+    resources_without_gpus: values.Resources = frozenset()
+    """Beginnings of extended resources that are no GPUs, such as example.com/nic, separated by
+    commas; one that is in no list may be a GPU."""
     traces: values.Traces = False
     """true: send traces by OTLP as the OTEL_… variables say; needs the extra otel."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0

@@ -238,9 +238,18 @@ def _read_namespaces(value: object) -> access.Namespaces:
     return access.Namespaces(frozenset(names))
 
 
+_RESOURCE = re.compile(r"[a-z0-9][-a-z0-9.]{0,252}/[-a-zA-Z0-9_.]{0,63}")
+
+
 def _check_object_name(name: str) -> str:
     if not workload.is_name(name):
         raise ValueError("names of objects such as nic,rdma.example.com")
+    return name
+
+
+def _check_resource(name: str) -> str:
+    if _RESOURCE.fullmatch(name) is None:
+        raise ValueError("beginnings of extended resources such as example.com/,example.org/nic")
     return name
 
 
@@ -308,6 +317,12 @@ Namespaces = Annotated[access.Namespaces, BeforeValidator(_read_namespaces), Pla
 ObjectName = Annotated[str, AfterValidator(_check_object_name)]
 Names = Annotated[
     frozenset[ObjectName],
+    BeforeValidator(_split),
+    PlainSerializer(lambda names: ",".join(sorted(names))),
+]
+Resource = Annotated[str, AfterValidator(_check_resource)]
+Resources = Annotated[
+    frozenset[Resource],
     BeforeValidator(_split),
     PlainSerializer(lambda names: ",".join(sorted(names))),
 ]

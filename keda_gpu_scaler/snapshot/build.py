@@ -26,6 +26,7 @@ def build_snapshot(
     `reported_pods` include `observation`. Of the namespaces in `recorded` the last hour is known.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
+    pod_statuses = _with_shown_devices(pod_statuses, reported_pods)
     for (namespace, name), pod in (
         *_reported(reported_pods, pod_statuses, at),
         *_listed(reported_pods, pod_statuses, observation),
@@ -49,6 +50,23 @@ def build_snapshot(
         observation.refused_samples,
         sum(bool(series.stuck) for series in observation.series),
     )
+
+
+def _with_shown_devices(pod_statuses: PodStatuses, reported_pods: ReportedPods) -> PodStatuses:
+    """Return the statuses with the devices known as GPUs of which exporters have shown a pod."""
+    unknown = {key: status for key, status in pod_statuses.pods.items() if status.asks_gpu is None}
+    shown = {
+        device
+        for key, status in unknown.items()
+        if key in reported_pods.pods
+        for device in status.devices
+    }
+    known = {
+        key: replace(status, asks_gpu=True)
+        for key, status in unknown.items()
+        if not shown.isdisjoint(status.devices)
+    }
+    return replace(pod_statuses, pods={**pod_statuses.pods, **known}) if known else pod_statuses
 
 
 def _reported(

@@ -62,6 +62,8 @@ class PodStatement:
     """It succeeded, failed or is being deleted; none of these can be undone."""
     asks_gpu: bool | None = False
     """None: unknown."""
+    devices: frozenset[str] = frozenset()
+    """The extended resources that it asks for, of which it is not known whether they are GPUs."""
     unschedulable: Unschedulable | None = None
     """None: it has a node, or nothing shows that it has none."""
 
@@ -88,6 +90,8 @@ class Evidence:
     it among its owners."""
     wanted: Mapping[tuple[str, Owner], int] = field(default_factory=dict)
     """How many replicas owners, by namespace, ask for (`spec.replicas`), where that is known."""
+    owners: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """The names of all owners of a kind in a namespace, for each such pair that it lists."""
 
     @property
     def is_available(self) -> bool:
@@ -113,6 +117,8 @@ class PodStatus:
     ended: bool = False
     asks_gpu: bool | None = False
     """None: unknown."""
+    devices: frozenset[str] = frozenset()
+    """As in its statement."""
     unschedulable: Unschedulable | None = None
     """By a list that is not too old."""
     is_ready: bool = False
@@ -144,6 +150,14 @@ class NamespaceEvidence:
     """The scale targets of which the selected pods are known."""
     wanted: Mapping[Owner, int] = field(default_factory=dict)
     """How many replicas owners ask for, where that is known."""
+    owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The names of the owners that were listed within the last hour, for each kind that is."""
+
+    def lacks(self, owner: Owner | None) -> bool:
+        """Tell whether a list of all owners of this kind does not have this one."""
+        if owner is None or owner.kind not in self.owners:
+            return False
+        return self.absence_known and owner.name not in self.owners[owner.kind]
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
         """Tell whether a workload without known pods is said to have none.

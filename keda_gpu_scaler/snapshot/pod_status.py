@@ -65,6 +65,8 @@ class PodStatuses:
     watch: Watch = field(default_factory=Watch)
     evidence: Mapping[str, NamespaceEvidence] = field(default_factory=dict)
     """What holds for each namespace that the newest list is about."""
+    owners: Mapping[tuple[str, str], Mapping[str, float]] = field(default_factory=dict)
+    """By namespace and kind, when each owner was listed for the last time."""
 
     def is_current(self, at: float) -> bool:
         """Tell whether there is recent evidence from the cluster."""
@@ -131,7 +133,9 @@ def advance_pod_statuses(
         if key not in evidence.pods:
             del pods[key]
     scraped_at = listed_at if evidence.is_available else pod_statuses.scraped_at
-    return PodStatuses(scraped_at, pods, watch, _by_namespace(evidence, watch, scraped_at))
+    owners = _listed_owners(pod_statuses.owners, evidence.owners, namespaces, at)
+    by_namespace = _by_namespace(evidence, watch, scraped_at, owners)
+    return PodStatuses(scraped_at, pods, watch, by_namespace, owners)
 
 
 def silenced(pod_statuses: PodStatuses) -> PodStatuses:
@@ -174,6 +178,7 @@ def _status(
         ready_since=ready_since,
         ended=statement.ended or (known is not None and known.ended),
         asks_gpu=statement.asks_gpu,
+        devices=statement.devices,
         unschedulable=statement.unschedulable,
         is_ready=statement.ready is True,
         alive_at=listed_at if not statement.ended else NEVER if known is None else known.alive_at,
@@ -206,13 +211,36 @@ def _readiness(
     return (Readiness.UNKNOWN if statement.ready is None else Readiness.NEVER), None
 
 
+def _listed_owners(
+    before: Mapping[tuple[str, str], Mapping[str, float]],
+    listed: Mapping[tuple[str, str], Collection[str]],
+    namespaces: Collection[str],
+    at: float,
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Return when each owner was listed for the last time, for an hour: one may be replaced."""
+    recent = {
+        kind: {name: when for name, when in names.items() if at - when <= HOUR_SECONDS}
+        for kind, names in before.items()
+        if kind[0] in namespaces
+    }
+    return recent | {
+        kind: recent.get(kind, {}) | dict.fromkeys(names, at) for kind, names in listed.items()
+    }
+
+
 def _by_namespace(
-    evidence: Evidence, watch: Watch, scraped_at: float
+    evidence: Evidence,
+    watch: Watch,
+    scraped_at: float,
+    owners: Mapping[tuple[str, str], Collection[str]],
 ) -> dict[str, NamespaceEvidence]:
     without_pods, selected = _owners(evidence.without_pods), _owners(evidence.selected)
     wanted: dict[str, dict[Owner, int]] = defaultdict(dict)
     for (namespace, owner), replicas in evidence.wanted.items():
         wanted[namespace][owner] = replicas
+    names: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+    for namespace, kind in evidence.owners:
+        names[namespace][kind] = frozenset(owners[namespace, kind])
     return {
         namespace: NamespaceEvidence(
             scraped_at,
@@ -221,6 +249,7 @@ def _by_namespace(
             watch.evidence_source,
             frozenset(selected[namespace]),
             wanted[namespace],
+            names[namespace],
         )
         for namespace in evidence.covered
     }

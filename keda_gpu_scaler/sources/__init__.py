@@ -27,14 +27,14 @@ async def opened(
     settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
     observe: facts.Observer,
     *evidence_providers: EvidenceProvider,
-    claims_without_gpus: frozenset[str] = frozenset(),
+    without_gpus: frozenset[str] = frozenset(),
     at: float | None = None,
 ) -> AsyncIterator[Source]:
     """Open the source that these settings describe, while the context lasts.
 
     A direct source begins to scrape; the others connect with the first query. The evidence of
     `evidence_providers` comes before the source's own. `at` is the time that is the present for
-    every query, in Unix seconds; None: the present. `claims_without_gpus` are ResourceClaims and
+    every query, in Unix seconds; None: the present. `without_gpus` are ResourceClaims and
     their templates that are for no GPU.
 
     Raises:
@@ -43,7 +43,7 @@ async def opened(
     source: PrometheusSource | ScrapeSource | InfluxdbSource
     if isinstance(settings, PrometheusSettings):
         client = PrometheusClient(name, settings, observe)
-        source = PrometheusSource(client, claims_without_gpus=claims_without_gpus, at=at)
+        source = PrometheusSource(client, without_gpus=without_gpus, at=at)
     elif at is not None:
         message = f"source {name} is of type {settings.type}: only prometheus can be asked about "
         raise errors.SettingsError(f"{message}the past")

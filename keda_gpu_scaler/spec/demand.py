@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from keda_gpu_scaler.spec.workload import Workload
+
 METRIC_NAME = "gpu-demand"
 """The metric's name in the HPA, beside the one of the load."""
 TOO_LARGE = 2.0**53
@@ -40,6 +42,8 @@ class DemandSpec:
     """It exists without pods of the workload, and says when there is work."""
     activates: bool = True
     """It says whether the workload is in use, and not only how many replicas it needs."""
+    router: Workload | None = None
+    """The router whose pods show it; None: it names none."""
 
     @property
     def name(self) -> str:

@@ -151,6 +151,9 @@ class LogObserver(facts.Subscriber):
         if now.unseen and now.unseen != (before.unseen if before else ()):
             pods = list(now.unseen)
             self._logger.warning("trigger.pods_unseen", **_trigger_keys(fact), pods=pods)
+        if now.unlisted and now.unlisted != (before.unlisted if before else ""):
+            keys = _trigger_keys(fact)
+            self._logger.warning("trigger.workload_unlisted", **keys, reason=now.unlisted)
         if before is None or (now.state, now.active) != (before.state, before.active):
             self._logger.info("decision.changed", **_decision_keys(fact))
         if self._writes_all:

@@ -305,13 +305,13 @@ def _demand(
     preset = _OWN_QUERY
     if "demandPreset" in reader.given:
         preset = _preset(reader, access, source)
-        text = _preset_text(reader, access, preset, measured.pods)
+        router, text = _preset_text(reader, access, preset, measured.pods)
     else:
         reader.refuse_given(_OF_PRESET, "expected demandPreset with it")
         if "demandQuery" not in reader.given:
             reader.refuse_given(_OF_DEMAND, "expected demandQuery or demandPreset with it")
             return None
-        text = _query_text(reader, access, source, measured)
+        router, text = None, _query_text(reader, access, source, measured)
     empty = OnEmpty.ERROR if preset.wakes else OnEmpty.INACTIVE
     activation_threshold = reader.read("demandActivationThreshold", values.level, 0.0)
     is_by_demand = "threshold" not in reader.given
@@ -341,6 +341,7 @@ def _demand(
         preset=preset.name,
         wakes=preset.wakes,
         activates=preset.activates,
+        router=router,
     )
 
 
@@ -408,15 +409,17 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset:
     return preset
 
 
-def _preset_text(reader: Reader, access: Access, preset: Preset, pods: PodSelector) -> str:
-    """Return the expression of a preset; if it is wrong, only its other keys are read."""
+def _preset_text(
+    reader: Reader, access: Access, preset: Preset, pods: PodSelector
+) -> tuple[workload.Workload | None, str]:
+    """Return the router and the expression of a preset; if it is wrong, only its keys are read."""
     namespace = _namespace(reader, access, "demandRouterNamespace", pods.namespace)
     router = reader.read("demandRouter", lambda text: workload.parse(text, namespace), None)
     model = reader.read("demandModel", values.model, "")
     if preset is _OWN_QUERY:
-        return ""
+        return None, ""
     selector = router if preset.is_of_router else pods
     text = "" if selector is None else presets.promql(preset, selector, pods, model)
     if len(text.encode()) > LONGEST_BYTES:
         reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
-    return text
+    return router, text

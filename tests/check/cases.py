@@ -175,6 +175,9 @@ FAILS: Mapping[str, str] = {
         STAYS, ("spec:\n", "spec:  # finds no-maximum\n"), ("  maxReplicaCount: 8\n", "")
     ),
     "other-workload": changed(STAYS, ("workload: bert", "workload: bart  # finds other-workload")),
+    "missing-workload": changed(
+        SLEEPS, ("workload: bert", "workload: bart  # finds missing-workload")
+    ),
     "nothing-wakes": changed(
         STAYS, ("Count: 1", "Count: 0  # finds nothing-wakes\n  initialCooldownPeriod: 900")
     ),

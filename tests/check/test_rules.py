@@ -174,6 +174,14 @@ CLEAN = [
     key(spec(STAYS, FALLBACK.format(4)), "onUnknown: hold"),
     changed(LOWER, ("replicas: 4", "replicas: 4, behavior: currentReplicasIfHigher")),
 ]
+BART = ("workload: bert", "workload: bart")
+DEPLOYMENT = """---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: bart
+  namespace: {}
+"""
 NOT_CLEAN = [
     ("gpus-beside-requests", key(STAYS, *WAKING, 'demandThreshold: "9"')),
     ("unknown-key", changed(FAILS["unknown-key"], (f"  scaleTargetRef:\n{TARGET}", ""))),
@@ -189,6 +197,16 @@ NOT_CLEAN = [
     ("short-stabilization", key(SHORT, "window: 16s")),
     ("short-stabilization", key(STAYS, "window: 301s")),
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
+    ("other-workload", changed(SLEEPS, BART) + DEPLOYMENT.format("inference")),
+    ("missing-workload", changed(SLEEPS, BART) + DEPLOYMENT.format("other")),
+    (
+        "missing-workload",
+        changed(SLEEPS, BART, ("inference", "a")) + "---\nkind: Job\nmetadata:\n  name: A b\n",
+    ),
+    (
+        "missing-workload",
+        spec(changed(SLEEPS, BART, ("Count: 0", "Count: 1")), "idleReplicaCount: 0"),
+    ),
     ("nothing-wakes", key(ZERO, "demandPreset: vllm-queue")),
     ("nothing-wakes", spec(key(ZERO, 'forFormula: "true"'), FORMULA)),
     ("formula-without-key", spec(changed(BY_DEMAND, ("Count: 1", ZERO_COUNT)), FORMULA)),

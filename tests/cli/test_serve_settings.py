@@ -70,6 +70,7 @@ def test_settings_that_are_printed_mean_the_same_as_a_file(tmp_path: Path) -> No
         "MAX_CONCURRENT_RPCS": "99",
         "OTHER_NAMESPACES": "team-a,team-b",
         "CLAIMS_WITHOUT_GPUS": "nic,rdma.example.com",
+        "RESOURCES_WITHOUT_GPUS": "example.com/,example.org/nic",
     }
     chosen = settings.load({f"{PREFIX}{name}": text for name, text in given.items()})
     file = tmp_path / "config.yaml"

@@ -382,3 +382,12 @@ def test_without_threshold_the_sentence_ends_with_the_demand_per_replica(
 def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus() -> None:
     before, *_ = _scaled(OF_TWO, Demand(70.0)).split("; ")
     assert before == "mean utilization 0 % over 2 replicas"
+
+
+def test_another_workload_that_the_cluster_does_not_list_is_named() -> None:
+    listed = replace(LISTED, owners={"Deployment": frozenset({"bert"})})
+    neighbour = decide_about(trigger=spec(workload="router"), evidence=listed)
+    decided = activation.before_demand(BESIDE, _own(IDLE), neighbour, None)
+    assert decided.active
+    no_such = "there is no deployment/router (evidence: kube-state-metrics)"
+    assert decided.reason.endswith(f"deployment/router may be in use ({no_such}): not idle")

@@ -115,6 +115,8 @@ BUSY_BEFORE = "a GPU was busy within `activationWindow`"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
 ASKED = replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
+OF_OTHERS = {"Deployment": frozenset({"berta", "api"}), "StatefulSet": frozenset[str]()}
+OTHERS = replace(LISTED, owners=OF_OTHERS)
 SELECTED = World(_pods(5, 0), selected=True)
 CASES: dict[str, World] = {
     "a GPU was busy": World(_pods(2, 50)),
@@ -172,6 +174,8 @@ CASES: dict[str, World] = {
     "nothing is remembered, and the HPA asks": World(
         (_missing(),), remembered=None, asking=Asking(NOW - 60, NOW)
     ),
+    "no workload has the name": World((), OTHERS, remembered=State.EMPTY),
+    "no workload has the name, and the HPA asks": World((), OTHERS, asking=Asking(NOW - LATE, NOW)),
     "nothing is remembered of selected pods": replace(SELECTED, remembered=None),
 }
 ALSO = {
@@ -302,3 +306,78 @@ def test_a_workload_of_which_nothing_shows_that_it_exists_was_never_seen(
     decided = decide(spec(), seen, Context(NOW))
     assert decided.state is state
     assert is_never_seen(spec(), seen, decided) is is_never
+
+
+NAMESAKE = replace(OTHERS, owners={**OF_OTHERS, "StatefulSet": frozenset({"bert"})})
+TYPO = "there is no deployment/bert (did you mean berta?) (evidence: kube-state-metrics): hold, "
+
+
+@pytest.mark.parametrize(
+    "evidence_source", [EvidenceSource.KUBERNETES, EvidenceSource.KUBE_STATE_METRICS]
+)
+@pytest.mark.parametrize(
+    ("asking", "active", "why"),
+    [
+        pytest.param(
+            Asking(NOW - 30, NOW - 5), True, "active because the HPA asks", id="with pods"
+        ),
+        pytest.param(None, None, "and nothing is remembered", id="nothing asks"),
+    ],
+)
+def test_a_workload_that_the_cluster_does_not_list_is_unknown_whatever_was_before(
+    evidence_source: EvidenceSource, asking: Asking | None, why: str, *, active: bool | None
+) -> None:
+    """Its name is a mistake, and the scale target may have busy pods: it has not ended."""
+    listed = replace(OTHERS, evidence_source=evidence_source)
+    other = replace(bert("b", 90), name="berta-7b6667bd9-bcdfg")
+    decided = decide_about(other, evidence=listed, remembered=State.ENDED, asking=asking)
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, active)
+    begin = TYPO.replace("kube-state-metrics", evidence_source)
+    assert decided.reason.startswith(begin + why)
+    assert decided.unlisted == begin.removesuffix(": hold, ")
+
+
+@pytest.mark.parametrize(
+    ("listed", "keys", "meant"),
+    [
+        pytest.param(NAMESAKE, {}, " (did you mean statefulset/bert?)", id="of another kind"),
+        pytest.param(OTHERS, {"workload": "lws/bert"}, "", id="group of pods"),
+        pytest.param(
+            OTHERS, {"workload": "sts/berta"}, " (did you mean deployment/berta?)", id="set"
+        ),
+    ],
+)
+def test_the_workload_that_may_be_meant_is_named(
+    listed: NamespaceEvidence, keys: dict[str, str], meant: str
+) -> None:
+    trigger = spec(**keys)
+    decided = decide_about(evidence=listed, trigger=trigger)
+    assert (
+        decided.unlisted == f"there is no {trigger.workload}{meant} (evidence: kube-state-metrics)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pods", "listed", "keys", "state"),
+    [
+        pytest.param((), NAMESAKE, {"workload": "sts/bert"}, State.ENDED, id="it is listed"),
+        pytest.param((), LISTED, {}, State.ENDED, id="its kind is not listed"),
+        pytest.param((), OTHERS, {"workload": "rollout/bert"}, State.ENDED, id="a kind of others"),
+        pytest.param((), OTHERS, {"workload": "isvc/bert"}, State.ENDED, id="without an owner"),
+        pytest.param((bert("b", 90, ended=True),), OTHERS, {}, State.ENDED, id="a pod was seen"),
+        pytest.param(
+            (), replace(OTHERS, absence_known=False), {}, State.ENDED, id="a list without a part"
+        ),
+        pytest.param((bert("b", 90),), OTHERS, {}, State.MEASURED, id="with a pod of its name"),
+    ],
+)
+def test_a_workload_that_may_exist_is_no_mistake(
+    pods: tuple[Pod, ...], listed: NamespaceEvidence, keys: dict[str, str], state: State
+) -> None:
+    decided = decide_about(*pods, evidence=listed, trigger=spec(**keys))
+    assert (decided.state, decided.unlisted) == (state, "")
+
+
+def test_an_old_list_does_not_say_that_a_workload_does_not_exist() -> None:
+    decided = decide_about(evidence=OTHERS, now=NOW + 600, remembered=State.EMPTY)
+    assert (decided.active, decided.unlisted) == (False, "")

@@ -274,7 +274,43 @@ REPORTS: dict[str, tuple[list[Pod], list[PodState]]] = {
     ),
 }
 """Pods, and the states of those that should report."""
-IGNORED = {"shows none, as others do", "shows none for 15 minutes"}
+REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
+FRACTION = said(asks_gpu=False, owners=frozenset({REPLICA_SET, BERT_DEPLOYMENT}), is_ready=True)
+NPU = said(asks_gpu=None, devices=frozenset({"example.com/npu"}), is_ready=True)
+OTHER_SET = frozenset({Owner("ReplicaSet", "bert-5ff95fdc99"), BERT_DEPLOYMENT})
+REPORTS |= {
+    # It is not known whether it asks for one, and no other shows what it asks for.
+    "asks for what may be one": (
+        [bert("b", 90, status=NPU), unseen("c", NPU)],
+        [MEASURED, UNSEEN],
+    ),
+    "asks for what may be one, beside one that asks for a GPU": (
+        [OURS, unseen("c", NPU)],
+        [MEASURED],
+    ),
+    "asks for what may be one, beside one that ended": (
+        [bert("d", 90, ended=True, status=said()), bert("b", 90, status=NPU), unseen("c", NPU)],
+        [MEASURED, UNSEEN],
+    ),
+    # Some other way gives parts of GPUs to the pods of one controller.
+    "asks for none, as one that is shown and has its controller": (
+        [bert("b", 90, status=FRACTION), unseen("c", FRACTION)],
+        [MEASURED, UNSEEN],
+    ),
+    "the same, beside one of another controller that asks for one": (
+        [bert("b", 90, status=FRACTION), unseen("c", FRACTION), bert("d", 90, status=said())],
+        [MEASURED, UNSEEN, MEASURED],
+    ),
+    "asks for none, and has another controller than one that is shown": (
+        [bert("b", 90, status=FRACTION), unseen("c", replace(FRACTION, owners=OTHER_SET))],
+        [MEASURED],
+    ),
+}
+IGNORED = {
+    "asks for none, and has another controller than one that is shown",
+    "shows none, as others do",
+    "shows none for 15 minutes",
+}
 
 
 @pytest.mark.parametrize("case", REPORTS)

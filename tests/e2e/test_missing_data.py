@@ -9,7 +9,7 @@ from lightkube.resources.core_v1 import Node, Pod
 from lightkube.types import PatchType
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e.lab import Lab
+from tests.e2e.lab import PATIENCE_SECONDS, Lab
 from tests.e2e.relay import Door
 from tests.e2e.under_load import (
     LESS_LOAD,
@@ -98,3 +98,37 @@ async def test_replacements_that_wait_for_a_node_are_not_given_back(lab: Lab) ->
 async def _cordon(lab: Lab, node: str, *, is_cordoned: bool) -> None:
     change = {"spec": {"unschedulable": is_cordoned}}
     await lab.client.patch(Node, node, change, patch_type=PatchType.MERGE)
+
+
+@pytest.mark.core
+async def test_a_wrong_name_removes_no_busy_pod_and_other_triggers_wake_from_zero(
+    lab: Lab,
+) -> None:
+    """KEDA polls in the second in which the object is created, before the HPA asks."""
+    await lab.deploy("ours", replicas=1, load=60)
+    await lab.deploy("asleep")
+    await lab.reaches("ours", 1)
+    # A list in kube-state-metrics counts as complete after two minutes.
+    await lab.prometheus.wait_for('up{job="kube-state-metrics"} offset 126s', PATIENCE_SECONDS)
+    await lab.autoscale("ours", lab.gpu("ourz"), min_replicas=0, initialCooldownPeriod=0)
+    triggers = lab.gpu("asleeq"), lab.router("asleep")
+    await lab.autoscale("asleep", *triggers, min_replicas=0, initialCooldownPeriod=0)
+    await lab.becomes("ours", "unknown")
+    await lab.stays("ours", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    assert lab.path("asleep") == [0], lab.story()
+    assert {made["state"] for made in lab.decisions("ours")} == {"unknown"}
+    meant = {
+        "ours": "there is no deployment/ourz (did you mean ours?)",
+        "asleep": "there is no deployment/asleeq (did you mean asleep?)",
+    }
+    for event in lab.scaler.events("trigger.workload_unlisted"):
+        assert event["reason"].startswith(meant.pop(event["scaled_object"]))
+    assert not meant
+
+    await lab.offer("asleep", 30)
+    await lab.reaches("asleep", 1)
+    await lab.stays("asleep", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    lab.timeline.note("the name is correct")
+    await lab.autoscale("ours", lab.gpu("ours"), min_replicas=0)
+    await lab.becomes("ours", "measured")
+    assert lab.path("ours") == [1], lab.story()

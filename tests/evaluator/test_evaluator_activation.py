@@ -306,3 +306,18 @@ async def test_a_poll_just_after_a_look_waits_like_any_other(bench: Bench) -> No
     assert shown.active
     bench.clock.seconds += 0.5
     assert (await bench.ask(DEMAND)).activated
+
+
+async def test_a_router_that_the_cluster_does_not_list_is_named_where_its_demand_is_not_known() -> (
+    None
+):
+    clock = Clock()
+    names = frozenset({"bert", "llama-epp"})
+    listed = replace(_listed(clock()), owners={("ml", "Deployment"): names})
+    bench = Bench(ScriptedSource(World(()), clock), clock, cluster=ScriptedCluster(listed))
+    keys = {"demandPreset": "llm-d-epp-queue", "demandModel": "llama"}
+    for router, is_listed in (("llama-ep", False), ("llama-epp", True)):
+        reason = (await bench.ask(spec(**keys, demandRouter=router))).reason
+        no_such = "there is no deployment/llama-ep (did you mean llama-epp?)"
+        assert (no_such not in reason) is is_listed
+    await bench.evaluator.close()

@@ -49,7 +49,7 @@ async def _said(
     ns: str,
     *parts: KubePod | Listed,
     ago: float = 0,
-    claims_without_gpus: frozenset[str] = frozenset(),
+    without_gpus: frozenset[str] = frozenset(),
 ) -> Evidence:
     """Return what is said of a namespace after these pods and objects were stored in it."""
     mine = [
@@ -61,7 +61,7 @@ async def _said(
     await server.write(cluster.history(now, [cluster.up(), *mine]))
     values = PrometheusSettings.model_validate({"url": server.url})
     client = PrometheusClient("default", values)
-    source = PrometheusSource(client, claims_without_gpus=claims_without_gpus)
+    source = PrometheusSource(client, without_gpus=without_gpus)
     try:
         said = await source.kube_state_metrics.evidence({ns}, now - ago, now)
     finally:
@@ -122,6 +122,25 @@ STATEMENTS: dict[str, tuple[KubePod, dict[str, object]]] = {
     },
     "terminating": (KubePod(name="p", deleting=True), {"ready_at": -3599, "ended": True}),
     "without a GPU": (KubePod(name="p", asks_gpu=False), {"ready_at": -3599, "asks_gpu": False}),
+    **{
+        f"with {resource} {unit}": (
+            KubePod(name="p", asks_gpu=False, resources={resource: unit}),
+            {"ready_at": -3599, "asks_gpu": asks, "devices": frozenset(devices)},
+        )
+        for resource, unit, asks, devices in (
+            ("volcano_sh_vgpu_number", "integer", True, ()),
+            ("aws_amazon_com_neuroncore", "integer", True, ()),
+            ("metax_tech_com_gpu", "", True, ()),
+            ("example_com_npu", "integer", None, ("example_com_npu",)),
+            ("example_com_npu", "", None, ("example_com_npu",)),
+            ("rdma_hca_shared", "integer", False, ()),
+            ("smarter_devices_fuse", "integer", False, ()),
+            ("example_org_nic", "integer", False, ()),
+            ("nvidia_com_hostdev", "integer", False, ()),
+            ("hugepages_2Mi", "byte", False, ()),
+            ("ephemeral_storage", "", False, ()),
+        )
+    },
     "Ready by a clock that is behind": (KubePod(name="p", ready_since=-7205), {"ready_at": -7204}),
     "old KSM": (KubePod(name="p", ready_since=None), {}),
     "old KSM, young pod": (YOUNG, {"ready_recently": True}),
@@ -137,7 +156,9 @@ async def test_what_is_said_of_a_pod(
     server: PrometheusServer, now: float, ns: str, case: str
 ) -> None:
     pod, expected = STATEMENTS[case]
-    found = (await _said(server, now, ns, pod, cluster.BERT)).pods[ns, "p"]
+    known = frozenset({"example.org/", "nvidia.com/hostdev", "nic"})
+    said = await _said(server, now, ns, pod, cluster.BERT, without_gpus=known)
+    found = said.pods[ns, "p"]
     waiting, ready_at = found.unschedulable, found.ready_at
     from_now = replace(
         found,
@@ -179,11 +200,9 @@ async def test_a_claim_counts_as_one_for_a_gpu_unless_it_is_said_to_be_for_none(
     pod = KubePod(name="p", asks_gpu=False, claim=claim)
     for name in ("", "x7k2p", "p-a", *claim.values()):
         known = frozenset({name, "other"} if name else ())
-        said = await _said(server, now, f"{ns}-{name}", pod, claims_without_gpus=known)
+        said = await _said(server, now, f"{ns}-{name}", pod, without_gpus=known)
         assert said.pods[f"{ns}-{name}", "p"].asks_gpu is (not known & set(claim.values())), name
-    said = await _said(
-        server, now, ns, replace(pod, asks_gpu=True), claims_without_gpus=frozenset({"a"})
-    )
+    said = await _said(server, now, ns, replace(pod, asks_gpu=True), without_gpus=frozenset({"a"}))
     assert said.pods[ns, "p"].asks_gpu, "it asks for one beside the claim"
 
 
@@ -199,7 +218,7 @@ async def test_the_text_of_a_real_one_says_who_asks_for_a_gpu_by_a_claim(
         one.ready and Owner("Deployment", "bert") in one.owners for one in said.pods.values()
     )
     known = frozenset({"one-gpu"})
-    said = await _said(server, now, ns, *_real("claims.prom"), claims_without_gpus=known)
+    said = await _said(server, now, ns, *_real("claims.prom"), without_gpus=known)
     assert not said.pods[ns, "bert-5ff95fdc99-7fqsk"].asks_gpu
     assert said.pods[ns, "bert-777b7d8766-9cvh8"].asks_gpu
 

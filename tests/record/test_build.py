@@ -280,3 +280,10 @@ def test_the_gpus_of_a_pod_are_bounded_in_number_and_in_their_names() -> None:
     (found,) = record(spec(), snapshot(long)).pods
     assert (len(found.gpus), found.gpus_left_out) == (64, 36)
     assert {len(gpu.gpu) for gpu in found.gpus} == {200}
+
+
+def test_a_workload_that_the_cluster_does_not_list_is_a_warning() -> None:
+    owners = {"Deployment": frozenset({"berta"})}
+    listed = NamespaceEvidence(NOW - 10, absence_known=True, owners=owners)
+    (warning,) = record(spec(), snapshot(evidence=listed)).warnings
+    assert warning.startswith("there is no deployment/bert (did you mean berta?)")

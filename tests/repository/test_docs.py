@@ -12,7 +12,7 @@ from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.check import RULES
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.presets import PRESETS, Metric, Preset
-from keda_gpu_scaler.query.profiles.model import Profile
+from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES, OTHER_RESOURCES, Profile
 from keda_gpu_scaler.record import record, why_not
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
@@ -240,3 +240,10 @@ def field_names(shown: type) -> list[str]:
 
 def test_every_gate() -> None:
     assert listed_words("gates") == list(gates.NAMES)
+
+
+def test_every_resource_that_is_a_gpu_or_none() -> None:
+    text = (DOCS / "states.md").read_text()
+    for heading, starts in (("gpu resources", GPU_RESOURCES), ("other resources", OTHER_RESOURCES)):
+        part = text.partition(f"<!-- {heading} -->")[2].partition(f"<!-- /{heading} -->")[0]
+        assert tuple(re.findall("`([^`]+)`", part)) == starts

@@ -249,6 +249,7 @@ def test_the_file_names_several_sources(yaml: Path) -> None:
         """
         webhook_lifetime: 2h
         claims_without_gpus: [nic, rdma.example.com]
+        resources_without_gpus: [example.com/, example.org/nic]
         sources:
           eu:
             type: prometheus
@@ -265,6 +266,7 @@ def test_the_file_names_several_sources(yaml: Path) -> None:
     assert loaded.config == yaml
     assert loaded.webhook_lifetime_seconds == 7200
     assert loaded.claims_without_gpus == {"nic", "rdma.example.com"}
+    assert loaded.resources_without_gpus == {"example.com/", "example.org/nic"}
     eu, edge = loaded.sources["eu"], loaded.sources["edge"]
     assert isinstance(eu, PrometheusSettings)
     assert (eu.url, eu.step_seconds, eu.username) == ("https://eu.example", 30, "007")

@@ -99,6 +99,24 @@ def test_a_pod_that_no_exporter_has_shown_is_there_if_it_may_work(case: str) -> 
     assert (None if found is None else found.ended) == has_ended
 
 
+@pytest.mark.parametrize(("device", "asks"), [("npu", True), ("fpga", None)])
+def test_a_resource_of_which_a_pod_was_shown_is_a_gpu(device: str, *, asks: bool | None) -> None:
+    asking = said(asks_gpu=None, devices=frozenset({device, "card"}))
+    statuses = {
+        KEY: said(asks_gpu=None, devices=frozenset({"npu"})),
+        ("ml", "bert-1"): asking,
+        ("web", "api-0"): said(asks_gpu=None),
+    }
+    evidence = NamespaceEvidence(NOW - 10, absence_known=True)
+    book = PodStatuses(NOW - 10, statuses, WHOLE, dict.fromkeys(NAMESPACES, evidence))
+    observation = Observation((NOW,), (), {}, absence_known=True)
+    taken = build_snapshot(
+        ReportedPods(NOW, {KEY: SHOWN}), book, observation, NAMESPACES, NAMESPACES
+    )
+    found = [taken.of("ml").pods["bert-1"].status, taken.of("web").pods["api-0"].status]
+    assert [status and status.asks_gpu for status in found] == [asks, None]
+
+
 SILENT, LACKED = pod(NAME, 90, last_seen=NOW - 80), pod(NAME, 90, last_seen=NOW - 30, ended=True)
 OLD = NOW - 500
 BEFORE, AFTER = (pod(NAME, 90, last_seen=OLD + late, ended=True) for late in (-10, 10))

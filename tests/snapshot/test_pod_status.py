@@ -247,3 +247,34 @@ def test_what_the_cluster_says_of_owners_holds_in_their_namespace_until_it_is_si
         "web": replace(listed, selected=frozenset({target}), wanted={deployment: 3}),
     }
     assert not silenced(book).evidence
+
+
+def test_an_owner_stays_known_for_an_hour_while_its_kind_is_listed() -> None:
+    """One that is deleted and created again is no mistake in its name."""
+
+    def listed(at: float, *names: str) -> Evidence:
+        return replace(_said(at), owners={("ml", "Deployment"): frozenset(names)})
+
+    first = listed(AT, "bert", "api")
+    owners = _after((AT, first), (AT + 15, listed(AT + 15, "api"))).evidence["ml"].owners
+    assert owners == {"Deployment": {"bert", "api"}}
+    late = AT + 3601
+    owners = _after((AT, first), (late, listed(late, "api"))).evidence["ml"].owners
+    assert owners == {"Deployment": {"api"}}
+    silent = _after((AT, first), (AT + 15, _said(AT + 15)), (AT + 30, listed(AT + 30)))
+    assert silent.evidence["ml"].owners == {"Deployment": {"bert", "api"}}
+    assert not _after((AT, first), (AT + 15, _said(AT + 15))).evidence["ml"].owners
+    assert not advance_pod_statuses(silent, _said(AT + 45), {"web"}, AT + 45).owners
+
+
+@pytest.mark.parametrize(
+    ("whole", "names", "lacks"),
+    [(True, {"api"}, True), (True, {"bert"}, False), (False, {"api"}, False), (True, None, False)],
+)
+def test_only_a_whole_list_of_its_kind_lacks_an_owner(
+    names: set[str] | None, *, whole: bool, lacks: bool
+) -> None:
+    owners = {} if names is None else {"Deployment": frozenset(names)}
+    listed = NamespaceEvidence(AT, absence_known=whole, owners=owners)
+    assert listed.lacks(Owner("Deployment", "bert")) is lacks
+    assert not listed.lacks(None)

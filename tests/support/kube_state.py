@@ -45,6 +45,8 @@ class KubePod:
     unschedulable: bool = False
     deleting: bool = False
     asks_gpu: bool = True
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """What else it requests, with the unit; an empty one is not shown."""
     claim: Mapping[str, str] | None = None
     """A ResourceClaim of it, as labels; kube-state-metrics shows it since 2.20."""
     begin: float = -900
@@ -71,9 +73,12 @@ class KubePod:
         if self.deleting:
             yield self._one("kube_pod_deletion_timestamp", now + 30)
         resources = ("cpu", "nvidia_com_gpu") if self.asks_gpu else ("cpu",)
+        requests = "kube_pod_container_resource_requests"
         for resource in resources:
-            requests = "kube_pod_container_resource_requests"
             yield self._one(requests, container="bert", resource=resource)
+        for resource, unit in self.resources.items():
+            labels = {"resource": resource} | ({"unit": unit} if unit else {})
+            yield self._one(requests, 1, container="bert", **labels)
         if self.claim is not None:
             yield self._one("kube_pod_resourceclaim_info", 1, **self.claim)
 
@@ -102,6 +107,11 @@ def link(kind: str, name: str, owner: tuple[str, str], namespace: str = "ml") ->
 def replicas(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
     labels = {"namespace": namespace, "deployment": name}
     return Listed(metric="kube_deployment_status_replicas", labels=labels, value=count)
+
+
+def stateful(count: float, name: str = "queue", namespace: str = "ml") -> Listed:
+    labels = {"namespace": namespace, "statefulset": name}
+    return Listed(metric="kube_statefulset_status_replicas", labels=labels, value=count)
 
 
 def wanted(count: float, name: str = "bert", namespace: str = "ml") -> Listed:

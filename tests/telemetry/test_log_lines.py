@@ -231,6 +231,13 @@ def test_pods_that_do_not_count(lines: LogCapture, decisions: list[Decision], ev
     assert {line["log_level"] for line in warnings} == {"warning"}
 
 
+def test_a_workload_that_the_cluster_does_not_list_is_told_once(lines: LogCapture) -> None:
+    typo = replace(UNKNOWN, unlisted="there is no deployment/bret")
+    observe_each(LogObserver(), UNKNOWN, typo, typo, UNKNOWN)
+    (line,) = [line for line in lines.entries if line["event"] == "trigger.workload_unlisted"]
+    assert (line["reason"], line["log_level"]) == ("there is no deployment/bret", "warning")
+
+
 def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:
     observe = LogObserver()
     stronger = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)

@@ -35,6 +35,7 @@ _LABEL = r"[a-z\d]([-a-z\d]{0,61}[a-z\d])?"
 _SHORTER_LABEL = r"[a-z\d]([-a-z\d]{0,60}[a-z\d])?"
 # Four such labels and their dots stay below the longest name of an object.
 _OBJECT = rf"{_SHORTER_LABEL}(\.{_SHORTER_LABEL}){{0,3}}"
+_RESOURCE = r"[a-z\d][-a-z\d.]{0,252}/[-a-zA-Z\d_.]{0,63}"
 HEADER = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER_PAIR = rf"[ \t]*{HEADER}[ \t]*=[\t -+\--~]*"
 _JSON_TEXT = r'"([ !#-\[\]-~]|\\["\\/])*"'
@@ -137,6 +138,7 @@ _FORMS: list[tuple[object, Part]] = [
         ),
         (values.Namespaces, _NAMESPACES),
         (values.ObjectName, _texts(_OBJECT, _OBJECT)),
+        (values.Resource, _texts(_RESOURCE, _RESOURCE)),
         (
             values.Headers,
             {

@@ -136,8 +136,44 @@ class MetricSource(NamedTuple):
     """The exporter's order of preference; one pod never mixes numbers of two exporters."""
 
 
-GPU_RESOURCES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
+GPU_RESOURCES = (
+    "nvidia.com/",
+    "amd.com/",
+    "gpu.intel.com/",
+    "habana.ai/",
+    "volcano.sh/",
+    "aliyun.com/gpu",
+    "google.com/tpu",
+    "aws.amazon.com/neuron",
+    "huawei.com/",
+    "cambricon.com/",
+    "metax-tech.com/",
+    "hygon.com/",
+    "mthreads.com/",
+    "iluvatar.com/",
+    "enflame.com/",
+    "tencent.com/vcuda",
+    "rebellions.ai/",
+    "furiosa.ai/",
+    "qualcomm.com/",
+)
 """The beginnings of the names of extended resources that are GPUs, or parts of them."""
+OTHER_RESOURCES = (
+    "rdma/",
+    "vpc.amazonaws.com/",
+    "github.com/fuse",
+    "devices.kubevirt.io/",
+    "smarter-devices/",
+    "squat.ai/",
+    "openshift.io/",
+    "mellanox.com/",
+    "intel.com/intel_sriov",
+    "intel.com/sriov",
+    "qat.intel.com/",
+    "sgx.intel.com/",
+    "networking.gke.io.networks/",
+)
+"""The same of those that are none. One in neither list may be a GPU."""
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 """The beginning of the name of an extended resource that asks for a device of a DeviceClass."""
 IDLE_LIMIT = 2

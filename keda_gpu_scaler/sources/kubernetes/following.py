@@ -33,10 +33,10 @@ FIRST_LIST_SECONDS = 1.0
 """How long the first snapshots wait for the first list of pods; the rest is time for queries."""
 
 
-def create(observe: facts.Observer, claims_without_gpus: Collection[str] = ()) -> "Following":
+def create(observe: facts.Observer, without_gpus: Collection[str] = ()) -> "Following":
     """Return the watches of the API server that the service account or KUBECONFIG names."""
     try:
-        return Following(Api(), observe, claims_without_gpus=claims_without_gpus)
+        return Following(Api(), observe, without_gpus=without_gpus)
     except ValueError as error:
         raise errors.SettingsError(f"KEDA_GPU_SCALER_KUBERNETES: {error}") from error
 
@@ -52,14 +52,14 @@ class Following:
         observe: facts.Observer,
         clock: Callable[[], float] = time.monotonic,
         *,
-        claims_without_gpus: Collection[str] = (),
+        without_gpus: Collection[str] = (),
     ) -> None:
         """Set up the watches; `start` begins them, and `close` closes the API's connections.
 
-        `claims_without_gpus` are ResourceClaims, their templates and DeviceClasses for no GPU.
+        `without_gpus` is what pods may ask for and is no GPU (`objects.pod`).
         """
         self._api = api
-        pod = functools.partial(objects.pod, claims_without_gpus=claims_without_gpus)
+        pod = functools.partial(objects.pod, without_gpus=without_gpus)
         self._pods = Reflector(api, PODS, pod, observe, clock)
         self._replica_sets = Reflector(api, REPLICA_SETS, objects.controller, observe, clock)
         jobs = Reflector(api, JOBS, objects.controller, observe, clock)
@@ -100,6 +100,7 @@ class Following:
             pods=pods,
             selected=self._selections.trusted(namespaces, pods),
             wanted=self._wanted(namespaces),
+            owners=self._owners(namespaces),
             covered=frozenset(namespaces),
             scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},
             stable_since={API_SERVER: 0.0},
@@ -146,3 +147,17 @@ class Following:
             if replica_set.wanted is not None
         )
         return {owner: wanted for _, wanted, owner in by_revision}  # the last one is the newest
+
+    def _owners(self, namespaces: Collection[str]) -> dict[tuple[str, str], frozenset[str]]:
+        """Return the Deployments in namespaces with pods; each has a ReplicaSet, also without."""
+        if self._replica_sets.trouble is not None:
+            return {}
+        return {
+            (namespace, "Deployment"): frozenset(
+                replica_set.owner.name
+                for replica_set in self._replica_sets.listing.of(namespace).values()
+                if replica_set.owner.kind == "Deployment"
+            )
+            for namespace in namespaces
+            if self._pods.listing.of(namespace)
+        }

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES
+from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES, OTHER_RESOURCES
 from keda_gpu_scaler.snapshot.evidence import (
     TIME_STEP_SECONDS,
     PodKey,
@@ -41,12 +41,14 @@ class _OwnerReference(Struct):
 
 
 class _Annotations(Struct):
-    """What the controllers of Deployments and Rollouts note about their ReplicaSets."""
+    """What controllers note about ReplicaSets, and schedulers of parts of GPUs read of pods."""
 
     deployment_replicas: str = field(default="", name="deployment.kubernetes.io/desired-replicas")
     deployment_revision: str = field(default="", name="deployment.kubernetes.io/revision")
     rollout_replicas: str = field(default="", name="rollout.argoproj.io/desired-replicas")
     rollout_revision: str = field(default="", name="rollout.argoproj.io/revision")
+    gpu_fraction: str = field(default="", name="gpu-fraction")
+    gpu_memory: str = field(default="", name="gpu-memory")
 
 
 class _Metadata(Struct, rename="camel"):
@@ -210,11 +212,11 @@ def controller(item: Item) -> Controller:
     return Controller(item.owner)
 
 
-def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
+def pod(item: Item, without_gpus: Collection[str] = ()) -> Pod:
     """Return the data kept of a pod.
 
-    `claims_without_gpus` are the names of ResourceClaims, their templates and DeviceClasses that
-    are known to be for no GPU.
+    `without_gpus` are the names of ResourceClaims, their templates and DeviceClasses, and the
+    beginnings of those of extended resources, that are known to be for no GPU.
     """
     metadata, status, labels = item.metadata, item.status, item.metadata.labels or {}
     conditions = {condition.type: condition for condition in status.conditions or ()}
@@ -222,6 +224,7 @@ def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
     readiness = conditions.get("Ready", _Condition("Ready", "False"))
     ready, since = readiness.status == "True", readiness.last_transition_time
     created, started = metadata.creation_timestamp, status.start_time
+    asks_gpu, devices = _asks_gpu(item, without_gpus)
     statement = PodStatement(
         owners=frozenset({item.owner} - {NO_OWNER}),
         created_at=created.timestamp() if created else None,
@@ -229,7 +232,8 @@ def pod(item: Item, claims_without_gpus: Collection[str] = ()) -> Pod:
         ready_at=since.timestamp() + TIME_STEP_SECONDS if ready and since else None,
         was_ready=bool(not ready and since and started and since - started > FIRST_STATUS),
         ended=status.phase in _ENDED or metadata.deletion_timestamp is not None,
-        asks_gpu=_asks_gpu(item.spec, claims_without_gpus),
+        asks_gpu=asks_gpu,
+        devices=devices,
         unschedulable=_unschedulable(conditions.get("PodScheduled"), created),
     )
     return Pod(statement, labels if len(labels) <= LABELS else {})
@@ -259,26 +263,35 @@ def target(item: Item) -> workload.Workload | Scale | str:
     return Scale(namespace, Resource(group, resolved.version, resolved.resource), reference.name)
 
 
-def _asks_gpu(spec: _Spec, claims_without_gpus: Collection[str]) -> bool:
-    """Tell whether a pod asks for a GPU, or for a device that is not known to be none.
+def _asks_gpu(item: Item, without_gpus: Collection[str]) -> tuple[bool | None, frozenset[str]]:
+    """Tell whether a pod asks for a GPU, and for which resources that may be one.
 
     A pod does not show which device a ResourceClaim is for. It counts as one for a GPU: a pod whose
     GPU is overlooked takes its load with it, and one that has none only holds the replicas.
     """
+    spec, notes, devices = item.spec, item.metadata.annotations, set[str]()
+    if notes is not None and (notes.gpu_fraction or notes.gpu_memory):  # of KAI or Run:ai
+        return True, frozenset()
     for claim in spec.resource_claims or ():
         names = claim.name, claim.resource_claim_name, claim.resource_claim_template_name
-        if not any(name in claims_without_gpus for name in names):
-            return True
+        if not any(name in without_gpus for name in names):
+            return True, frozenset()
+    others = (*OTHER_RESOURCES, *(name for name in without_gpus if "/" in name))
     for container in [*(spec.containers or ()), *(spec.init_containers or ())]:
         resources = container.resources or _Resources()
         amounts = [*(resources.requests or {}).items(), *(resources.limits or {}).items()]
         for resource, amount in amounts:
             is_gpu = resource.startswith(GPU_RESOURCES)
+            is_extended = "/" in resource and "kubernetes.io/" not in resource
             if resource.startswith(DEVICE_CLASS):
-                is_gpu = resource.removeprefix(DEVICE_CLASS) not in claims_without_gpus
-            if is_gpu and str(amount) != "0":
-                return True
-    return False
+                is_gpu = resource.removeprefix(DEVICE_CLASS) not in without_gpus
+            if str(amount) == "0" or resource.startswith(others):
+                continue
+            if is_gpu:
+                return True, frozenset()
+            if is_extended:
+                devices.add(resource)
+    return None if devices else False, frozenset(devices)
 
 
 def _unschedulable(condition: _Condition | None, created: datetime | None) -> Unschedulable | None:

@@ -24,12 +24,12 @@ from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
 MOST_REPLICAS = 2**31 - 1
 """A number of replicas in Kubernetes has 32 bits."""
-_ROW_ALONE = ("lately", "once", "gpu", "requests", "unschedulable")
+_ROW_ALONE = ("lately", "once", "gpu", "device", "requests", "unschedulable")
 """The stats whose numbers say nothing: that there is a row says it."""
 
 
-def read_evidence(rows: Iterable[Row]) -> Evidence:
-    """Return the evidence in the rows of `kube_state_text`.
+def read_evidence(rows: Iterable[Row], kinds: Collection[str] = ()) -> Evidence:
+    """Return the evidence in the rows of `kube_state_text`; `kinds` of owners are listed.
 
     What a number would say is not known where it cannot be that number, such as NaN for a time.
     """
@@ -55,6 +55,9 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         }
         for stat in ("created", "ready", "since", "deleting", *_ROW_ALONE)
     }
+    devices: dict[PodKey, set[str]] = defaultdict(set)
+    for row in by_stat["device"]:
+        devices[_key(row)].add(row.labels.get("resource", ""))
     phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
     wanted = {
         _named(row): round(_value(row))
@@ -62,15 +65,19 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         if 0 <= _value(row) <= MOST_REPLICAS
     }
     # In a rollout that recreates, the count is 0 while the pods that are replaced still work.
-    empty = {_named(row) for row in by_stat["empty"] if _value(row) == 0}
+    empty = {_named(row) for row in by_stat["replicas"] if _value(row) == 0}
     return Evidence(
         pods={
-            key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
+            key: replace(
+                _statement(key, owner, links, numbers, phases.get(key, "Running")),
+                devices=frozenset(devices[key]),
+            )
             for key, owner in _controllers(by_stat["pod"]).items()
         },
         without_pods=frozenset(empty - wanted.keys()),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
         wanted=wanted,
+        owners=_owners(by_stat["replicas"], kinds),
         scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
             target_of(row): texts.SETTLED_SECONDS / _value(row)
@@ -106,7 +113,7 @@ def _statement(
     unschedulable = None
     if created is not None and key in numbers["unschedulable"]:
         unschedulable = Unschedulable(max(0.0, created))
-    shows_requests = (key[0], "") in numbers["requests"]
+    is_known = (key[0], "") in numbers["requests"] and key not in numbers["device"]
     return PodStatement(
         owners=owners,
         created_at=created,
@@ -115,9 +122,25 @@ def _statement(
         ready_recently=key in numbers["lately"],
         was_ready=key in numbers["once"],
         ended=phase in {"Succeeded", "Failed"} or key in numbers["deleting"],
-        asks_gpu=key in numbers["gpu"] or (False if shows_requests else None),
+        asks_gpu=key in numbers["gpu"] or (False if is_known else None),
         unschedulable=unschedulable,
     )
+
+
+def _owners(rows: Iterable[Row], kinds: Collection[str]) -> dict[tuple[str, str], frozenset[str]]:
+    """Return the names of all owners of each kind, in the namespaces that show any owner.
+
+    Of another namespace it may not be allowed to list them.
+    """
+    names: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        namespace, owner = _named(row)
+        names[namespace, owner.kind].add(owner.name)
+    return {
+        (namespace, kind): frozenset(names.get((namespace, kind), ()))
+        for namespace in {namespace for namespace, _ in names}
+        for kind in kinds
+    }
 
 
 def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
@@ -160,12 +183,14 @@ class KubeStateMetrics:
     name = "kube-state-metrics"
 
     def __init__(
-        self, client: PrometheusClient, claims_without_gpus: frozenset[str] = frozenset()
+        self, client: PrometheusClient, without_gpus: frozenset[str] = frozenset()
     ) -> None:
-        """Query one server; `claims_without_gpus` are ResourceClaims and templates for no GPU."""
-        self._client, self._claims_without_gpus = client, claims_without_gpus
+        """Query one server; `without_gpus` is what pods may ask for and is no GPU."""
+        self._client, self._without_gpus = client, without_gpus
         self._jobs = ScrapeJobs(client, JOBS_BYTES)
         self._lists_pods = False
+        self._kinds = frozenset[str]()
+        """The kinds of owners that it lists."""
         self._looked_at = float("-inf")
         self._covered: frozenset[str] = frozenset()
         self._covered_at = float("-inf")
@@ -186,16 +211,20 @@ class KubeStateMetrics:
             else:
                 ordered = sorted(rows, key=_value)
                 self._jobs.note({row.labels.get("job", ""): _value(row) for row in ordered})
-            self._lists_pods |= any(row.labels.get("__name__") == texts.PODS for row in rows)
+            metrics = {row.labels.get("__name__", "") for row in rows}
+            self._lists_pods |= texts.PODS in metrics
+            self._kinds |= {
+                texts.LISTED_KINDS[name] for name in metrics & texts.LISTED_KINDS.keys()
+            }
         if not self._jobs.names:
             return None
         new = names = frozenset(namespaces)
         if 0 <= at - self._covered_at <= texts.PAST_SECONDS:
             new -= self._covered  # the past of the others is queried
-        write = partial(texts.kube_state_text, self._jobs.names, new, self._claims_without_gpus)
+        write = partial(texts.kube_state_text, self._jobs.names, new, self._without_gpus)
         with self._client.turn():
             rows = await self._client.rows("evidence", names, write, at, parse_vector)
-            evidence = await asyncio.to_thread(read_evidence, rows)
+            evidence = await asyncio.to_thread(read_evidence, rows, self._kinds)
             del rows
         # A known job that is down is still expected to answer.
         self._jobs.note(dict.fromkeys((target.job for target in evidence.down), 0))

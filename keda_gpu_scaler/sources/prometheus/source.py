@@ -51,18 +51,18 @@ class PrometheusSource:
         self,
         client: PrometheusClient,
         *,
-        claims_without_gpus: frozenset[str] = frozenset(),
+        without_gpus: frozenset[str] = frozenset(),
         at: float | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """Ask by this client, which `close` closes.
 
-        `claims_without_gpus` are ResourceClaims and their templates that are for no GPU; `at` is
+        `without_gpus` are ResourceClaims and their templates that are for no GPU; `at` is
         the time that is the present for every query; None: the server's own.
         """
         self.step_seconds = round(client.settings.step_seconds, 3)
-        self._client, self._claims_without_gpus, self._at = client, claims_without_gpus, at
-        self.kube_state_metrics = KubeStateMetrics(client, claims_without_gpus)
+        self._client, self._without_gpus, self._at = client, without_gpus, at
+        self.kube_state_metrics = KubeStateMetrics(client, without_gpus)
         self._server_clock = ServerClock(client.clock, wall_clock)
         self._lag = Lag(self.step_seconds)
         self._is_late, self._lag_due_at = False, float("-inf")
@@ -82,8 +82,8 @@ class PrometheusSource:
 
         def of_namespace(namespace: str) -> Source:
             client = self._client.within(namespace)
-            claims = self._claims_without_gpus
-            source = PrometheusSource(client, claims_without_gpus=claims, at=self._at)
+            claims = self._without_gpus
+            source = PrometheusSource(client, without_gpus=claims, at=self._at)
             return source.ports(*stronger)
 
         return Source(

@@ -26,6 +26,7 @@ webhook_lifetime: 0.5h
 max_concurrent_rpcs: "5000"
 other_namespaces: team-a, team-b
 claims_without_gpus: [nic, rdma.example.com]
+resources_without_gpus: example.com/, example.org/nic_a
 sources:
   default:
     type: prometheus
@@ -47,6 +48,7 @@ webhook_lifetime: 1h
 max_concurrent_rpcs: 5000
 other_namespaces: ["*"]
 claims_without_gpus: nic
+resources_without_gpus: [example.com/]
 sources:
   default:
     type: prometheus

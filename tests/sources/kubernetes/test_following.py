@@ -114,6 +114,21 @@ async def test_the_newest_replica_set_says_how_many_replicas_its_owner_asks_for(
     assert evidence.pods[_name("a")].owners == {REPLICA_SET}, "the pods say so themselves"
 
 
+async def test_deployments_are_listed_by_their_replica_sets_where_anything_runs(
+    bench: Bench,
+) -> None:
+    for name, owner in (("idle-1", ("Deployment", "idle")), ("ro-1", ("Rollout", "ro"))):
+        owned = api_server.metadata(name, owner)
+        bench.api.objects[api_server.REPLICA_SETS].append({"metadata": owned})
+    async with bench.watching() as following:
+        evidence = await fetch_evidence(following)
+        assert evidence.owners == {("ml", "Deployment"): {"bert", "idle"}}
+        assert not (await fetch_evidence(following, {"web"})).owners
+    bench.api.trouble[api_server.REPLICA_SETS, "list"] = FORBIDDEN
+    async with bench.watching() as following:
+        assert not (await fetch_evidence(following)).owners
+
+
 async def test_only_metadata_is_asked_for_where_that_is_enough(bench: Bench) -> None:
     async with bench.watching():
         pass

@@ -22,7 +22,7 @@ READY = PodStatement(
     asks_gpu=True,
 )
 
-NO_GPUS = frozenset({"nic", "rdma.example.com"})
+NO_GPUS = frozenset({"nic", "rdma.example.com", "example.org/", "nvidia.com/hostdev"})
 CLASS = "deviceclass.resource.kubernetes.io/"
 
 
@@ -122,12 +122,27 @@ def test_the_scheduler_says_since_when_and_why_a_pod_has_no_node(case: str) -> N
         ({"containers": [{"resources": {"limits": {f"{CLASS}rdma.example.com": "1"}}}]}, False),
         ({"containers": [{"resources": {"limits": {"nvidia.com/gpu": "0", "cpu": "1"}}}]}, False),
         ({"containers": [{"resources": {"limits": None}}], "resourceClaims": None}, False),
-        ({"containers": [{"resources": {"limits": {"example.com/nvidia.com/gpu": "1"}}}]}, False),
+        ({"containers": [{"resources": {"limits": {"example.com/nvidia.com/gpu": "1"}}}]}, None),
+        ({"containers": [{"resources": {"limits": {"example.com/npu": "1"}}}]}, None),
+        ({"containers": [{"resources": {"limits": {"example.com/npu": "0"}}}]}, False),
+        ({"containers": [{"resources": {"limits": {"example.org/nic": "1"}}}]}, False),
+        ({"containers": [{"resources": {"limits": {"nvidia.com/hostdev": "1"}}}]}, False),
+        ({"containers": [{"resources": {"limits": {"nic.example.com/a": "1"}}}]}, None),
+        ({"containers": [{"resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}]}, True),
+        ({"containers": [{"resources": {"limits": {"huawei.com/Ascend910": "1"}}}]}, True),
+        ({"containers": [{"resources": {"limits": {"vpc.amazonaws.com/efa": "1"}}}]}, False),
+        ({"containers": [{"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}]}, False),
+        ({"containers": [{"resources": {"limits": {
+            "example.com/npu": "1", "rdma/hca": "1", "amd.com/gpu": "1"}}}]}, True),
     ],
 )  # fmt: skip
-def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(spec: dict[str, Any], *, asks: bool) -> None:
+def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(
+    spec: dict[str, Any], *, asks: bool | None
+) -> None:
     pod = _read(api_server.pod("bert") | {"spec": spec})
-    assert objects.pod(pod, NO_GPUS).statement.asks_gpu is asks
+    statement = objects.pod(pod, NO_GPUS).statement
+    assert statement.asks_gpu is asks
+    assert bool(statement.devices) is (asks is None)
     claims = "resourceClaims" in spec and spec["resourceClaims"] is not None
     assert objects.pod(pod).statement.asks_gpu or not claims, "unless it is said to be for none"
 
@@ -245,3 +260,12 @@ def test_the_labels_of_a_pod_are_kept_with_its_statement_up_to_their_limit() -> 
     many = {f"label-{number}": "x" for number in range(objects.LABELS + 1)}
     for labels, kept in (({"app": "bert"}, {"app": "bert"}), (None, {}), (many, {})):
         assert objects.pod(_pod(metadata={"labels": labels})) == objects.Pod(READY, kept)
+
+
+@pytest.mark.parametrize("annotation", ["gpu-fraction", "gpu-memory"])
+def test_a_part_of_a_gpu_is_asked_for_by_an_annotation(annotation: str) -> None:
+    """KAI and Run:ai give it without any resource."""
+    pod = api_server.pod("bert") | {"spec": {"containers": [{}]}}
+    assert objects.pod(_read(pod)).statement.asks_gpu is False
+    pod["metadata"]["annotations"] = {annotation: "0.5"}
+    assert objects.pod(_read(pod)).statement.asks_gpu is True

@@ -86,6 +86,31 @@ async def test_only_a_list_of_all_pods_proves_absence(
     assert bool(evidence.stable_since) is stable_since
 
 
+@pytest.mark.parametrize(
+    ("shown", "kinds"),
+    [
+        ((), set()),
+        (("kube_statefulset_status_replicas",), {"StatefulSet"}),
+        (
+            ("kube_deployment_status_replicas", "kube_statefulset_status_replicas"),
+            {"StatefulSet", "Deployment"},
+        ),
+    ],
+)
+async def test_owners_are_listed_of_the_kinds_that_it_shows_in_namespaces_that_show_any(
+    shown: tuple[str, ...], kinds: set[str]
+) -> None:
+    """Of another namespace it may not be allowed to list them."""
+    jobs = [*job("ksm"), *(row for metric in shown for row in job("ksm", metric))]
+    ours = rows({"stat": "replicas", "namespace": "ml", "statefulset": "bert"}, value=2.0)
+    elsewhere = rows({"stat": "covered", "namespace": "web"})
+    client = server(jobs=jobs, evidence=[*COVERED, *elsewhere, *SETTLED, *ours])
+    evidence = await KubeStateMetrics(client).evidence({"ml", "web"}, 0.0, 0.0)
+    assert evidence is not None
+    names = {"StatefulSet": {"bert"}, "Deployment": set[str]()}
+    assert evidence.owners == {("ml", kind): names[kind] for kind in kinds}
+
+
 async def test_known_ones_stay_in_use_while_new_ones_cannot_be_looked_for() -> None:
     clock = Clock()
     client = server(clock)

@@ -32,4 +32,5 @@ class Api(ScriptedCluster):
             stable_since={API_SERVER: 0.0},
             evidence_source=EvidenceSource.KUBERNETES,
             wanted={("ml", self.owner): self.wanted(now)},
+            owners={("ml", self.owner.kind): frozenset({self.owner.name})},
         )

@@ -176,6 +176,7 @@ class Monitoring:
             {KUBE_STATE: scraped},
             stable_since,
             wanted={("ml", self.owner): self.wanted(scraped)},
+            owners={("ml", self.owner.kind): frozenset({self.owner.name})},
         )
 
     async def number(self, text: str) -> float | None:

@@ -4,8 +4,10 @@ import random
 
 import pytest
 
+from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, seeded
+from tests.stories.loops.loop import Loop, each, seeded, told
+from tests.support.triggers import spec
 
 
 @each
@@ -62,3 +64,26 @@ async def test_an_exporter_that_looks_at_single_moments_overlooks_short_requests
     last = loop.decisions[loop.sizes.index(0)]
     assert last.active is False
     assert MOMENTS in last.reason
+
+
+@told
+@pytest.mark.parametrize("load", [0.0, 60.0])
+@pytest.mark.parametrize("hpa_asks", [True, False])
+async def test_a_wrong_name_neither_removes_a_pod_nor_wakes_one(
+    load: float, evidence: EvidenceSource, *, hpa_asks: bool
+) -> None:
+    """Nothing of the scale target is measured; the HPA asks about it while it has replicas."""
+    loop = Loop(lambda _: load, evidence, replicas=2, hpa_asks=hpa_asks)
+    loop.trigger = spec(workload="bret")
+    await loop.run(1800, keda=True)
+    assert set(loop.sizes) == {2}
+    assert {one.state for one in loop.decisions} == {State.UNKNOWN}
+    assert all("did you mean bert" in one.reason for one in loop.decisions)
+
+    asleep = Loop(lambda _: 0.0, evidence, replicas=0, hpa_asks=hpa_asks)
+    asleep.trigger = loop.trigger
+    await asleep.run(900, keda=True)
+    assert set(asleep.sizes) == {0}
+    asleep.wake()
+    await asleep.run(900, keda=True)
+    assert set(asleep.sizes[60:]) == {1}

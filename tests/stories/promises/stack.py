@@ -87,14 +87,14 @@ def reference(name: str = "bert", **metadata: str) -> Any:  # noqa: ANN401 - a m
 async def running(
     url: str,
     own_promql: Policy = Policy.NAMESPACED,
-    claims_without_gpus: frozenset[str] = frozenset(),
+    without_gpus: frozenset[str] = frozenset(),
     **settings: Any,  # noqa: ANN401 - settings
 ) -> AsyncIterator[Stack]:
     """Run the scaler on the Prometheus at `url`; the step is a second unless told otherwise."""
     seen: list[facts.Fact] = []
     configured = PrometheusSettings.model_validate({"url": url, "step": "1s", **settings})
     client = PrometheusClient("default", configured, seen.append)
-    source = PrometheusSource(client, claims_without_gpus=claims_without_gpus)
+    source = PrometheusSource(client, without_gpus=without_gpus)
     evaluator = Evaluator({"default": source.ports()}, seen.append)
     server = service.GrpcServer(
         evaluator,

@@ -57,7 +57,7 @@ class Situation:
     answers: Answers
     listed: Sequence[KubePod | Listed] = ()
     """What kube-state-metrics shows beside its health and the owner of the ReplicaSet."""
-    claims_without_gpus: frozenset[str] = frozenset()
+    without_gpus: frozenset[str] = frozenset()
     kube: Sequence[Listed] = field(default_factory=lambda: (kube_state.up(), kube_state.BERT))
 
     def series(self, now: float) -> list[Series]:
@@ -154,6 +154,18 @@ SITUATIONS = {
     "the exporter and its node went together with the last pod": Situation(
         lost(PODS[0]), answers(0, active=False), [kube_state.replicas(0)]
     ),
+    "a workload that kube-state-metrics does not list is no workload without pods": Situation(
+        [Gpu(PODS[0], 90)],
+        [
+            ({"workload": "bret"}, r"there is no deployment/bret \(did you mean bert\?\)"),
+            (
+                {"workload": "sts/bert"},
+                "there is no statefulset/bert .did you mean deployment/bert",
+            ),
+            *answers(90),
+        ],
+        [KubePod(name=PODS[0]), kube_state.replicas(1), kube_state.stateful(1)],
+    ),
     # A rollout replaces requests by ResourceClaims, and the exporter names no pod with claims.
     "a pod that moved to a claim an hour ago takes nothing away": Situation(
         AN_HOUR, answers(190), [*TWO, claiming(-3600), kube_state.replicas(3)]
@@ -162,7 +174,7 @@ SITUATIONS = {
         AN_HOUR,
         answers(120),
         [*TWO, claiming(-3600), kube_state.replicas(3)],
-        claims_without_gpus=frozenset({"one-gpu"}),
+        without_gpus=frozenset({"one-gpu"}),
     ),
     "a pending pod keeps its workload active until its time is over": Situation(
         [],
@@ -200,8 +212,8 @@ SITUATIONS = {
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
 async def test_what_keda_is_answered(prometheus: PrometheusServer, situation: Situation) -> None:
     await prometheus.write(situation.series(prometheus.now()))
-    known = situation.claims_without_gpus
-    async with running(prometheus.url, step="15s", claims_without_gpus=known) as stack:
+    known = situation.without_gpus
+    async with running(prometheus.url, step="15s", without_gpus=known) as stack:
         for keys, expected in situation.answers:
             if isinstance(expected, Poll):
                 assert await stack.poll(**keys) == expected
