@@ -83,11 +83,7 @@ OF_SCALING = (
     _rule(_ERROR, replicas.formula_inactive, "a formula that is not active for one full replica"),
     _rule(_WARNING, replicas.new_object, "zero without `initialCooldownPeriod`"),
     # KEDA's other fields.
-    _rule(
-        _ERROR,
-        replicas.cached_number_for_formula,
-        "`useCachedMetrics` beside `forFormula`",
-    ),
+    _rule(_ERROR, replicas.cached_number_for_formula, "`useCachedMetrics` beside `forFormula`"),
     _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
     _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
     _rule(_WARNING, fields.fallback_scales_in, "a `fallback` that removes busy replicas"),

@@ -135,7 +135,8 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     is_fresh = context.now - view.at <= spec.max_age_seconds
     if not is_fresh:
         return decided
-    decided = replace(decided, reason="; ".join((decided.reason, *reasons.stuck(pods))))
+    if stuck := reasons.stuck(pods):
+        decided = replace(decided, reason="; ".join((decided.reason, *stuck)))
     return _with_unschedulable(spec, pods, decided, view.at)
 
 

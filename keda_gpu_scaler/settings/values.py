@@ -315,17 +315,10 @@ Count = Annotated[int, Field(ge=1)]
 CertificateFile = Annotated[Path, AfterValidator(_check_certificates)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(_read_namespaces), PlainSerializer(str)]
 ObjectName = Annotated[str, AfterValidator(_check_object_name)]
-Names = Annotated[
-    frozenset[ObjectName],
-    BeforeValidator(_split),
-    PlainSerializer(lambda names: ",".join(sorted(names))),
-]
+_SORTED = PlainSerializer(lambda names: ",".join(sorted(names)))
+Names = Annotated[frozenset[ObjectName], BeforeValidator(_split), _SORTED]
 Resource = Annotated[str, AfterValidator(_check_resource)]
-Resources = Annotated[
-    frozenset[Resource],
-    BeforeValidator(_split),
-    PlainSerializer(lambda names: ",".join(sorted(names))),
-]
+Resources = Annotated[frozenset[Resource], BeforeValidator(_split), _SORTED]
 Name = Annotated[str, Field(pattern=r"^[ \p{L}\p{M}\p{N}\p{P}\p{S}]+$")]
 """The name of an object in a database, or a placeholder for such a name."""
 SourceName = Annotated[str, Field(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$")]

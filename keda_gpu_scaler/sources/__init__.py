@@ -34,8 +34,8 @@ async def opened(
 
     A direct source begins to scrape; the others connect with the first query. The evidence of
     `evidence_providers` comes before the source's own. `at` is the time that is the present for
-    every query, in Unix seconds; None: the present. `without_gpus` are ResourceClaims and
-    their templates that are for no GPU.
+    every query, in Unix seconds; None: the present. `without_gpus` is what pods may ask for
+    and is no GPU.
 
     Raises:
         errors.SettingsError: only a Prometheus can be asked about another time.

@@ -179,8 +179,8 @@ class InfluxdbSource:
         with self._client.turn():
             fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
             rows = await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
-            collection = self._settings.collection_seconds
-            return await asyncio.to_thread(read, rows, collection=collection)
+            collection_seconds = self._settings.collection_seconds
+            return await asyncio.to_thread(read, rows, collection_seconds=collection_seconds)
 
     async def _fetch_fields(
         self, kind: str, names: frozenset[str], write: Callable[[Collection[str]], str]
@@ -317,31 +317,43 @@ def rows_of(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQue
 
 
 def samples(
-    rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float, collection: float
+    rows: list[Row],
+    snapshot_query: SnapshotQuery,
+    at: float,
+    step: float,
+    collection_seconds: float,
 ) -> Observation:
     """Return the observation at each instant up to `at`, from points at any time."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     placed = [Row(row.labels, at_instants(row.points, times, step)) for row in rows]
     ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in rows])
-    observation = _observation(placed, snapshot_query, times, collection)
+    observation = _observation(placed, snapshot_query, times, collection_seconds)
     return replace(observation, sample_ages=ages)
 
 
 def record(
-    rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float, collection: float
+    rows: list[Row],
+    snapshot_query: SnapshotQuery,
+    at: float,
+    step: float,
+    collection_seconds: float,
 ) -> Observation:
     """Return the same for points that are dated at the beginning of the step they stand for."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in rows]
-    return _observation(ended, snapshot_query, times, collection)
+    return _observation(ended, snapshot_query, times, collection_seconds)
 
 
 def _observation(
-    placed: list[Row], asked: SnapshotQuery, times: tuple[float, ...], collection: float
+    placed: list[Row], asked: SnapshotQuery, times: tuple[float, ...], collection_seconds: float
 ) -> Observation:
-    series, refused = read_series(placed, asked.profile, asked.signal, {}, collection)
+    series, refused = read_series(placed, asked.profile, asked.signal, {}, collection_seconds)
     return Observation(
-        times, series, good_scrapes={}, refused_samples=refused, collection_seconds=collection
+        times,
+        series,
+        good_scrapes={},
+        refused_samples=refused,
+        collection_seconds=collection_seconds,
     )
 
 

@@ -70,11 +70,15 @@ _Scrapes = Mapping[Target, Mapping[float, float]]
 
 
 def read_series(
-    rows: Iterable[Row], profile: str, signal: Signal, good_scrapes: _Scrapes, collection: float
+    rows: Iterable[Row],
+    profile: str,
+    signal: Signal,
+    good_scrapes: _Scrapes,
+    collection_seconds: float,
 ) -> tuple[tuple[Series, ...], int]:
     """Return the GPU series among `rows`, and how many samples were refused as unbelievable.
 
-    `collection` is how often the exporter reads its GPUs, in seconds.
+    `collection_seconds` is how often the exporter reads its GPUs.
     """
     candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
     for source in profiles.metric_sources(profile, signal):
@@ -98,7 +102,9 @@ def read_series(
             "spread the triggers over several sources"
         )
     gpus = [
-        _series(key, readings, good_scrapes.get(key[-1], {}), STUCK_COLLECTIONS * collection)
+        _series(
+            key, readings, good_scrapes.get(key[-1], {}), STUCK_COLLECTIONS * collection_seconds
+        )
         for key, readings in grouped.items()
     ]
     return tuple(gpus), refused
@@ -305,12 +311,16 @@ def _gaps(series: Series, good: tuple[float, ...]) -> list[set[float]]:
 
 
 def read_observation(
-    rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float, collection: float
+    rows: list[Row],
+    snapshot_query: SnapshotQuery,
+    at: float,
+    step: float,
+    collection_seconds: float,
 ) -> Observation:
     """Return the observation in the rows of a snapshot, up to `at`, every `step` seconds.
 
     The rows are GPUs with their pods, and the good scrapes of their targets. The exporters read
-    their GPUs every `collection` seconds.
+    their GPUs every `collection_seconds`.
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     inside = evaluation_times.between(times[0], times[-1], rows)
@@ -320,14 +330,14 @@ def read_observation(
         if row.labels.keys() <= TARGET_LABELS
     }
     series, refused = read_series(
-        inside, snapshot_query.profile, snapshot_query.signal, good_scrapes, collection
+        inside, snapshot_query.profile, snapshot_query.signal, good_scrapes, collection_seconds
     )
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),
         good_scrapes=good_scrapes,
         refused_samples=refused,
-        collection_seconds=collection,
+        collection_seconds=collection_seconds,
     )
 
 

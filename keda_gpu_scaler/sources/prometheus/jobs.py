@@ -6,13 +6,14 @@ A tenant can give each of its rows a job of its own, and a job stands in every q
 from collections.abc import Mapping
 
 from keda_gpu_scaler.query.promql_texts import alternatives
+from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import printable
 
 MOST_JOBS = 50
 LONGEST_CHARACTERS = 100
-FORGOTTEN_SECONDS = 3600.0
+FORGOTTEN_SECONDS = GIVE_UP_SECONDS
 """As long as pods are waited for."""
 
 

@@ -64,16 +64,16 @@ def read_evidence(rows: Iterable[Row], kinds: Collection[str] = ()) -> Evidence:
         for row in by_stat["wanted"]
         if 0 <= _value(row) <= MOST_REPLICAS
     }
+    pods = {
+        key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
+        for key, owner in _controllers(by_stat["pod"]).items()
+    }
+    for key in devices.keys() & pods.keys():  # few
+        pods[key] = replace(pods[key], devices=frozenset(devices[key]))
     # In a rollout that recreates, the count is 0 while the pods that are replaced still work.
     empty = {_named(row) for row in by_stat["replicas"] if _value(row) == 0}
     return Evidence(
-        pods={
-            key: replace(
-                _statement(key, owner, links, numbers, phases.get(key, "Running")),
-                devices=frozenset(devices[key]),
-            )
-            for key, owner in _controllers(by_stat["pod"]).items()
-        },
+        pods=pods,
         without_pods=frozenset(empty - wanted.keys()),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
         wanted=wanted,

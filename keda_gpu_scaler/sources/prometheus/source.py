@@ -57,8 +57,8 @@ class PrometheusSource:
     ) -> None:
         """Ask by this client, which `close` closes.
 
-        `without_gpus` are ResourceClaims and their templates that are for no GPU; `at` is
-        the time that is the present for every query; None: the server's own.
+        `without_gpus` is what pods may ask for and is no GPU; `at` is the time that is the present
+        for every query; None: the server's own.
         """
         self.step_seconds = round(client.settings.step_seconds, 3)
         self._client, self._without_gpus, self._at = client, without_gpus, at
@@ -82,8 +82,7 @@ class PrometheusSource:
 
         def of_namespace(namespace: str) -> Source:
             client = self._client.within(namespace)
-            claims = self._without_gpus
-            source = PrometheusSource(client, without_gpus=claims, at=self._at)
+            source = PrometheusSource(client, without_gpus=self._without_gpus, at=self._at)
             return source.ports(*stronger)
 
         return Source(
