@@ -17,6 +17,7 @@ from typing import Any
 
 import lightkube
 from lightkube import codecs
+from lightkube.resources.apps_v1 import Deployment
 from lightkube.types import PatchType
 
 from tests.e2e import manifests
@@ -139,6 +140,22 @@ class Lab:
         await self.client.patch(
             ScaledObject, workload, {"spec": spec}, namespace=self.name, patch_type=PatchType.MERGE
         )
+
+    async def roll_out(self, workload: str) -> float:
+        """Give a Deployment another template, and wait for its pods; return when that began."""
+        self.timeline.note(f"{workload}'s template is another one")
+        began = self.timeline.now_seconds
+        change = {"spec": {"template": {"metadata": {"annotations": {"e2e/version": "2"}}}}}
+        await self.client.patch(
+            Deployment, workload, change, namespace=self.name, patch_type=PatchType.MERGE
+        )
+
+        def rolled_out() -> bool:
+            seen = self.timeline.path(workload, "rolled out", began)
+            return False in seen and seen[-1] is True
+
+        await self.wait(rolled_out, f"{workload} is rolled out")
+        return began
 
     async def annotate(self, workload: str, **annotations: str | None) -> None:
         """Annotate a ScaledObject for KEDA; _ stands for -, and None takes an annotation away."""

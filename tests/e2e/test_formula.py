@@ -7,8 +7,6 @@ number that says what IsActive says, and the HPA, which could scale by it, gets 
 from typing import Any
 
 import pytest
-from lightkube.resources.apps_v1 import Deployment
-from lightkube.types import PatchType
 
 from tests.e2e import manifests
 from tests.e2e.lab import COOLDOWN_SECONDS, Lab
@@ -126,17 +124,7 @@ async def test_a_formula_holds_through_a_rollout_with_a_surge_and_adds_no_replic
     await the_hpa_has_a_number(lab)
     await lab.door.turn(Door.SHUT)
     await lab.becomes("bert", "unknown")
-    began = lab.timeline.now_seconds
-    change = {"spec": {"template": {"metadata": {"annotations": {"e2e/version": "2"}}}}}
-    await lab.client.patch(
-        Deployment, "bert", change, namespace=lab.name, patch_type=PatchType.MERGE
-    )
-
-    def rolled_out() -> bool:
-        seen = lab.timeline.path("bert", "rolled out", began)
-        return False in seen and seen[-1] is True
-
-    await lab.wait(rolled_out, "bert is rolled out")
+    began = await lab.roll_out("bert")
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.path("bert", began) == [REPLICAS], lab.story()
     assert set(lab.timeline.path("bert", "pods", began)) - {REPLICAS}, lab.story()

@@ -6,9 +6,7 @@ stands in for that: here it is longer than the loading in either case.
 
 import pytest
 from lightkube import codecs
-from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node
-from lightkube.types import PatchType
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e import manifests, waking
@@ -42,18 +40,7 @@ async def test_a_rolling_update_at_load_moves_no_replicas(lab: Lab) -> None:
     await lab.autoscale("bert", trigger, min_replicas=0, stabilization_seconds=0)
     await the_hpa_has_a_number(lab)
 
-    lab.timeline.note("bert's template is another one")
-    began = lab.timeline.now_seconds
-    change = {"spec": {"template": {"metadata": {"annotations": {"e2e/version": "2"}}}}}
-    await lab.client.patch(
-        Deployment, "bert", change, namespace=lab.name, patch_type=PatchType.MERGE
-    )
-
-    def rolled_out() -> bool:
-        seen = lab.timeline.path("bert", "rolled out", began)
-        return False in seen and seen[-1] is True
-
-    await lab.wait(rolled_out, "bert is rolled out")
+    began = await lab.roll_out("bert")
     await lab.stays("bert", 4, for_seconds=LONGER_THAN_THE_WARMUP)
     assert lab.path("bert", began) == [4], lab.story()
     assert set(lab.timeline.path("bert", "ready", began)).isdisjoint(range(4)), lab.story()
