@@ -38,9 +38,9 @@ from benchmarks.decided import (
 )
 from benchmarks.results import RUNS
 from keda_gpu_scaler.autoscaling.rules import Hpa
-from keda_gpu_scaler.backtest import recipes
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS
-from keda_gpu_scaler.backtest.recipes import Recipe
+from keda_gpu_scaler.workbench.backtest import recipes
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
+from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from tests.stories.loops.loop import BEGIN, Loop
 from tests.stories.loops.monitoring import Scrapes, each_at_its_own_second
 from tests.support.triggers import demanding, spec

@@ -4,7 +4,7 @@
                           → ready … wait for the event …
     not ready → gRPC drains → HTTP → other replicas → evaluator → sources → the last spans
 
-A process that observes has no gRPC: it asks about ScaledObjects in files itself.
+A process that observes has no gRPC: its caller brings what asks about ScaledObjects.
 
 This module connects the parts; each gets what it needs as arguments. The caller handles signals: it
 sets an event. If a part ends before it was asked to, the process ends too.
@@ -22,17 +22,21 @@ import structlog
 
 from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
+from keda_gpu_scaler.alerts.forwarding import Replicas
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
-from keda_gpu_scaler.transport.replicas import Replicas
+from keda_gpu_scaler.trigger.access import Access
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.transport.certificates import CertificateFiles, Server
+
+
+Asking = Callable[[Access, Evaluator, facts.Observer], Coroutine[None, None, None]]
+"""Asks an evaluator about ScaledObjects until it is cancelled."""
 
 
 class Listening(NamedTuple):
@@ -71,14 +75,14 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
     on_listening: Callable[[Listening], None] = lambda _listening: None,
     lines_dropped: Callable[[], int] = int,
     *,
-    observed: Path | None = None,
+    asking: Asking | None = None,
 ) -> None:
     """Serve until `stop` is set, which may be before everything has started; then drain.
 
     `on_listening` is called with the ports once calls are answered; `lines_dropped` returns how
-    many lines of the log were not written. `observed` is a folder with ScaledObjects to ask about
-    in the place of KEDA, which cannot call this process then. SettingsError: a port, its
-    certificate or the cluster cannot be used. RuntimeError: a part ended unexpectedly.
+    many lines of the log were not written. `asking` asks about ScaledObjects in the place of KEDA,
+    which cannot call this process then. SettingsError: a port, its certificate or the cluster
+    cannot be used. RuntimeError: a part ended unexpectedly.
     """
     logger = structlog.get_logger()
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
@@ -108,8 +112,8 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
         hook = None
         if webhook_token is not None:
             hook = web.Webhook(alerts, webhook_token, peers.broadcast, observe)
-        evaluator = await start_evaluator(
-            stack, settings, observe, alerts=alerts, is_observing=observed is not None
+        evaluator = await sources.start_evaluator(
+            stack, settings, observe, alerts=alerts, is_observing=asking is not None
         )
         ready = asyncio.Event()
         pages = web.create_app(
@@ -131,7 +135,7 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
             "the exchange of alerts": _in_background(stack, peers.run(), "alerts"),
             "the HTTP server": http.serving,
         }
-        if observed is None:
+        if asking is None:
             server = service.GrpcServer(
                 evaluator,
                 access=settings.access,
@@ -146,12 +150,8 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
             stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
         else:
             grpc_port = 0
-            from keda_gpu_scaler import observing  # noqa: PLC0415 - it loads much that others need not
-
-            rounds = observing.Observing(
-                observed, access=settings.access, evaluator=evaluator, observe=observe
-            )
-            parts["observing"] = _in_background(stack, rounds.run(), "observe")
+            asked = asking(settings.access, evaluator, observe)
+            parts["observing"] = _in_background(stack, asked, "observe")
         ready.set()
         stack.callback(ready.clear)
         listening = Listening(grpc_port, http_port)
@@ -181,57 +181,16 @@ def _certificate(
         return None
     from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
 
-    certificate = certificates.CertificateFiles(server, cert, key, client_ca, observe)
+    with _named(f"KEDA_GPU_SCALER_{server.upper()}_CERT_FILE"):
+        certificate = certificates.CertificateFiles(
+            cert,
+            key,
+            client_ca,
+            loaded=lambda expiry: observe(facts.CertificateLoaded(server, expiry)),
+            refused=lambda reason: observe(facts.CertificateRefused(server, reason)),
+        )
     telemetry.follow_certificate(server, lambda: certificate.current().expiries)
     return certificate
-
-
-async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three by name
-    stack: AsyncExitStack,
-    settings: Settings,
-    observe: facts.Observer,
-    *,
-    alerts: Alerts | None = None,
-    slow_seconds: float = SLOW_SECONDS,
-    at: float | None = None,
-    is_observing: bool = False,
-) -> Evaluator:
-    """Open what the settings name, and return what decides; both end with the stack.
-
-    All sources are asked about `at`, in Unix seconds; None: the present. `slow_seconds` is how long
-    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks. SettingsError: there
-    is no cluster to query, or a source cannot be asked about `at`.
-    """
-    cluster = None
-    without_gpus = settings.claims_without_gpus | settings.resources_without_gpus
-    if settings.kubernetes:
-        from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
-
-        cluster = kubernetes.create(observe, without_gpus)
-        cluster.start()
-        stack.push_async_callback(cluster.close)
-    opened_sources = {}
-    for name, source in settings.sources.items():
-        opened = sources.opened(
-            name,
-            source,
-            observe,
-            *filter(None, [cluster]),
-            without_gpus=without_gpus,
-            at=at,
-        )
-        opened_sources[name] = await stack.enter_async_context(opened)
-    evaluator = Evaluator(
-        opened_sources,
-        observe,
-        targets=cluster,
-        alerts=alerts,
-        pace=settings.demand_pace,
-        slow_seconds=slow_seconds,
-        is_observing=is_observing,
-    )
-    stack.push_async_callback(evaluator.close)
-    return evaluator
 
 
 @contextlib.contextmanager

@@ -42,11 +42,11 @@ def settings(target: str = DEAD_TARGET, *, kubernetes: bool = False) -> Settings
 class Running:
     """A scaler in this process, its ports, and the event that stops it."""
 
-    def __init__(self, chosen: Settings, observed: Path | None = None) -> None:
+    def __init__(self, chosen: Settings, asking: app.Asking | None = None) -> None:
         self.stop = asyncio.Event()
         self._ports: asyncio.Future[app.Listening] = asyncio.get_running_loop().create_future()
         self.life = asyncio.create_task(
-            app.run(chosen, self.stop, self._ports.set_result, observed=observed)
+            app.run(chosen, self.stop, self._ports.set_result, asking=asking)
         )
 
     async def ports(self) -> app.Listening:
@@ -57,10 +57,10 @@ class Running:
 
 
 @asynccontextmanager
-async def running(chosen: Settings, observed: Path | None = None) -> AsyncIterator[Running]:
+async def running(chosen: Settings, asking: app.Asking | None = None) -> AsyncIterator[Running]:
     """Run a scaler for a while, and see that it ends in order."""
     async with asyncio.timeout(HANG_SECONDS):
-        scaler = Running(chosen, observed)
+        scaler = Running(chosen, asking)
         try:
             yield scaler
         finally:

@@ -1,16 +1,21 @@
 """A whole process that observes triggers, and shows them to a namespace: files in, HTTP out."""
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 from structlog.testing import LogCapture
 
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
-from tests.observing.test_manifests import written
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.trigger.access import Access
+from keda_gpu_scaler.workbench.observing import Observing
 from tests.support import http_replies as web
 from tests.test_app import LOCAL, SAMPLES, browser, running
+from tests.workbench.observing.test_manifests import written
 
 MAIN = {"authorization": "Bearer everything"}
 OF_ML = {"authorization": "Bearer of-ml"}
@@ -43,7 +48,13 @@ async def test_a_folder_of_scaled_objects_is_shown_and_nothing_can_ask_for_it(
             http_namespace_tokens=tokens,
             sources={"default": ScrapeSettings(targets=(exporter.url,))},
         )
-        async with running(chosen, observed) as scaler:
+
+        def asking(
+            access: Access, evaluator: Evaluator, observe: facts.Observer
+        ) -> Coroutine[None, None, None]:
+            return Observing(observed, access=access, evaluator=evaluator, observe=observe).run()
+
+        async with running(chosen, asking) as scaler:
             ports = await scaler.ports()
             assert ports.grpc_port == 0
             async with browser(ports.http_port) as client:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keda_gpu_scaler.query import presets, profiles
+from keda_gpu_scaler.demand import presets
+from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, Signal

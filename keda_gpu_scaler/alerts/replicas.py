@@ -13,10 +13,10 @@ from typing import Annotated
 import msgspec
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.alerts.forwarding import Replicas
 from keda_gpu_scaler.alerts.store import LIMIT, AlertRecord, Alerts
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.replicas import Replicas
 
 EXCHANGE_SECONDS = 30.0
 """After this time a replica knows what it missed."""

@@ -31,8 +31,6 @@ COMMANDS = {
     "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""
-_MODULES = {"observe": "serve"}
-"""Where a command is that has no module of its own name."""
 
 
 def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -51,7 +49,7 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
-    module = importlib.import_module(f"keda_gpu_scaler.cli.{_MODULES.get(name, name)}")
+    module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name)(_with_flags(getattr(module, name)))
     return typer.main.get_command(single)

@@ -1,15 +1,47 @@
 """`keda-gpu-scaler backtest`: replay recorded load under other thresholds, recipes and sizes."""
 
 import asyncio
+import dataclasses
+import functools
+import math
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.console import Console
+from rich.progress import Progress, TaskID
 
-from keda_gpu_scaler.cli import arguments
-from keda_gpu_scaler.cli.arguments import option
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.cli import flags
+from keda_gpu_scaler.cli.flags import option
+from keda_gpu_scaler.settings import Settings
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.workbench import check, files, local
+from keda_gpu_scaler.workbench.backtest import cases, episode, output
+from keda_gpu_scaler.workbench.backtest.advice import (
+    Alternative,
+    Case,
+    advise,
+    alternatives,
+    references,
+    replay,
+)
+from keda_gpu_scaler.workbench.backtest.output import Job, Result
+from keda_gpu_scaler.workbench.backtest.past import CHUNK_SECONDS, Cache, PastReader
+from keda_gpu_scaler.workbench.backtest.recorded import work_of
+from keda_gpu_scaler.workbench.backtest.replay import Outcome
+from keda_gpu_scaler.workbench.backtest.work import Work
+
+DAY_SECONDS = 86_400.0
+LONGEST_SECONDS = 90 * DAY_SECONDS
+"""Few Prometheus keep more, and it takes twenty minutes to read."""
+_OF_AN_EPISODE = "file", "namespace"
+"""What a command with an episode takes."""
+_POSITIONAL = {"scaled_object": "NAMESPACE/NAME"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +54,7 @@ class Options:
         typer.Argument(
             metavar="NAMESPACE/NAME",
             help="The ScaledObject to replay; all in the file unless one is named.",
-            parser=arguments.read_scaled_object,
+            parser=flags.read_scaled_object,
         ),
     ] = None
     prometheus_url: Annotated[
@@ -76,11 +108,138 @@ def backtest(options: Options) -> None:
     Exit status: 0 when the load was replayed, 1 when the source has nothing to replay or the
     replicas are not as an Episode expects, 2 for a wrong argument, file or setting.
     """
-    from keda_gpu_scaler.cli import backtesting, episodes, files  # noqa: PLC0415 - they load what --help does not need
-
     try:
         text = files.read(options.file)
     except ValueError as error:
-        raise arguments.failure(error, status=2) from error
-    if not episodes.run(options, text):
-        asyncio.run(backtesting.run(options, text))
+        raise flags.failure(error, status=2) from error
+    if not _run_episodes(options, text):
+        asyncio.run(_run(options, text))
+
+
+def _run_episodes(options: Options, text: str) -> bool:
+    """Run the episodes of a file; False: it has none. Ends the command if one fails, or is wrong.
+
+    Each of them is about the one ScaledObject in the file, or the one that its metadata name.
+    """
+    manifests, _ = check.read({options.file: text}, options.namespace)
+    episodes = [manifest for manifest in manifests if manifest.kind == episode.KIND]
+    if not episodes:
+        return False
+    for field in dataclasses.fields(options):
+        if field.name not in _OF_AN_EPISODE and getattr(options, field.name) != field.default:
+            what = "expected none beside an Episode, which says all"
+            name = f"--{field.name.replace('_', '-')}"
+            raise flags.wrong(_POSITIONAL.get(field.name, name), what)
+    try:
+        triggers = files.triggers({options.file: text}, options.namespace)
+        files.refuse(f for one in triggers for f in check.refused(one, one.mistakes))
+        results = [cases.run_episode(manifest, triggers) for manifest in episodes]
+    except ValueError as error:
+        raise flags.failure(error, status=2) from error
+    for as_expected, failures in results:
+        for failure in failures:
+            typer.echo(errors.without_controls(failure), err=True)
+        if not failures:
+            typer.echo(errors.without_controls(as_expected))
+    if any(failures for _, failures in results):
+        raise typer.Exit(1)
+    return True
+
+
+async def _run(options: Options, text: str) -> None:
+    """Replay the past; ends the command with its exit status if that is not 0."""
+    try:
+        settings = local.source_settings(options.prometheus_url)
+        seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, CHUNK_SECONDS)
+        jobs, cache = _jobs(options, text, settings), Cache(options.cache)
+        if options.html is not None:  # before minutes of reading, not after them
+            options.html.touch()
+    except (errors.SettingsError, OSError, ValueError) as error:
+        raise flags.failure(error, status=2) from error
+    console, results = Console(stderr=True), []
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        for job in jobs:
+            name = str(job.scaled_object)
+            task = progress.add_task(f"{name}: read {options.since}", total=1.0)
+            try:
+                async with PastReader(job.case.spec, settings, cache) as reader:
+                    chunks = await reader.read(
+                        seconds, functools.partial(_show_part, progress, task)
+                    )
+            except (errors.SourceError, errors.SettingsError, OSError) as error:
+                message = f"{name}: source {job.case.spec.source}: {error}"
+                raise flags.failure(message) from error
+            work = work_of(
+                chunks,
+                job.replica_of,
+                job.case.start_seconds,
+                options.capacity,
+                job.hole_seconds,
+            )
+            if not work.covered_seconds:
+                what = "demand" if job.case.spec.is_by_demand else "sample of a GPU"
+                raise flags.failure(f"{name}: no {what} in the last {options.since}")
+            results.append(await _replay(job, work, options, progress))
+    output.write(results, options.price, options.html, as_json=options.output == "json")
+
+
+def _show_part(progress: Progress, task: TaskID, part: float) -> None:
+    progress.update(task, completed=part)
+
+
+async def _replay(job: Job, work: Work, options: Options, progress: Progress) -> Result:
+    """Replay all alternatives, each in a process of its own."""
+    tried = list(alternatives(job.case, options.threshold or ()))
+    task = progress.add_task(f"{job.scaled_object}: replay", total=len(tried))
+    most_overloaded = options.overloaded / 100
+    loop = asyncio.get_running_loop()
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+
+        async def outcome_of(alternative: Alternative) -> Outcome:
+            outcome = await loop.run_in_executor(pool, replay, job.case, work, alternative)
+            progress.advance(task)
+            return outcome
+
+        outcomes = await asyncio.gather(*map(outcome_of, tried))
+    pairs = list(zip(tried, outcomes, strict=True))
+    return Result(
+        job,
+        work,
+        pairs,
+        list(references(job.case, work, most_overloaded)),
+        advise(job.case, work, pairs, most_overloaded),
+    )
+
+
+def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
+    """Return what to replay; ValueError: it cannot be."""
+    triggers = files.triggers({options.file: text}, options.namespace, options.scaled_object)
+    parsed, findings = check.parse(triggers, settings.access)
+    files.refuse(findings)
+    for flag, numbers in (
+        ("--threshold", options.threshold or ()),
+        ("--capacity", () if options.capacity is None else (options.capacity,)),
+    ):
+        if not all(0 < number < math.inf for number in numbers):
+            raise ValueError(f"{flag}: expected a number above 0")
+    start = durations.bounded("--start-up", options.start_up, DAY_SECONDS)
+    node = durations.bounded("--node", options.node, DAY_SECONDS)
+    jobs = []
+    for trigger, (scaled_object, spec) in zip(triggers, parsed, strict=True):
+        cases.refuse(trigger, spec, cases.unfit(spec, options.capacity))
+        limits = cases.limits_of(trigger.of)
+        stays = limits.goes_to_zero and not (spec.demand is not None and spec.demand.wakes)
+        case = Case(
+            spec=spec,
+            limits=limits.above_zero() if stays else limits,
+            metric_type=cases.metric_type_of(trigger),
+            start_seconds=start,
+            node_seconds=node,
+            loading=options.loading,
+        )
+        others = tuple(
+            [f"trigger {other.type}" for other in trigger.of.triggers if other is not trigger]
+            + ["activationWorkload"] * (spec.neighbour is not None)
+        )
+        jobs.append(Job(scaled_object, case, others, stays))
+    return jobs

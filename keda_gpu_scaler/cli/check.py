@@ -8,12 +8,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from keda_gpu_scaler import check as core
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.check import FINDINGS_LIMIT, RULES, Report, formats
-from keda_gpu_scaler.check.findings import Finding, Severity
-from keda_gpu_scaler.cli import arguments, files
-from keda_gpu_scaler.cli.arguments import option
+from keda_gpu_scaler.cli import flags
+from keda_gpu_scaler.cli.flags import option
+from keda_gpu_scaler.workbench import check as core
+from keda_gpu_scaler.workbench import files
+from keda_gpu_scaler.workbench.check import FINDINGS_LIMIT, RULES, Report, formats
+from keda_gpu_scaler.workbench.check.findings import Finding, Severity
 
 Output = Literal["text", "json", "sarif"]
 FailOn = Literal["error", "warning", "note", "never"]
@@ -68,16 +69,16 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     if a file cannot be read, an argument is wrong, or there is nothing to check.
     """
     if prometheus_url is not None and not is_live:
-        raise arguments.wrong("--prometheus-url", "it needs --live")
+        raise flags.wrong("--prometheus-url", "it needs --live")
     texts = _read_all(paths)
     seen: list[Finding] = []
     if is_live:
-        from keda_gpu_scaler.cli import live, local  # noqa: PLC0415 - they load all that `serve` does
+        from keda_gpu_scaler.workbench import local, look  # noqa: PLC0415 - they load all that `serve` does
 
         try:
-            seen = live.ask(texts, namespace, local.source_settings(prometheus_url), timeout)
+            seen = look.ask(texts, namespace, local.source_settings(prometheus_url), timeout)
         except errors.SettingsError as error:
-            raise arguments.wrong("--live", error) from error
+            raise flags.wrong("--live", error) from error
     report = core.check(texts, namespace, ignore or (), seen)
     match output:
         case "json":
@@ -95,14 +96,14 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         raise typer.Exit(1)
     if not (report.objects or report.findings or allow_none):
         what = f"{', '.join(paths)}: no ScaledObject and no ScaledJob to check"
-        raise arguments.failure(errors.without_controls(what), status=2)
+        raise flags.failure(errors.without_controls(what), status=2)
 
 
 def _read_all(names: list[str]) -> dict[str, str]:
     try:
         return {path: files.read(path) for name in names for path in _paths(name)}
     except ValueError as error:
-        raise arguments.wrong("FILE|DIR|-", error) from error
+        raise flags.wrong("FILE|DIR|-", error) from error
 
 
 def _paths(name: str) -> list[str]:

@@ -12,12 +12,12 @@ import typer
 from rich.console import Console
 
 from keda_gpu_scaler import app, settings
-from keda_gpu_scaler.cli import arguments
+from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.settings.loading import PREFIX
-from keda_gpu_scaler.simulator import cluster, web
-from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
+from keda_gpu_scaler.workbench.demo import driver, scenario, screen
+from keda_gpu_scaler.workbench.world import cluster, web
 
 _HOST = "127.0.0.1"
 _HTTP_SECONDS = 5
@@ -43,7 +43,7 @@ def demo() -> None:
             with screen.open_screen(Console()) as show:
                 story = asyncio.run(_play(show))
         except scenario.DemoError as error:
-            raise arguments.failure(f"demo failed: {error}") from error
+            raise flags.failure(f"demo failed: {error}") from error
         except asyncio.CancelledError as end:
             raise typer.Exit from end
         finally:
@@ -52,7 +52,7 @@ def demo() -> None:
 
 
 async def _play(show: Callable[[driver.Frame], None]) -> str:
-    arguments.cancel_at_sigterm()
+    flags.cancel_at_sigterm()
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     simulated = cluster.MadeUp()
     exporter = web.server(web.application(simulated, loop.time))

@@ -1,18 +1,34 @@
-"""`keda-gpu-scaler explain`: say why a workload was (not) scaled, with everything behind it."""
+"""`keda-gpu-scaler explain`: say why a workload was (not) scaled, with everything behind it.
+
+A running scaler's record is read into the same values that the scaler wrote it from, so that the
+text needs no knowledge of JSON.
+"""
 
 import asyncio
+import re
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
+import orjson
 import typer
 
-from keda_gpu_scaler.cli import arguments
-from keda_gpu_scaler.cli.arguments import file_option, option
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.cli import flags
+from keda_gpu_scaler.cli.flags import file_option, option
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.transport import client
+from keda_gpu_scaler.workbench import files
+from keda_gpu_scaler.workbench.explain import gates, text
+from keda_gpu_scaler.workbench.explain.drain import drain
+from keda_gpu_scaler.workbench.explain.why_not import why_not
 
 SERVER = "http://localhost:8080"
-"""Where kubectl makes the HTTP port reachable; `explaining` says how."""
+"""Where kubectl makes the HTTP port reachable; `_REACH_IT` says how."""
 _MOST_REPLICAS = 10_000
 _OF_A_RUNNING_SCALER = ("server", "token_file", "ca_file", "kubeconfig", "context")
 _FOR_A_RUNNING_SCALER = (
@@ -21,6 +37,14 @@ _FOR_A_RUNNING_SCALER = (
 )
 _OF_A_FILE = ("prometheus_url", "at")
 _FOR_A_FILE = "it needs --file: a running scaler uses its own sources, and decides now"
+_STATUSES = {
+    401: "it requires a token: name its file with --token-file",
+    503: "it cannot read its own token",
+}
+_NOT_FOUND = 404
+_REACH_IT = "; to reach it:\n  kubectl port-forward -n keda service/keda-gpu-scaler-http 8080"
+_REASON_SHOWN = 8192
+"""Characters: every mistake of a trigger that was refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +56,7 @@ class Options:
         typer.Argument(
             metavar="NAMESPACE/NAME",
             help="The ScaledObject to explain. With --file, by default all in the file.",
-            parser=arguments.read_scaled_object,
+            parser=flags.read_scaled_object,
         ),
     ] = None
     file: Annotated[
@@ -96,31 +120,129 @@ def explain(options: Options) -> None:
     scaler has no such ScaledObject, 2 for a wrong argument, file or setting.
     """
     _refuse_combinations(options)
-    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads what --help does not need
 
     if options.file is not None:
-        asyncio.run(explaining.explain_file(options, options.file))
+        asyncio.run(_explain_file(options, options.file))
     elif options.scaled_object is None:
-        raise arguments.wrong("NAMESPACE/NAME", "name a ScaledObject, or give --file")
+        raise flags.wrong("NAMESPACE/NAME", "name a ScaledObject, or give --file")
     else:
         server = (options.server or SERVER).rstrip("/")
         if not server.startswith(("http://", "https://")):
             what = f"{server!r} is not a URL: expected http://… or https://…"
-            raise arguments.wrong("--server", what)
-        asyncio.run(explaining.explain_running(options, options.scaled_object, server))
+            raise flags.wrong("--server", what)
+        asyncio.run(_explain_running(options, options.scaled_object, server))
 
 
 def _refuse_combinations(options: Options) -> None:
     if options.drain and options.why_not is not None:
-        raise arguments.wrong("--why-not, --drain", "give only one of them")
+        raise flags.wrong("--why-not, --drain", "give only one of them")
     if options.drain and options.at is not None:
-        raise arguments.wrong("--at", "--drain is about the pods that there are now")
+        raise flags.wrong("--at", "--drain is about the pods that there are now")
     if options.drain and options.output == "json":
         what = "--drain prints commands; the loads of pods are in the record"
-        raise arguments.wrong("--output", what)
+        raise flags.wrong("--output", what)
     is_file = options.file is not None
     unfitting = _OF_A_RUNNING_SCALER if is_file else _OF_A_FILE
     why = _FOR_A_RUNNING_SCALER if is_file else _FOR_A_FILE
     for name in unfitting:
         if getattr(options, name) is not None:
-            raise arguments.wrong(f"--{name.replace('_', '-')}", why)
+            raise flags.wrong(f"--{name.replace('_', '-')}", why)
+
+
+async def _explain_running(options: Options, scaled_object: ScaledObject, server: str) -> None:
+    records, behind, failure = [], None, None
+    try:
+        records = await _fetch_records(f"{server}/api/v1/triggers/{scaled_object}", options)
+    except (errors.SourceError, OSError, UnicodeError) as error:
+        is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
+        shown = re.sub("//.*@", "//", server)  # without a password
+        failure = flags.failure(f"{shown}: {error}{_REACH_IT if is_closed else ''}")
+    if options.cluster and options.why_not is None and not options.drain:
+        from keda_gpu_scaler.workbench.explain import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
+
+        try:
+            behind = await cluster.fetch_gates(
+                scaled_object, records, options.kubeconfig, options.context, options.timeout
+            )
+        except errors.SourceError as error:
+            flags.failure(
+                "cannot show what holds the replicas (--no-cluster leaves it out): "
+                f"{errors.without_controls(str(error))}"
+            )
+    if records or behind is not None:
+        _show(records, options, behind)
+    if failure is not None:
+        raise failure
+
+
+async def _explain_file(options: Options, file: str) -> None:
+    """Decide the triggers of a file here; a source that gives nothing is a failure."""
+    from keda_gpu_scaler.workbench import local  # noqa: PLC0415 - it loads all that `serve` does
+
+    is_past = options.at is not None
+    try:
+        at = None if options.at is None else local.instant(options.at, time.time())
+        settings = local.source_settings(options.prometheus_url, is_past=is_past)
+        texts = {file: files.read(file)}
+        triggers = local.given(texts, options.namespace, settings.access, options.scaled_object)
+        specs = [trigger.spec for trigger in triggers]
+        async with local.open_evaluator(
+            specs, settings, slow_seconds=options.timeout, at=at
+        ) as evaluator:
+            records = await asyncio.gather(*(evaluator.record(*trigger) for trigger in triggers))
+    except (errors.SettingsError, OSError, ValueError) as error:
+        raise flags.failure(error, status=2) from error
+    _show(records, options)
+    sources = [record.source for record in records]
+    troubles = {source.trouble: None for source in sources if source.snapshot_at is None}
+    for trouble in filter(None, troubles):
+        flags.failure(trouble)
+    if troubles:
+        raise typer.Exit(1)
+
+
+def _show(records: Sequence[Record], options: Options, behind: gates.Gates | None = None) -> None:
+    answers = None
+    if options.why_not is not None:
+        answers = [why_not(record, options.why_not) for record in records]
+    if options.drain:  # one pod has one cost: that of the first trigger
+        first = {record.scaled_object: record for record in reversed(records)}
+        for record in reversed(first.values()):
+            typer.echo("\n".join(drain(record)))
+    elif options.output == "json":
+        values = {"triggers": records, "gates": behind} if answers is None else answers
+        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+    elif answers is None:
+        text.write(records, behind)
+    else:
+        text.write_why_not(answers)
+
+
+@dataclass(frozen=True)
+class _Records:
+    triggers: list[Record]
+
+
+async def _fetch_records(url: str, options: Options) -> list[Record]:
+    token = None
+    if options.token_file is not None:
+        token = options.token_file.read_text(errors="replace").strip()
+    requests = client.of_one_server(
+        url, None if token is None else lambda: token, options.ca_file, options.timeout
+    )
+    try:
+        answer = await requests.fetch(url)
+    finally:
+        await requests.close()
+    if answer.status != client.OK:
+        text = bytes(answer.body).decode(errors="replace")
+        message = _STATUSES.get(answer.status) or f"HTTP {answer.status}: {client.printable(text)}"
+        if answer.status == _NOT_FOUND:
+            message = client.printable(text, _REASON_SHOWN)
+        raise errors.SourceRefusedError(message)
+    try:
+        return msgspec.json.decode(answer.body, type=_Records).triggers
+    except msgspec.MsgspecError as error:
+        why = client.error_text(error)
+        message = f"no records: is this the HTTP port of a scaler of this version? ({why})"
+        raise errors.SourceMalformedError(message) from error

@@ -16,10 +16,11 @@ from typing import Annotated, Any
 
 import typer
 
-from keda_gpu_scaler import check, errors
-from keda_gpu_scaler.cli import arguments, files
-from keda_gpu_scaler.cli.arguments import Pair, file_option, option
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.cli import flags
+from keda_gpu_scaler.cli.flags import Pair, file_option, option
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.workbench import check, files
 
 # Without it, C-core writes messages of its own about handshakes. It is read when gRPC is loaded.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -76,7 +77,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         option(
             "NAMESPACE/NAME",
             "ScaledObject in the calls. With --file, by default all in the file.",
-            parser=arguments.read_scaled_object,
+            parser=flags.read_scaled_object,
         ),
     ] = None,
     metadata: Annotated[
@@ -85,7 +86,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
             "KEY=VALUE",
             "A key of the trigger; may be repeated. Without it and --file, probe sends a sample "
             "and asks for no values.",
-            parser=arguments.read_pair,
+            parser=flags.read_pair,
         ),
     ] = None,
     spec_only: Annotated[
@@ -110,12 +111,12 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 if all answers are good, 1 if one is not, 2 for a wrong argument or file.
     """
     if file is not None and metadata:
-        raise arguments.wrong("--metadata", "not together with --file, which has the keys")
+        raise flags.wrong("--metadata", "not together with --file, which has the keys")
     if (cert_file is None) != (key_file is None):
-        raise arguments.wrong("--cert-file, --key-file", "give both or neither")
+        raise flags.wrong("--cert-file, --key-file", "give both or neither")
     for flag, value in {"--cert-file": cert_file, "--server-name": server_name}.items():
         if ca_file is None and value is not None:
-            raise arguments.wrong(flag, "it needs --ca-file")
+            raise flags.wrong(flag, "it needs --ca-file")
     target = address(target)
     if file is None:
         keys = dict(metadata) if metadata else _SAMPLE
@@ -125,7 +126,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     try:
         channel = _open_channel(target, ca_file, cert_file, key_file, server_name)
     except ValueError as error:
-        raise arguments.wrong("--ca-file, --cert-file, --key-file", error) from error
+        raise flags.wrong("--ca-file, --cert-file, --key-file", error) from error
 
     with channel:
         scaler = _Scaler(target, channel, timeout)
@@ -140,7 +141,7 @@ def address(text: str) -> str:
     port = int((match and match["port"]) or PORT)
     if match is None or port > _LAST_PORT:  # which gRPC would take modulo 65536
         what = f"{text!r} is not HOST or HOST:PORT, such as keda-gpu-scaler.keda.svc:{PORT}"
-        raise arguments.wrong("HOST[:PORT]", what)
+        raise flags.wrong("HOST[:PORT]", what)
     return f"{match['host']}:{port}"
 
 
@@ -156,7 +157,7 @@ def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObject
         triggers = files.triggers(texts, "default", wanted)
         files.refuse(chain.from_iterable(map(check.from_env, triggers)))
     except ValueError as error:
-        raise arguments.wrong("--file", error) from error
+        raise flags.wrong("--file", error) from error
     return [_reference(trigger.of.scaled_object, trigger.metadata) for trigger in triggers]
 
 
@@ -268,7 +269,7 @@ class _Scaler:
 
     def _fail(self, what: str) -> None:
         self.is_good = False
-        arguments.failure(errors.without_controls(f"{self._target}: {what}"))
+        flags.failure(errors.without_controls(f"{self._target}: {what}"))
 
 
 def _say(text: str) -> None:

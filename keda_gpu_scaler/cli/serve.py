@@ -1,4 +1,4 @@
-"""`keda-gpu-scaler serve`: the scaler itself, for KEDA to call; `observe`: without KEDA."""
+"""`keda-gpu-scaler serve`: the scaler itself, for KEDA to call."""
 
 import asyncio
 import gc
@@ -8,14 +8,13 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
 
 from keda_gpu_scaler import app, errors, settings
-from keda_gpu_scaler.cli import arguments
+from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.telemetry import logs
@@ -59,35 +58,14 @@ def serve(
     elif check_config:
         typer.echo(f"the settings are valid; sources: {', '.join(_load_settings().sources)}")
     else:
-        _start()
-
-
-def observe(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER",
-            exists=True,
-            file_okay=False,
-            help="Folder with ScaledObjects in YAML; read again when a file changes.",
-        ),
-    ],
-) -> None:
-    """Evaluate the triggers of ScaledObjects in files, until a signal ends it.
-
-    It has the pages, metrics and history of serve, but no gRPC port: KEDA and the HPA cannot call
-    it, so it scales nothing.
-
-    Settings, signals and the exit status are those of serve.
-    """
-    _start(folder)
+        start()
 
 
 def _load_settings() -> settings.Settings:
     try:
         return settings.load()
     except errors.SettingsError as error:
-        raise arguments.failure(error, status=2) from error
+        raise flags.failure(error, status=2) from error
 
 
 def in_effect(chosen: settings.Settings) -> str:
@@ -116,8 +94,10 @@ def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _start(observed: Path | None = None) -> None:
+def start(asking: app.Asking | None = None) -> None:
     """Run the scaler until a signal ends it, and end the process.
+
+    `asking` is as in `app.run`.
 
     A thread may wait for a name server long after everything else. So neither the loop nor the
     interpreter is closed, which would wait for all threads.
@@ -128,10 +108,10 @@ def _start(observed: Path | None = None) -> None:
     share_interpreter()
     status = 1
     try:
-        asyncio.Runner().run(_serve(chosen, observed, log.dropped))
+        asyncio.Runner().run(_serve(chosen, asking, log.dropped))
         status = 0
     except errors.SettingsError as error:
-        arguments.failure(error)
+        flags.failure(error)
     except Exception:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
     finally:
@@ -156,12 +136,12 @@ def keep_modules() -> None:
 
 
 async def _serve(
-    chosen: settings.Settings, observed: Path | None, lines_dropped: Callable[[], int]
+    chosen: settings.Settings, asking: app.Asking | None, lines_dropped: Callable[[], int]
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _stop, stop)
-    await app.run(chosen, stop, lambda _: keep_modules(), lines_dropped, observed=observed)
+    await app.run(chosen, stop, lambda _: keep_modules(), lines_dropped, asking=asking)
 
 
 def _stop(stop: asyncio.Event) -> None:

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.cli import arguments
-from keda_gpu_scaler.cli.arguments import Pair, option
+from keda_gpu_scaler.cli import flags
+from keda_gpu_scaler.cli.flags import Pair, option
 from keda_gpu_scaler.settings import Address
 from keda_gpu_scaler.settings.values import address as parse_address
-from keda_gpu_scaler.simulator import web
-from keda_gpu_scaler.simulator.cluster import Cluster, MadeUp, read_workload
+from keda_gpu_scaler.workbench.world import web
+from keda_gpu_scaler.workbench.world.cluster import Cluster, MadeUp, read_workload
 
 
 def simulate(
@@ -38,7 +38,7 @@ def simulate(
         option(
             "KEY=VALUE",
             "With --kubernetes: only nodes with this label.",
-            parser=arguments.read_pair,
+            parser=flags.read_pair,
         ),
     ] = None,
 ) -> None:
@@ -54,36 +54,36 @@ def simulate(
     for a wrong argument.
     """
     if kubernetes and workload:
-        raise arguments.wrong("--workload", "not together with --kubernetes")
+        raise flags.wrong("--workload", "not together with --kubernetes")
     for name, value in (("--namespace", namespace), ("--node-selector", node_selector)):
         if value and not kubernetes:
-            raise arguments.wrong(name, "it needs --kubernetes")
+            raise flags.wrong(name, "it needs --kubernetes")
     shown = Cluster() if kubernetes else MadeUp()
     try:
         for text in workload or ():
             shown.put(*read_workload(text), time.monotonic())
     except ValueError as error:
-        raise arguments.wrong("--workload", error) from error
+        raise flags.wrong("--workload", error) from error
     try:
         where = parse_address(address)
     except ValueError as error:
-        raise arguments.wrong("--address", f"{address!r} is not {error}") from error
+        raise flags.wrong("--address", f"{address!r} is not {error}") from error
     following = (namespace, dict(node_selector or ())) if kubernetes else None
     try:
         with contextlib.suppress(asyncio.CancelledError):
             asyncio.run(_run(shown, where, following))
     except errors.SettingsError as error:
-        raise arguments.failure(error) from error
+        raise flags.failure(error) from error
 
 
 async def _run(
     shown: Cluster, where: Address, following: tuple[str | None, dict[str, str]] | None
 ) -> None:
-    arguments.cancel_at_sigterm()
+    flags.cancel_at_sigterm()
     listed = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         if following is not None:
-            from keda_gpu_scaler.simulator import kubernetes  # noqa: PLC0415 - it loads much that others need not
+            from keda_gpu_scaler.workbench.world import kubernetes  # noqa: PLC0415 - it loads much that others need not
 
             namespace, labels = following
             followed = kubernetes.following(

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import sources as kinds
 from keda_gpu_scaler.settings import tokens, values
 from keda_gpu_scaler.settings.sources import CONFIG

@@ -23,8 +23,8 @@ from pydantic import (
     ValidationInfo,
 )
 
-from keda_gpu_scaler.query.promql.policy import parsed_matchers
-from keda_gpu_scaler.query.promql.tree import Matcher
+from keda_gpu_scaler.promql.policy import parsed_matchers
+from keda_gpu_scaler.promql.tree import Matcher
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.trigger import access
 

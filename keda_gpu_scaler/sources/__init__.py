@@ -4,12 +4,18 @@ Each of them is behind the ports in `evaluator/ports.py`; none of them decides a
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
-from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, EvidenceProvider, Source
+from keda_gpu_scaler.settings import (
+    InfluxdbSettings,
+    PrometheusSettings,
+    ScrapeSettings,
+    Settings,
+)
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
     from keda_gpu_scaler.sources.influxdb import InfluxdbSource
     from keda_gpu_scaler.sources.scrape.source import ScrapeSource
 
-__all__ = ["opened"]
+__all__ = ["opened", "start_evaluator"]
 
 
 @asynccontextmanager
@@ -60,3 +66,51 @@ async def opened(
         yield source.ports(*evidence_providers)
     finally:
         await source.close()
+
+
+async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three by name
+    stack: AsyncExitStack,
+    settings: Settings,
+    observe: facts.Observer,
+    *,
+    alerts: Alerting | None = None,
+    slow_seconds: float = SLOW_SECONDS,
+    at: float | None = None,
+    is_observing: bool = False,
+) -> Evaluator:
+    """Open what the settings name, and return what decides; both end with the stack.
+
+    All sources are asked about `at`, in Unix seconds; None: the present. `slow_seconds` is how long
+    a record waits for a source. `is_observing`: neither KEDA nor the HPA asks. SettingsError: there
+    is no cluster to query, or a source cannot be asked about `at`.
+    """
+    cluster = None
+    without_gpus = settings.claims_without_gpus | settings.resources_without_gpus
+    if settings.kubernetes:
+        from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
+
+        cluster = kubernetes.create(observe, without_gpus)
+        cluster.start()
+        stack.push_async_callback(cluster.close)
+    opened_sources = {}
+    for name, source in settings.sources.items():
+        opening = opened(
+            name,
+            source,
+            observe,
+            *filter(None, [cluster]),
+            without_gpus=without_gpus,
+            at=at,
+        )
+        opened_sources[name] = await stack.enter_async_context(opening)
+    evaluator = Evaluator(
+        opened_sources,
+        observe,
+        targets=cluster,
+        alerts=alerts,
+        pace=settings.demand_pace,
+        slow_seconds=slow_seconds,
+        is_observing=is_observing,
+    )
+    stack.push_async_callback(evaluator.close)
+    return evaluator

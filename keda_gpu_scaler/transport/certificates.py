@@ -16,7 +16,7 @@ import functools
 import os
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,7 +25,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.telemetry import facts
 
 Server = Literal["grpc", "http"]
 
@@ -72,26 +71,26 @@ class CertificateFiles:
 
     def __init__(
         self,
-        server: Server,
         cert: Path,
         key: Path | None,
         client_ca: Path | None,
-        observe: facts.Observer,
+        *,
+        loaded: Callable[[float], None],
+        refused: Callable[[str], None],
     ) -> None:
         """Read the files, or raise SettingsError if they hold no usable certificate.
 
-        Without `key` the certificate's file holds it.
+        Without `key` the certificate's file holds it. `loaded` is called with the end of each new
+        certificate in Unix seconds, `refused` with why new files hold none.
         """
-        self._server, self._observe = server, observe
+        self._loaded, self._refused = loaded, refused
         self._cert, self._key, self._client_ca = cert, key or cert, client_ca
         self._lock = threading.Lock()
         self._contents = self._read()
         try:
             self._certificate = self._load()
         except ValueError as error:
-            setting = f"KEDA_GPU_SCALER_{server.upper()}_CERT_FILE"
-            message = f"{setting}: no certificate to serve with: {error}"
-            raise errors.SettingsError(message) from error
+            raise errors.SettingsError(f"no certificate to serve with: {error}") from error
 
     def current(self) -> Certificate:
         """Return the certificate in the files, or the last one that could be used."""
@@ -102,7 +101,7 @@ class CertificateFiles:
                 try:
                     self._certificate = self._load()
                 except ValueError as error:
-                    self._observe(facts.CertificateRefused(self._server, str(error)))
+                    self._refused(str(error))
             return self._certificate
 
     def _read(self) -> dict[Path, bytes] | str:
@@ -133,7 +132,7 @@ class CertificateFiles:
             why = getattr(error, "reason", error.strerror) or "no unencrypted key in PEM"
             message = f"a certificate that OpenSSL takes with the key in {self._key} ({why})"
             raise ValueError(f"{cert} is not {message}") from None
-        self._observe(facts.CertificateLoaded(self._server, expiries["server"]))
+        self._loaded(expiries["server"])
         return certificate
 
 

@@ -7,7 +7,7 @@ trigger measures the pods of its own namespace.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler.query import influxql, presets, profiles, promql
-from keda_gpu_scaler.query.presets import Preset
-from keda_gpu_scaler.query.promql import placeholders
+from keda_gpu_scaler import promql
+from keda_gpu_scaler.demand import presets
+from keda_gpu_scaler.demand.presets import Preset
+from keda_gpu_scaler.promql import placeholders
+from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty

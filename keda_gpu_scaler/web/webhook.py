@@ -21,7 +21,7 @@ from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.alerts.notifications import Notification, read_notification, scaled_object
 from keda_gpu_scaler.alerts.replicas import BROADCAST_BYTES, read_records, written_records
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport import authentication
+from keda_gpu_scaler.web import authentication
 
 _METHODS = ["POST", "PUT"]
 """Grafana can be configured to use either."""

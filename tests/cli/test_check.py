@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.check import FINDINGS_LIMIT
-from tests.check.cases import FAILS, STAYS
+from keda_gpu_scaler.workbench.check import FINDINGS_LIMIT
+from tests.workbench.check.cases import FAILS, STAYS
 
 ERROR, WARNING, NOTE = (FAILS[rule] for rule in ("unknown-key", "cached-metrics", "no-maximum"))
 

@@ -12,7 +12,6 @@ import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.observing.test_manifests import written
 from tests.support import certificates
 from tests.support.serving import (
     PATIENCE_SECONDS,
@@ -23,6 +22,7 @@ from tests.support.serving import (
     serving,
     started,
 )
+from tests.workbench.observing.test_manifests import written
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ WAITS = "loop.run_in_executor(None, threading.Event().wait)"
 FAILS = "[task.cancel() for task in asyncio.all_tasks() if task.get_name() == 'alerts']"
 UNUSED = {"botocore", "cryptography", "httpx2", "jinja2", "lightkube", "opentelemetry"}
 UNUSED |= {"promql_parser", "yaml"}
-UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("check", "observing", "simulator", "cli.probe")}
+UNUSED |= {"keda_gpu_scaler.workbench", "keda_gpu_scaler.cli.probe"}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
 UNUSED |= {"keda_gpu_scaler.sources.kubernetes", "keda_gpu_scaler.transport.certificates"}
 

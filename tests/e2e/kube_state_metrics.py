@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from keda_gpu_scaler.simulator import web
+from keda_gpu_scaler.workbench.world import web
 from tests.e2e.manifests import GPU
 from tests.e2e.watching import following
 from tests.support import kube_state

@@ -4,7 +4,7 @@ As many requests are offered as the simulator has load for NAME-requests. The pi
 while no pod is Ready, and the Ready ones share them otherwise.
 """
 
-from keda_gpu_scaler.simulator.cluster import Cluster, Key
+from keda_gpu_scaler.workbench.world.cluster import Cluster, Key
 
 REQUESTS = "-requests"
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler import errors, promql, trigger
 from keda_gpu_scaler.alerts.notifications import read_notification
-from keda_gpu_scaler.query import influxql, promql
+from keda_gpu_scaler.promql import Policy, parsing, tree
+from keda_gpu_scaler.promql.tokens import tokens
+from keda_gpu_scaler.promql.tree import Selector
+from keda_gpu_scaler.query import influxql
 from keda_gpu_scaler.query.profiles import NAMESPACE_LABELS
-from keda_gpu_scaler.query.promql import Policy, parsing, tree
-from keda_gpu_scaler.query.promql.tokens import tokens
-from keda_gpu_scaler.query.promql.tree import Selector
 from keda_gpu_scaler.settings import load
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources import influxdb

@@ -1,6 +1,6 @@
 """Each piece of YAML in the pages can be read; our triggers, settings and values in it are taken.
 
-`tests/check/test_own_files.py` finds nothing in the ScaledObjects among them.
+`tests/workbench/check/test_own_files.py` finds nothing in the ScaledObjects among them.
 """
 
 import re
@@ -13,7 +13,7 @@ import trustme
 import yaml
 
 from keda_gpu_scaler import settings, trigger
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import Namespaces
 from tests.repository.chart import shapes

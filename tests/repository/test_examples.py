@@ -1,4 +1,4 @@
-"""The examples; `tests/check/test_own_files.py` runs `check` on them and finds nothing."""
+"""The examples; `check` finds nothing in them (`tests/workbench/check/test_own_files.py`)."""
 
 import re
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 Names and labels are those of ingress-nginx and of dcgm-exporter, with the labels that a Prometheus
 adds to them at a scrape without `honor_labels`. The other recipes use presets, which
-`tests/query/test_presets.py` is about.
+`tests/demand/test_presets.py` is about.
 """
 
 import asyncio

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import ed448
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.certificates import CertificateFiles
 from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
 from tests.support.certificates import Pair, chain, expired, key_of, pem, self_signed, write
@@ -29,10 +28,10 @@ KEDA = CLIENTS.issue_cert("keda-operator")
 
 @dataclass
 class Mounted:
-    """A directory with a server's certificate and its clients' CA, and the facts stated."""
+    """A directory with a server's certificate and its clients' CA, and what is told of them."""
 
     directory: Path
-    told: list[facts.Fact] = field(default_factory=list)
+    told: list[float | str] = field(default_factory=list)
 
     def write(self, issued: trustme.LeafCert) -> Pair:
         """Write a certificate and its key."""
@@ -41,7 +40,7 @@ class Mounted:
     def follow(self) -> CertificateFiles:
         """Follow the files."""
         pair = Pair(self.directory / "tls.crt", self.directory / "tls.key")
-        return CertificateFiles("grpc", *pair, self.ca, self.told.append)
+        return CertificateFiles(*pair, self.ca, loaded=self.told.append, refused=self.told.append)
 
     @property
     def ca(self) -> Path:

@@ -6,8 +6,8 @@ import pytest
 from pydantic import SecretStr
 
 from keda_gpu_scaler import errors, settings
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.query.influxql import METRIC, Schema
-from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import (
     InfluxdbSettings,
     LogLevel,

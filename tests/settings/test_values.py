@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BeforeValidator, SecretStr, TypeAdapter, ValidationError
 
-from keda_gpu_scaler.query.promql.tree import Matcher
+from keda_gpu_scaler.promql.tree import Matcher
 from keda_gpu_scaler.settings import values
 from keda_gpu_scaler.settings.values import Address
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, NO_NAMESPACE, Namespaces

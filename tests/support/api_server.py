@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from keda_gpu_scaler.simulator import web
+from keda_gpu_scaler.workbench.world import web
 
 Json = dict[str, Any]
 Owner = tuple[str, str] | None

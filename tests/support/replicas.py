@@ -10,11 +10,11 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
+from keda_gpu_scaler.alerts.forwarding import Replicas
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
-from keda_gpu_scaler.transport.replicas import Replicas
 from tests.support.processes import free_port
 from tests.support.webhooks import TOKEN, Hook
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.certificates import CertificateFiles, Server
+from keda_gpu_scaler.transport.certificates import CertificateFiles
 from tests.support.certificates import (
     DAY,
     HOST,
@@ -32,15 +31,26 @@ FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
 OPENSSL = "a certificate that OpenSSL takes with the key in {} ({})"
 
 
+def following(
+    cert: Path,
+    key: Path | None,
+    client_ca: Path | None,
+    stated: list[float | str] | None = None,
+) -> CertificateFiles:
+    """Follow some files, and write down what is loaded (its end) and refused (why)."""
+    tell = [] if stated is None else stated
+    return CertificateFiles(cert, key, client_ca, loaded=tell.append, refused=tell.append)
+
+
 class Followed:
-    """The files of a certificate, and the facts stated about them."""
+    """The files of a certificate, and what is told of them."""
 
     def __init__(self, directory: Path, issued: trustme.LeafCert = FIRST) -> None:
-        self.stated: list[facts.Fact] = []
+        self.stated: list[float | str] = []
         self.pair = write(directory, issued)
         self.ca = directory / "ca.crt"
         AUTHORITY.cert_pem.write_to_path(str(self.ca))
-        self.files = CertificateFiles("grpc", *self.pair, self.ca, self.stated.append)
+        self.files = following(*self.pair, self.ca, self.stated)
 
     def shown(self) -> bytes:
         """Return the chain that is shown now."""
@@ -56,7 +66,7 @@ def test_the_certificate_of_the_files_is_loaded_at_once_and_reported(followed: F
     current = followed.files.current()
     assert current.chain == chain(FIRST)
     assert current.client_ca == AUTHORITY.cert_pem.bytes()
-    assert followed.stated == [facts.CertificateLoaded("grpc", current.expiries["server"])]
+    assert followed.stated == [current.expiries["server"]]
     ends = x509.load_pem_x509_certificate(AUTHORITY.cert_pem.bytes()).not_valid_after_utc
     assert followed.files.current().expiries == {
         "server": current.expiries["server"],
@@ -76,31 +86,30 @@ def test_a_half_written_pair_changes_nothing_and_is_reported_once(followed: Foll
     assert followed.files.current() is before
     assert followed.files.current() is before
     (refused,) = followed.stated[1:]
-    assert refused == facts.CertificateRefused(
-        "grpc",
-        f"{followed.pair.cert} is not {OPENSSL.format(followed.pair.key, 'KEY_VALUES_MISMATCH')}",
+    assert (
+        refused
+        == f"{followed.pair.cert} is not {OPENSSL.format(followed.pair.key, 'KEY_VALUES_MISMATCH')}"
     )
     followed.pair.key.write_bytes(key_of(SECOND))
     assert followed.shown() == chain(SECOND)
     assert followed.shown() == chain(SECOND)
-    assert [type(fact) for fact in followed.stated[2:]] == [facts.CertificateLoaded]
+    assert [type(told) for told in followed.stated[2:]] == [float]
 
 
 WEAK = rsa.generate_private_key(65537, 1024)  # noqa: S505 - refused
 
 
-@pytest.mark.parametrize("server", ["grpc", "http"])
-def test_a_certificate_that_openssl_refuses_is_not_shown(tmp_path: Path, server: Server) -> None:
-    stated: list[facts.Fact] = []
+def test_a_certificate_that_openssl_refuses_is_not_shown(tmp_path: Path) -> None:
+    stated: list[float | str] = []
     pair = write(tmp_path, FIRST)
-    files = CertificateFiles(server, *pair, None, stated.append)
+    files = following(*pair, None, stated)
     before, reason = files.current(), OPENSSL.format(pair.key, "EE_KEY_TOO_SMALL")
     for path, content in zip(pair, (self_signed(WEAK), pem(WEAK)), strict=True):
         path.write_bytes(content)
     assert files.current() is before
-    assert stated[1:] == [facts.CertificateRefused(server, f"{pair.cert} is not {reason}")]
+    assert stated[1:] == [f"{pair.cert} is not {reason}"]
     with pytest.raises(errors.SettingsError) as caught:
-        CertificateFiles(server, *pair, None, stated.append)
+        following(*pair, None, stated)
     assert str(caught.value).endswith(reason)
 
 
@@ -125,8 +134,8 @@ def test_a_bundle_may_hold_other_things_and_no_certificate_that_would_be_left_ou
         followed.ca.write_bytes(content)
         assert followed.files.current().client_ca == BUNDLE
     for refused in followed.stated[known:]:
-        assert isinstance(refused, facts.CertificateRefused)
-        assert f"{followed.ca} is not a PEM file with certificates" in refused.reason
+        assert isinstance(refused, str)
+        assert f"{followed.ca} is not a PEM file with certificates" in refused
     assert len(followed.stated) > known
 
 
@@ -153,11 +162,10 @@ def test_of_several_certificates_the_first_to_expire_counts(tmp_path: Path) -> N
     cert.write_bytes(chain(own) + chain(between))
     ca.write_bytes(AUTHORITY.cert_pem.bytes() + chain(between))
     pair = write(tmp_path, own, "own")
-    files = CertificateFiles("http", cert, pair.key, ca, facts.ignore)
+    files = following(cert, pair.key, ca)
     assert files.current().expiries == dict.fromkeys(("server", "client_ca"), soon.timestamp())
 
 
-@pytest.mark.parametrize("server", ["grpc", "http"])
 @pytest.mark.parametrize(
     "key",
     [
@@ -168,11 +176,11 @@ def test_of_several_certificates_the_first_to_expire_counts(tmp_path: Path) -> N
     ids=["RSA", "ECDSA", "Ed25519"],
 )
 def test_one_file_can_hold_the_certificate_and_its_key_of_any_usual_kind(
-    tmp_path: Path, server: Server, key: Key
+    tmp_path: Path, key: Key
 ) -> None:
     both, certificate = tmp_path / "both.pem", self_signed(key)
     both.write_bytes(certificate + pem(key))
-    current = CertificateFiles(server, both, None, None, facts.ignore).current()
+    current = following(both, None, None).current()
     assert (current.chain, current.client_ca) == (certificate, None)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.triggers import BERT, access
 from tests.trigger.cases import MINIMAL

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import Access, Namespaces
 from tests.support.triggers import BERT, access

@@ -12,7 +12,7 @@ from keda_gpu_scaler import trigger, web
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, State, decide
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.build import Answered
 from keda_gpu_scaler.record.record import Record, Summary

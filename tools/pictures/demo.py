@@ -16,12 +16,12 @@ from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.simulator import exposition
-from keda_gpu_scaler.simulator.cluster import MadeUp
-from keda_gpu_scaler.simulator.demo import driver, scenario, screen
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
+from keda_gpu_scaler.workbench.demo import driver, scenario, screen
+from keda_gpu_scaler.workbench.world import exposition
+from keda_gpu_scaler.workbench.world.cluster import MadeUp
 from tests.stories.loops.loop import AtOnce
 from tests.support.triggers import access
 from tools.pictures import screencast

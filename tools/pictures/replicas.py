@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping
 
 from benchmarks.drawings import Curve, Panel, picture, times, words
-from keda_gpu_scaler.backtest import recipes
-from keda_gpu_scaler.backtest.loop import STEP_SECONDS
-from keda_gpu_scaler.backtest.recipes import Recipe
+from keda_gpu_scaler.workbench.backtest import recipes
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from tests.stories.loops.loop import Loop
 
 MINUTES = 60

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.promql import policy
+from keda_gpu_scaler.promql import policy
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.query.snapshot_query import texts_about
 from keda_gpu_scaler.settings import PrometheusSettings

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler import errors, promql
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import promql_parser
 import pytest
 
-from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler import promql
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.query.promql_texts import (
     element_ages_text,
     element_targets_text,

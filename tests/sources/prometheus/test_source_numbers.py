@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from keda_gpu_scaler import promql
 from keda_gpu_scaler.evaluator.ports import Numbers
-from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.promql import Policy
 from tests.repository.test_examples import EXAMPLES, read
 from tests.support.prometheus import PrometheusServer
 from tests.support.prometheus_source import connected

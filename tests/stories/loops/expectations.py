@@ -8,10 +8,10 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keda_gpu_scaler.backtest import recipes
-from keda_gpu_scaler.backtest.loop import STEP_SECONDS
-from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest import recipes
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from tests.stories.loops.loop import Loop
 from tests.support.triggers import demanding, spec
 

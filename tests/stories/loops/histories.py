@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keda_gpu_scaler.autoscaling.rules import Hpa, Tolerances
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from tests.stories.loops.judge import Judge
 from tests.stories.loops.loop import BEGIN, Loop
 from tests.stories.loops.monitoring import Scrapes, Second, each_at_its_own_second

@@ -9,8 +9,6 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Metric, MetricType, formula_is_active
-from keda_gpu_scaler.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
-from keda_gpu_scaler.backtest.recipes import Recipe
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.errors import UnknownLoadError
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -18,6 +16,8 @@ from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.workbench.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
+from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from tests.stories.loops.api import Api
 from tests.stories.loops.monitoring import Monitoring
 from tests.stories.loops.pods import SimPod

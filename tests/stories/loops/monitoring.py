@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
@@ -21,6 +20,7 @@ from keda_gpu_scaler.sources.evaluation_times import (
 from keda_gpu_scaler.sources.series import read_series
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import Owner
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from tests.stories.loops.pods import SimPod
 
 KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")

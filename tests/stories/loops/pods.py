@@ -3,10 +3,10 @@
 import random
 from dataclasses import dataclass
 
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
 from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
 
 NODE_GRACE = 40
 """How long the control plane waits for a node before its pods are not Ready."""

@@ -8,8 +8,8 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling.rules import Hpa
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
 from tests.stories.loops.loop import Loop, each, each_source, seeded, told
 from tests.support.triggers import spec
 

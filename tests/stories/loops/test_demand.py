@@ -5,9 +5,9 @@ import random
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
-from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from tests.stories.loops.loop import Loop, each, seeded, told
 from tests.support.triggers import demanding
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from tests.stories.loops.loop import Loop, each_source, seeded
 
 seeds = seeded(range(6))

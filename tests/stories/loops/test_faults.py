@@ -2,9 +2,9 @@
 
 import pytest
 
-from keda_gpu_scaler.backtest.loop import NEVER
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.workbench.backtest.loop import NEVER
 from tests.stories.loops.loop import Loop, each
 from tests.support.triggers import demanding, spec
 

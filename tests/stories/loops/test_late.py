@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from tests.stories.loops.loop import BEGIN, Loop, each, seeded
 from tests.stories.loops.monitoring import KUBE_STATE
 from tests.support.triggers import spec

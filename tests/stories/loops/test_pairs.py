@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from tests.stories.loops.loop import Loop, seeded
 from tests.stories.loops.monitoring import Second
 

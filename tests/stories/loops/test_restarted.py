@@ -6,9 +6,9 @@ import random
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from tests.stories.loops.loop import Loop, each, seeded
 
 pytestmark = pytest.mark.slow

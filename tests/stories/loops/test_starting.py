@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
-from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from tests.stories.loops.loop import Loop, each, told
 
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from keda_gpu_scaler.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
 from tests.stories.loops.loop import Loop, each, seeded
 from tests.stories.loops.monitoring import Scrapes
 from tests.stories.loops.pods import SimPod

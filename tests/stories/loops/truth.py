@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling.rules import Metric, Scale, recommend
-from keda_gpu_scaler.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from tests.stories.loops.loop import Loop
 from tests.stories.loops.pods import SimPod
 

@@ -1,0 +1,131 @@
+"""Reads what `backtest` replays: an hour a query, slowly, and kept in a file to go on from."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from keda_gpu_scaler import errors, sources
+from keda_gpu_scaler.query.snapshot_query import snapshot_query_of
+from keda_gpu_scaler.settings import Settings
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.workbench.backtest.recorded import Chunk, chunk_of
+
+CHUNK_SECONDS = 3600
+"""Of the past that one query is about."""
+QUERY_SECONDS = 0.5
+"""From one query to the next: whoever else uses the Prometheus comes first."""
+
+
+class _Line(msgspec.Struct):
+    """One line of the file: a chunk, and what it is of."""
+
+    key: str
+    chunk: Chunk
+
+
+class Cache:
+    """The chunks that were read before, in a file with a line for each."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read the file, if there is one; ValueError: it is no such file."""
+        self._path = path
+        self._chunks: dict[tuple[str, float], Chunk] = {}
+        if path is None or not path.exists():
+            return
+        for number, text in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                line = msgspec.json.decode(text, type=_Line)
+            except msgspec.MsgspecError as error:
+                message = f"{path}:{number}: not a line that --cache writes, delete it: {error}"
+                raise ValueError(message) from error
+            chunk = line.chunk
+            if any(len(chunk.covered) != len(loads) for loads in chunk.pods.values()):
+                raise ValueError(f"{path}:{number}: not a line that --cache writes, delete it")
+            self._chunks[line.key, chunk.begin] = chunk
+
+    def get(self, key: str, begin: float) -> Chunk | None:
+        return self._chunks.get((key, begin))
+
+    def add(self, key: str, chunk: Chunk) -> None:
+        if self._path is not None:
+            with self._path.open("ab") as file:
+                file.write(msgspec.json.encode(_Line(key, chunk)) + b"\n")
+
+
+class PastReader:
+    """Reads one trigger's past from the source that it names."""
+
+    def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache) -> None:
+        self._spec, self._settings, self._cache = spec, settings, cache
+        demand = None if spec.demand is None else spec.demand.text
+        signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query
+        what = repr((settings.sources[spec.source], spec.pods, *signal, demand))
+        self._key = hashlib.sha256(what.encode()).hexdigest()[:16]
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Open the source; SettingsError: it has no past. SourceError: it does not answer."""
+        spec, name = self._spec, self._spec.source
+        opened = sources.opened(name, self._settings.sources[name], facts.ignore)
+        source = (await self._stack.enter_async_context(opened)).within(spec.pods.namespace)
+        if source.past is None:
+            await self._stack.aclose()
+            raise errors.SettingsError(
+                f"source {name} shows only the present: expected a Prometheus"
+            )
+        self._past, self._samples = source.past, source.samples
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self._stack.aclose()
+
+    async def read(self, seconds: float, tell: Callable[[float], None]) -> list[Chunk]:
+        """Return the last whole hours, and this one so far; `tell` gets the part that is done."""
+        await self._samples.synchronize()
+        newest = self._samples.instant() // STEP_SECONDS * STEP_SECONDS
+        end = newest // CHUNK_SECONDS * CHUNK_SECONDS
+        hours = range(max(1, int(seconds // CHUNK_SECONDS)))
+        ends = dict.fromkeys([newest, *(end - number * CHUNK_SECONDS for number in hours)])
+        chunks: dict[float, Chunk] = {}
+        blind, knows_jobs = list[float](), False
+        # The newest hours first: they show which exporters and scrape jobs there are.
+        for number, at in enumerate(ends, 1):
+            chunk = self._cache.get(self._key, _begin(at) + STEP_SECONDS)
+            if chunk is None:
+                chunk = await self._fetch(at)
+                knows_jobs = knows_jobs or any(chunk.covered)
+                blind += [] if knows_jobs else [at]
+            chunks[at] = chunk
+            tell(number / len(ends))
+        for at in blind if knows_jobs else ():  # it may be covered by the jobs that are known now
+            chunks[at] = await self._fetch(at)
+        return [chunks[at] for at in sorted(chunks)]
+
+    async def _fetch(self, at: float) -> Chunk:
+        spec, span_seconds = self._spec, at - _begin(at)
+        snapshot_query = replace(snapshot_query_of(spec, STEP_SECONDS), span_seconds=span_seconds)
+        await asyncio.sleep(QUERY_SECONDS)
+        observation = await self._past.past(snapshot_query, at, STEP_SECONDS)
+        demands = None
+        if spec.demand is not None:
+            await asyncio.sleep(QUERY_SECONDS)
+            demands = await self._past.past_numbers(
+                spec.demand.text, span_seconds, at, STEP_SECONDS
+            )
+        chunk = chunk_of(spec, observation, demands)
+        if span_seconds == CHUNK_SECONDS and any(chunk.covered):
+            self._cache.add(self._key, chunk)
+        return chunk
+
+
+def _begin(at: float) -> float:
+    """Return the begin of the hour that an instant belongs to, which ends with its last instant."""
+    return (at - STEP_SECONDS) // CHUNK_SECONDS * CHUNK_SECONDS

@@ -1,0 +1,251 @@
+"""Work + a way to scale → the replicas that there would have been, and what they would have cost.
+
+Pure. The decisions are the scaler's own; KEDA and the HPA are their rules.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from keda_gpu_scaler.autoscaling.objects import Behavior
+from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, Metric, MetricType, Tolerances
+from keda_gpu_scaler.decision import by_demand, memory
+from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
+from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Kind, Workload
+from keda_gpu_scaler.workbench.backtest.loop import (
+    CAPACITY,
+    COLLECT_SECONDS,
+    STEP_SECONDS,
+    ClosedLoop,
+    Replica,
+)
+from keda_gpu_scaler.workbench.backtest.recipes import Recipe
+from keda_gpu_scaler.workbench.backtest.view import view
+from keda_gpu_scaler.workbench.backtest.work import Work
+
+QUERIED_SECONDS = 2.0
+"""A snapshot is queried so much later than the instant that it is about."""
+_FORGET_SECONDS = 120.0
+"""How long a pod that is gone can matter, beyond the reach of the samples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a ScaledObject says of replicas, beside its trigger."""
+
+    minimum: int = 0
+    maximum: int = 100
+    goes_to_zero: bool = True
+    """By minReplicaCount or idleReplicaCount."""
+    cooldown_seconds: float = 300
+    behavior: Behavior | None = None
+    tolerances: Tolerances = CLUSTERS
+
+    def above_zero(self) -> "Limits":
+        return replace(self, minimum=max(1, self.minimum), goes_to_zero=False)
+
+    def hpa(self) -> Hpa:
+        return Hpa(
+            minimum=self.minimum,
+            maximum=self.maximum,
+            tolerances=self.tolerances,
+            behavior=self.behavior,
+        )
+
+    def keda(self, last_active: float) -> Keda:
+        return Keda(
+            minimum=self.minimum,
+            goes_to_zero=self.goes_to_zero,
+            cooldown_seconds=self.cooldown_seconds,
+            last_active=last_active,
+        )
+
+
+class Outcome(NamedTuple):
+    """What came of one way to scale."""
+
+    replica_hours: float
+    overloaded: tuple[float, ...]
+    """The seconds up to the end of each step with more work than the replicas could do."""
+    changes: int
+    """How often the number of replicas changed."""
+    wakes: int
+    """How often the first replica was created."""
+    longest_wake_seconds: float
+    """From work at zero replicas to a replica that does it."""
+    sizes: tuple[int | None, ...]
+    """The replicas after each step; None: the work is not known then, and nothing counts."""
+
+    @property
+    def overloaded_seconds(self) -> float:
+        return self.overloaded[-1] if self.overloaded else 0.0
+
+
+@dataclass(slots=True)
+class Replay(ClosedLoop[Replica]):
+    """The replicas of one workload under one trigger, or under a recipe, for some work."""
+
+    offered: Callable[[float], float] = field(init=False)
+    begin: float = field(init=False)
+    work: Work
+    trigger: TriggerSpec
+    recipe: Recipe | None = None
+    metric_type: MetricType = MetricType.AVERAGE_VALUE
+    _workload: Workload = field(init=False)
+    _asked_for: list[tuple[float, int]] = field(default_factory=list, init=False)
+    """When its owner was asked for how many replicas."""
+    _asked_since: float | None = field(default=None, init=False)
+    """Since when the HPA asks; None: there are no replicas."""
+    _memory: Memory | None = field(default=None, init=False)
+    _created: int = field(default=0, init=False)
+    _waited_since: float | None = field(default=None, init=False)
+    _longest_wake: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with replicas that have been Ready for an hour."""
+        self.offered, self.begin = self.work.load, self.work.begin
+        ClosedLoop.__post_init__(self)
+        self._workload = Workload(Kind.DEPLOYMENT, self.trigger.pods.namespace, "replayed")
+        self.trigger = replace(self.trigger, pods=self._workload, only_shown=False, neighbour=None)
+        self._asked_for.append((-math.inf, self.replicas))
+        for _ in range(self.replicas):
+            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
+        self._collect(self.begin - 3600, self.begin)
+
+    def run(self) -> Outcome:
+        """Let all the time of the work pass; where it is unknown, everything stays as it is."""
+        sizes: list[int | None] = []
+        overloaded: list[float] = []
+        for number, load in enumerate(self.work.loads):
+            until = self.clock + STEP_SECONDS
+            if load is not None:
+                self._collect(self.clock, until)
+                self._step(number, load)
+            self.clock = until
+            sizes.append(None if load is None else self.replicas)
+            overloaded.append(self.overloaded_seconds)
+        return _outcome(sizes, overloaded, self._longest_wake)
+
+    def _step(self, number: int, load: float) -> None:
+        at, spec = self.clock, self.trigger
+        demand = Demand(self.work.demands[number]) if self.work.demands else None
+        if self.recipe is not None:
+            shown = [percent for pod in self.pods if (percent := _shown(pod, at)) is not None]
+            decided, metric_type = self.recipe.decided(shown), self.recipe.metric_type
+        else:
+            decided, metric_type = self._decide(at, demand), self.metric_type
+        metrics = [Metric(value=decided.value, target=spec.threshold, metric_type=metric_type)]
+        second = None if spec.demand is None or spec.is_by_demand else spec.demand.threshold
+        if self.recipe is None and second is not None:
+            value = None if demand is None else demand.value
+            metrics.append(Metric(value=value, target=second))
+        has_work = load > 0 or (demand is not None and _is_above(spec, demand))
+        self._note_wake(at, has_work=has_work)
+        self.clock += STEP_SECONDS
+        self._scale(active=decided.active, metrics=metrics, polls=True)
+
+    def resize(self, replicas: int) -> None:
+        if replicas != self.replicas:
+            self._asked_for = [*self._asked_for[-9:], (self.clock, replicas)]
+        if not replicas:
+            self._asked_since = None
+        elif self._asked_since is None:
+            self._asked_since = self.clock
+        kept = self.clock - self.trigger.reach_seconds - _FORGET_SECONDS
+        self.pods = [pod for pod in self.pods if pod.gone > kept]
+        ClosedLoop.resize(self, replicas)
+
+    def _create(self, created: float) -> None:
+        placed, ready = self._times(created)
+        self.pods.append(Replica(self._created, created, placed, ready, self.loading))
+        self._created += 1
+
+    def _decide(self, at: float, demand: Demand | None) -> Decision:
+        """Return the scaler's decision, as its evaluator comes to it."""
+        spec, now = self.trigger, at + QUERIED_SECONDS
+        span = spec.reach_seconds + STEP_SECONDS
+        snapshot = view(self._workload, self.pods, at, span, self._wanted)
+        since = self._asked_since
+        context = Context(now, asking=None if since is None else Asking(since, now))
+        decided = decide(spec, snapshot, context)
+        if decided.state is State.UNKNOWN:
+            remembered = memory.recall(self._memory, now, STEP_SECONDS)
+            decided = decide(spec, snapshot, replace(context, remembered=remembered))
+        else:
+            self._memory = memory.remember(self._memory, decided, at)
+        return decided if demand is None else by_demand.answered(spec, decided, demand)
+
+    def _wanted(self, at: float) -> int:
+        return next(replicas for since, replicas in reversed(self._asked_for) if since <= at)
+
+    def _note_wake(self, now: float, *, has_work: bool) -> None:
+        """Note how long work has waited at zero replicas."""
+        if self._working(now) or not has_work:
+            self._waited_since = None
+            return
+        if self._waited_since is None:
+            self._waited_since = now
+        self._longest_wake = max(self._longest_wake, now + STEP_SECONDS - self._waited_since)
+
+
+def _is_above(spec: TriggerSpec, demand: Demand) -> bool:
+    """Tell whether a demand says that there is work."""
+    return spec.demand is not None and (demand.value or 0.0) > spec.demand.activation_threshold
+
+
+def _shown(pod: Replica, at: float) -> float | None:
+    """Return what a query for a pod's GPU gives at a time."""
+    if at >= pod.gone:
+        return None
+    return pod.shown.get(int(at // COLLECT_SECONDS) * COLLECT_SECONDS)
+
+
+def clairvoyant(work: Work, start_seconds: float) -> Outcome:
+    """Return the outcome of one who knows the work in advance: what is needed until a start."""
+    ahead = math.ceil(start_seconds / STEP_SECONDS) + 1
+    needs = [math.ceil((load or 0.0) / CAPACITY) for load in work.loads]
+    return _at_once(work, [max(needs[at : at + ahead]) for at in range(len(needs))])
+
+
+def fixed(work: Work, replicas: int) -> Outcome:
+    """Return the outcome of a number of replicas that never changes."""
+    return _at_once(work, [replicas] * len(work.loads))
+
+
+def past(work: Work) -> Outcome:
+    """Return what there was; where GPUs are the work, they were overloaded when all were full."""
+    if not work.full:
+        loads = [
+            None if size is None else load
+            for load, size in zip(work.loads, work.replicas, strict=True)
+        ]
+        return _at_once(replace(work, loads=loads), [size or 0 for size in work.replicas])
+    return _outcome(work.replicas, list(accumulate(STEP_SECONDS * full for full in work.full)))
+
+
+def _at_once(work: Work, sizes: Sequence[int]) -> Outcome:
+    """Return the outcome of a size for each step, of replicas that work at once."""
+    steps = list(zip(sizes, work.loads, strict=True))
+    return _outcome(
+        [None if load is None else size for size, load in steps],
+        list(accumulate(STEP_SECONDS * ((load or 0.0) > CAPACITY * size) for size, load in steps)),
+    )
+
+
+def _outcome(
+    sizes: Sequence[int | None], overloaded: Sequence[float], longest_wake_seconds: float = 0.0
+) -> Outcome:
+    known = [size for size in sizes if size is not None]
+    return Outcome(
+        sum(known) * STEP_SECONDS / 3600,
+        tuple(overloaded),
+        sum(size != before for before, size in pairwise(known)),
+        sum(not before and size > 0 for before, size in pairwise(known)),
+        longest_wake_seconds,
+        tuple(sizes),
+    )

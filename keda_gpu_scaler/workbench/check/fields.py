@@ -1,0 +1,182 @@
+"""Rules about a trigger's keys, KEDA's fields beside them, and what these refer to. Pure.
+
+They are those of KEDA 2.21.
+
+The scaler's own parser says what is wrong with a key: `trigger/` alone defines what a trigger may
+contain. What the API server or KEDA's webhook refuses in plain words is left to them, except for
+the value that is most often without its quotes.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from keda_gpu_scaler.errors import Mistake
+from keda_gpu_scaler.spec.spec import OnUnknown
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
+from keda_gpu_scaler.workbench.check.documents import shown
+from keda_gpu_scaler.workbench.check.findings import Wrong
+from keda_gpu_scaler.workbench.check.objects import OUR_NAME, Manifest, Trigger
+
+_DEMANDS = frozenset({"demandQuery", "demandPreset"})
+_SHRINKS = ("static", "currentReplicasIfLower")
+_APPS = "apps/v1"
+"""Where KEDA looks for a scale target without apiVersion."""
+_OTHERS = {
+    "CronJob": ("batch", "a Deployment: a CronJob runs at fixed times"),
+    "DaemonSet": ("apps", "a Deployment: a DaemonSet has one pod on each node"),
+    "DynamoGraphDeployment": ("nvidia.com", "a component's DynamoGraphDeploymentScalingAdapter"),
+    "InferenceService": ("serving.kserve.io", "its Deployment, NAME-predictor"),
+    "Job": ("batch", "a Deployment: a Job ends by itself"),
+    "LLMInferenceService": ("serving.kserve.io", "its workload NAME-kserve, or NAME-kserve-mn"),
+    "RayCluster": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
+    "RayService": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
+    "Workspace": ("kaito.sh", "an InferenceSet, which creates Workspaces"),
+}
+"""Kinds without a scale subresource: their API group, and what to scale of an object NAME."""
+_GRPC_SCHEMES = frozenset({"", "dns", "passthrough"})
+_HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
+"""Of the chart's Service for people."""
+
+
+def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
+    """Yield the name of the rule and what is wrong for each mistake, where its key is."""
+    for mistake in mistakes:
+        rule = "unknown-key"
+        if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
+            is_given = not mistake.key or mistake.key in trigger.metadata
+            rule = "wrong-value" if is_given else "missing-key"
+        end = "" if mistake.advice.endswith("?") else "."
+        fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
+        yield rule, Wrong(trigger.place(mistake.key), f"The scaler refuses {mistake.what}", fix)
+
+
+def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours:
+        for warning in trigger.spec.warnings if trigger.spec is not None else ():
+            # Every warning begins with the key that it is about.
+            key = warning.partition(" ")[0]
+            fix = f"Change {key}, or the value that it is compared with."
+            yield Wrong(trigger.place(key), warning, fix)
+
+
+def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
+    # A patch removes a key with null.
+    allowed = {"string"} if manifest.is_whole else {"string", "null"}
+    for index, trigger in enumerate(manifest.triggers):
+        for key, entry in trigger.node.block("metadata").entries.items():
+            if entry.value.kind not in allowed:
+                name = f"spec.triggers[{index}].metadata.{shown(key)}"
+                why = (
+                    f"{name} is a {entry.value.kind}, and the API server accepts only a string here"
+                )
+                if entry.value.kind == "null":
+                    why = f"{name} is null: the API server refuses it in a server-side apply"
+                text = shown(trigger.node.text("metadata", key))
+                fix = (
+                    f'Put it in quotes: "{text}".' if text else "Write a string, or remove the key."
+                )
+                yield Wrong(entry.position, why, fix)
+
+
+def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours:
+        is_for_formula = bool(trigger.of.formula) and trigger.for_formula  # another rule's
+        if trigger.node.text("useCachedMetrics").lower() == "true" and not is_for_formula:
+            why = (
+                "useCachedMetrics answers the HPA from the last poll: a scale-out waits up to one "
+                "pollingInterval longer, and the scaler cannot see that replicas exist"
+            )
+            fix = "Remove it: the scaler already queries its source once for all triggers."
+            yield Wrong(trigger.node.place("useCachedMetrics"), why, fix)
+
+
+def fallback_to_zero(manifest: Manifest) -> Iterator[Wrong]:
+    replicas = manifest.node.integer("spec", "fallback", "replicas")
+    is_used = _is_error_counted(manifest) or manifest.goes_to_zero
+    if manifest.ours and replicas == 0 and is_used:
+        why = (
+            "with 0 replicas, an error or a scaler that does not answer does not block the step to "
+            "zero, even of a busy workload"
+        )
+        place = manifest.node.place("spec", "fallback", "replicas")
+        yield Wrong(place, why, "Remove fallback, or write 1 or more.")
+
+
+def fallback_scales_in(manifest: Manifest) -> Iterator[Wrong]:
+    fallback = manifest.node.block("spec", "fallback")
+    replicas, behavior = fallback.integer("replicas"), fallback.text("behavior") or "static"
+    if (
+        replicas is not None
+        and 0 < replicas < manifest.maximum
+        and behavior in _SHRINKS
+        and _is_error_counted(manifest)
+    ):
+        why = (
+            f"behavior {behavior} sets {replicas} replicas while the load is unknown, and removes "
+            "the busy ones above that"
+        )
+        fix = "Write behavior: currentReplicasIfHigher, which KEDA has since 2.17."
+        yield Wrong(manifest.node.place("spec", "fallback", "behavior"), why, fix)
+
+
+def _is_error_counted(manifest: Manifest) -> bool:
+    """Tell whether a trigger for this scaler lets KEDA count errors, as far as it is known."""
+    return any(
+        trigger.metadata.get("onUnknown", "").strip() == OnUnknown.ERROR
+        or "onUnknownFromEnv" in trigger.metadata
+        for trigger in manifest.ours
+    )
+
+
+def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours if manifest.formula else ():
+        if trigger.for_formula or (trigger.spec is not None and trigger.spec.is_by_demand):
+            continue  # its number says whether it is active, or it has no other number
+        keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
+        if keys:
+            why = (
+                "with scalingModifiers KEDA uses one number of each trigger and ignores its "
+                "activity: the demand replaces the load, or has no effect"
+            )
+            fix = "Move the demand to a separate trigger, and name it in the formula."
+            yield Wrong(trigger.place(keys[0]), why, fix)
+
+
+def scaled_job(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours:
+        why = "ScaledJobs are not supported: one busy job keeps the load high, and KEDA starts more"
+        fix = "Use a ScaledObject, or a trigger on the queue of the jobs."
+        yield Wrong(trigger.node.place("type"), why, fix)
+
+
+def wrong_target(manifest: Manifest) -> Iterator[Wrong]:
+    target = manifest.node.block("spec", "scaleTargetRef")
+    kind = target.text("kind")
+    group = (target.text("apiVersion") or _APPS).rpartition("/")[0]
+    # Another API group may have a kind of the same name.
+    own_group, instead = _OTHERS.get(kind, ("", ""))
+    if instead and group in (own_group, "apps"):
+        why = f"KEDA cannot scale a {kind}, which has no scale subresource"
+        fix = f"Scale {instead.replace('NAME', shown(target.text('name')))}."
+        yield Wrong(manifest.node.place("spec", "scaleTargetRef", "kind"), why, fix)
+
+
+def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.ours:
+        address = trigger.metadata.get("scalerAddress", "")
+        if not address or address.startswith("unix:"):
+            continue
+        scheme, _, target = address.rpartition("://")
+        # Before a slash there is a name server: dns://SERVER/NAME.
+        host, _, port = target.rstrip("/").rpartition("/")[2].rpartition(":")
+        is_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
+        is_http = port == _HTTP_PORT and OUR_NAME in address
+        if scheme.lower() not in _GRPC_SCHEMES:
+            why = f"scalerAddress begins with {shown(scheme)}://, which is not a scheme of gRPC"
+        elif is_http or host.partition(".")[0].endswith(_HTTP_SERVICE):
+            why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
+        elif not (host or is_tls or trigger.node.has("authenticationRef")):  # it may bring a CA
+            why = "scalerAddress has no port, and gRPC then uses 443"
+        else:
+            continue
+        fix = "Write the scaler's Service with its gRPC port: keda-gpu-scaler.keda.svc:6000."
+        yield Wrong(trigger.place("scalerAddress"), why, fix)
