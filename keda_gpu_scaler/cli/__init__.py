@@ -9,6 +9,7 @@ import functools
 import importlib
 import inspect
 import signal
+import sys
 import types
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -31,6 +32,9 @@ COMMANDS = {
     "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""
+_PLAIN = frozenset({"serve", "observe"})
+"""Commands that print only lines of the log. structlog and httpx load rich where it is installed,
+which takes 3 MiB for as long as the process lives."""
 
 
 def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -49,6 +53,8 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
+    if name in _PLAIN:
+        sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # as if it were not there
     module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name)(_with_flags(getattr(module, name)))
