@@ -7,7 +7,7 @@ grows when a field changes its meaning or goes; new fields may come at any time.
 from dataclasses import dataclass
 from enum import StrEnum
 
-VERSION = 2
+VERSION = 1
 
 
 class Origin(StrEnum):

@@ -27,11 +27,6 @@ from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.transport import proxies
 
 PREFIX = "KEDA_GPU_SCALER_"
-REMOVED: Mapping[str, str] = {
-    "observe": "run the command `keda-gpu-scaler observe FOLDER` beside the scaler instead",
-    "give_up": "omit it: a pod that vanished with its exporter is missing for an hour",
-}
-"""What to use instead of a setting that earlier versions had, by its key in the file."""
 # Kubernetes puts the addresses of Services into the environment. The variables of a Service named
 # keda-gpu-scaler or keda-gpu-scaler-something have the same prefix as the settings.
 _SERVICE_LINK = re.compile(
@@ -140,7 +135,7 @@ def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
         place += f" in {file}" if file else ""
         if detail["type"] == "extra_forbidden":
             known_keys = {key for key, _ in fields(KINDS[kind])}
-            return _unknown_setting(place, key, known_keys, f"{kind}_")
+            return _unknown_setting(place, key, known_keys)
     else:
         key = f"{first}_{inner[0]}" if first in KINDS else first
         place = places.get(key, PREFIX + key.upper())
@@ -154,9 +149,7 @@ def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
     return f"{place}{_shown(key, detail['input'])}; {expected}"
 
 
-def _unknown_setting(place: str, key: str, known_keys: Collection[str], group: str = "") -> str:
-    if group + key in REMOVED:
-        return f"{place}: removed; {REMOVED[group + key]}"
+def _unknown_setting(place: str, key: str, known_keys: Collection[str]) -> str:
     nearest = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.8)
     if not nearest:
         return f"{place}: unknown setting"

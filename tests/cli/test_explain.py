@@ -73,7 +73,7 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     reason = "maxReplicaCount 2 is reached, and the metrics ask for 3 replicas"
     assert lines[title + 1 :] == [f"max: {reason} (ScalingLimited=True/TooManyReplicas)"]
     assert "\x1b" not in result.stdout
-    assert [one["version"] for one in found["triggers"]] == [2, 2]
+    assert [one["version"] for one in found["triggers"]] == [1, 1]
     assert found["gates"]["asked"] == 2
     assert [gate["name"] for gate in found["gates"]["gates"]] == ["max"]
 

@@ -236,14 +236,6 @@ def test_what_kubernetes_says_of_services_is_no_setting_and_any_other_port_is_un
     assert sorted(refusal(PROMETHEUS_URL=URL, **NO_LINKS)) == sorted(unknown)
 
 
-def test_a_removed_setting_is_refused_with_what_to_use_instead(yaml: Path) -> None:
-    yaml.write_text("observe: /manifests")
-    (mistake,) = refusal(str(yaml), PROMETHEUS_URL=URL)
-    assert mistake.startswith(f"- observe in {yaml}: removed; ")
-    (mistake,) = refusal(PROMETHEUS_URL=URL, OBSERVE="/manifests")
-    assert mistake.startswith("- KEDA_GPU_SCALER_OBSERVE: removed; ")
-
-
 def test_the_file_names_several_sources(yaml: Path) -> None:
     yaml.write_text(
         """

@@ -97,7 +97,7 @@ async def test_a_long_list_comes_in_parts_and_nothing_is_left_out() -> None:
 async def test_one_scaled_object_is_shown_with_what_its_decision_was_made_of() -> None:
     async with serving() as client:
         records = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
-        assert [record["version"] for record in records] == [2, 2]
+        assert [record["version"] for record in records] == [1, 1]
         assert [pod["load"] for pod in records[0]["pods"]] == [90]
         missing = await client.get(f"{PATH}/ml/other")
     assert missing.status_code == 404
