@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.backtest.advice import (
     Advice,
     Alternative,
@@ -93,7 +94,7 @@ def write(results: Sequence[Result], options: Options) -> None:
         console.print(table)
         *notes, advice = section.notes
         for note in notes:
-            console.print(note)
+            console.print(errors.without_controls(note))
         console.print(advice, style="bold")
         if result.advice.threshold is not None:
             key = result.job.case.key

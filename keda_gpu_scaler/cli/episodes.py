@@ -47,8 +47,9 @@ def run(options: Options, text: str) -> bool:
 
 def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
     """Run one episode and return what was not as expected; ValueError: it cannot be run."""
-    name = manifest.node.text("metadata", "name")
-    place = f"{manifest.file}:{manifest.node.position.line}: Episode {name}"
+    name = errors.without_controls(manifest.node.text("metadata", "name"))
+    file = errors.without_controls(manifest.file)
+    place = f"{file}:{manifest.node.position.line}: Episode {name}"
     of_name = [trigger for trigger in triggers if trigger.of.scaled_object.name == name]
     candidates = of_name or triggers
     if len(candidates) != 1 or (spec := candidates[0].spec) is None:
@@ -58,7 +59,7 @@ def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
     try:
         parsed = episode.parse(manifest.node.block("spec").plain)
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
+        raise ValueError(f"{place}: {errors.without_controls(str(error))}") from error
     needs_demand = spec.demand is not None and spec.demand.threshold is not None
     missing = f"Episode {name}: demand: expected it, because the trigger scales by it"
     backtesting.refuse(trigger, spec, {missing: needs_demand and not parsed.work.demands})
@@ -73,6 +74,5 @@ def _failures(manifest: Manifest, triggers: list[Trigger]) -> list[str]:
     outcome = replay_alternative(case, parsed.work, Alternative("", spec.threshold))
     wrong = [f"{place}: {failure}" for failure in episode.failures(parsed, outcome)]
     if not wrong:
-        said = f"{place}: {len(parsed.expectations)} times, replicas as expected"
-        typer.echo(errors.without_controls(said))
+        typer.echo(f"{place}: {len(parsed.expectations)} times, replicas as expected")
     return wrong
