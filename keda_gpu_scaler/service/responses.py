@@ -99,14 +99,21 @@ def _values(metric_name: str, number: float | None) -> pb.GetMetricsResponse:
     return pb.GetMetricsResponse(metricValues=[metric])
 
 
+def depends_on_replicas(decision: Decision) -> bool:
+    """Tell whether `activity` depends on whether the workload has replicas: nothing else is known.
+
+    If it is known to have no pods, "active" would scale it up.
+    """
+    return decision.active is None and not decision.refused and not decision.state.is_gone
+
+
 def activity(decision: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
     """Answer whether the workload is active, or raise UnknownLoadError.
 
     With `has_replicas` the HPA asked recently, so the workload has replicas or had them until just
-    now. If nothing more is known, it counts as active: an error could cost it its replicas. If it
-    is known to have no pods, "active" would scale it up.
+    now. If nothing more is known, it counts as active: an error could cost it its replicas.
     """
-    may_assume_active = has_replicas and not decision.refused and not decision.state.is_gone
+    may_assume_active = has_replicas and depends_on_replicas(decision)
     if decision.active is None and not may_assume_active:
         raise errors.UnknownLoadError(decision.reason)
     return pb.IsActiveResponse(result=decision.active is not False)

@@ -22,6 +22,8 @@ from keda_gpu_scaler.trigger.access import Access
 
 LONGEST_SPEC_SECONDS = 86_400.0
 """Of a StreamMetricSpec."""
+HPA_LOOKS, HPA_LOOK_SECONDS = 20, 0.05
+"""How often and how soon a poll looks again whether the HPA asks."""
 
 log = structlog.get_logger()
 
@@ -63,7 +65,7 @@ class Servicer:
                     request.metricName,
                     decision,
                     trigger.spec.threshold,
-                    has_replicas=self._has_replicas(trigger, decision),
+                    has_replicas=await self._has_replicas(trigger, decision),
                 )
             return responses.metric_value(request.metricName, decision)
         demand = await self._evaluator.demand(
@@ -76,11 +78,21 @@ class Servicer:
         decision = await self._evaluator.evaluate(
             trigger.scaled_object, trigger.spec, context.time_remaining()
         )
-        return responses.activity(decision, has_replicas=self._has_replicas(trigger, decision))
+        return responses.activity(decision, has_replicas=await self._has_replicas(trigger, decision))
 
-    def _has_replicas(self, trigger: requests.ParsedTrigger, decision: Decision) -> bool:
-        is_unknown = decision.active is None
-        return is_unknown and self._evaluator.has_replicas(trigger.scaled_object)
+    async def _has_replicas(self, trigger: requests.ParsedTrigger, decision: Decision) -> bool:
+        """Tell whether the HPA asks; a poll that would fail waits a second for its first call.
+
+        KEDA takes a poll for "inactive" if it fails while a call of the HPA makes new connections
+        (docs/upstream/keda-failed-poll-taken-for-inactive.md). That call is heard here meanwhile.
+        """
+        if not responses.depends_on_replicas(decision):
+            return False
+        for _ in range(HPA_LOOKS):
+            if self._evaluator.has_replicas(trigger.scaled_object):
+                return True
+            await asyncio.sleep(HPA_LOOK_SECONDS)
+        return False
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Push `true` when the workload becomes active, until the stream's time is over.

@@ -51,6 +51,16 @@ async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline
         assert (await served.stub.IsActive(reference())).result
 
 
+async def test_a_poll_with_nothing_known_hears_the_hpa_s_first_call_which_comes_with_it() -> None:
+    """KEDA takes such a poll for "inactive" if it fails."""
+    script = Script(decided(value=None, active=None, reason="no answer yet"))
+    async with serving(script) as served:
+        polled = served.stub.IsActive(reference())
+        await script.asked_at_least(1)
+        await served.stub.GetMetrics(metrics_request(), timeout=HANG_SECONDS)
+        assert (await polled).result
+
+
 FOR_FORMULA = [
     pytest.param(decided(value=90.0, active=True), 90.0, id="more than a replica"),
     pytest.param(decided(value=5.0, active=True), 70.0, id="busy just now"),
