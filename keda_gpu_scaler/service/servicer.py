@@ -78,7 +78,9 @@ class Servicer:
         decision = await self._evaluator.evaluate(
             trigger.scaled_object, trigger.spec, context.time_remaining()
         )
-        return responses.activity(decision, has_replicas=await self._has_replicas(trigger, decision))
+        return responses.activity(
+            decision, has_replicas=await self._has_replicas(trigger, decision)
+        )
 
     async def _has_replicas(self, trigger: requests.ParsedTrigger, decision: Decision) -> bool:
         """Tell whether the HPA asks; a poll that would fail waits a second for its first call.
