@@ -7,8 +7,8 @@ arrive. A replica may have another version: unknown fields are ignored.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Annotated
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -24,6 +24,18 @@ LONGEST_BYTES = 16 * 2**20
 """Of an answer: several times the size of a full store."""
 BROADCAST_BYTES = 4 * 2**20
 """Of what is sent at once: a full store of usual names. A replica that refuses more asks for it."""
+STEPS = 100
+"""How many alerts are taken at a time: a few milliseconds."""
+
+T = TypeVar("T")
+
+
+async def unhurried(steps: Iterable[T]) -> AsyncIterator[T]:
+    """Yield the result of each step; calls and other requests are answered in between."""
+    for number, result in enumerate(steps, 1):
+        yield result
+        if number % STEPS == 0:
+            await asyncio.sleep(0)
 
 
 class _Records(msgspec.Struct):
@@ -98,7 +110,9 @@ class Peers:
         for peer, reply in replies.items():
             if not isinstance(reply, str):
                 try:
-                    self._alerts.merge(read_records(reply))
+                    records = await asyncio.to_thread(read_records, reply)
+                    async for _ in unhurried(self._alerts.merge(records)):
+                        pass
                 except errors.RequestError as error:
                     replies[peer] = f"an answer of another kind: {error}"
         self._report(replies)

@@ -8,7 +8,8 @@ A record of an ended alert is kept as long as one of a firing alert, so that a l
 revive it. A record that no message mentions for that time is forgotten.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
@@ -16,6 +17,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.places import Places
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
@@ -30,6 +32,8 @@ TICK_SECONDS = 0.001
 """A later message is newer by at least this, whatever the clocks of replicas say."""
 LIMIT = 10_000
 """Far more than the ScaledObjects that alerts wake in any cluster; a few MB."""
+LINES = 10
+"""Of a message with more alerts than this, the log has one line."""
 AHEAD_SECONDS = 60.0
 """How far a replica's clock may be ahead. A record from later than that would stay in the store for
 ever and override all that is heard here."""
@@ -133,6 +137,7 @@ class Alerts:
         """
         self.lifetime_seconds, self.limit = lifetime_seconds, limit
         self._clock, self._observe = clock, observe
+        self._places = Places(limit)
         self._records: dict[Key, AlertRecord] = {}
         self._firing: dict[ScaledObject, dict[Key, AlertRecord]] = {}
         self._listening: dict[ScaledObject, list[Callable[[], None]]] = {}
@@ -156,24 +161,24 @@ class Alerts:
             if not calls:
                 self._listening.pop(scaled_object, None)
 
-    def receive(self, updates: Iterable[AlertUpdate]) -> list[AlertRecord]:
-        """Take what a sender says; return the records of these alerts.
+    def receive(self, updates: Sequence[AlertUpdate]) -> Iterator[AlertRecord | None]:
+        """Take what a sender says, one alert with each step; each yields the alert's record.
 
-        Alerts that do not fit into the store are left out.
+        None: it does not fit into the store. The caller decides what runs between the steps.
         """
-        self.expire()
         now = self._clock()
-        records = [updated(self._records.get(update.key), update, now) for update in updates]
-        stored = [record for record in records if self._add(record, now, "a message")]
-        return [self._records[record.key] for record in stored]
+        records = (updated(self._records.get(update.key), update, now) for update in updates)
+        return self._take(records, len(updates), "a message")
 
-    def merge(self, records: Iterable[AlertRecord]) -> None:
-        """Take what another replica knows; ignore records from the future."""
-        self.expire()
-        now = self._clock()
-        for record in records:
-            if record.newest_at <= now + AHEAD_SECONDS:
-                self._add(record, now, "another replica")
+    def merge(self, records: Sequence[AlertRecord]) -> Iterator[AlertRecord | None]:
+        """Take what another replica knows, in the same way; ignore records from the future."""
+        latest = self._clock() + AHEAD_SECONDS
+        heard = (record for record in records if record.newest_at <= latest)
+        return self._take(heard, len(records), "another replica")
+
+    @property
+    def is_full(self) -> bool:
+        return not self._places.free
 
     def records(self) -> list[AlertRecord]:
         return list(self._records.values())
@@ -181,34 +186,66 @@ class Alerts:
     def expire(self) -> None:
         """Forget alerts that were not mentioned for their lifetime; call it from time to time.
 
-        A full store forgets those that ended as well, to have room for others.
+        A full store forgets those that ended as well, to have room for others, and so does a
+        namespace that has its share of it.
         """
-        since, is_full = self._clock() - self.lifetime_seconds, len(self._records) >= self.limit
+        since = self._clock() - self.lifetime_seconds
         reason = f"no message has said for {durations.text(self.lifetime_seconds)} that it fires"
-        for record in self.records():
-            if record.newest_at <= since or (is_full and not record.fires):
+        namespaces = {key.scaled_object.namespace for key in self._records}
+        full = {namespace for namespace in namespaces if not self._places.has_room(namespace)}
+        forgotten = [
+            record
+            for record in self._records.values()
+            if record.newest_at <= since
+            or (not record.fires and record.key.scaled_object.namespace in full)
+        ]
+        with self._changes(len(forgotten), reason) as changes:
+            for record in forgotten:
                 del self._records[record.key]
-                self._note(record, reason, fires=False)
+                self._places.give_back(record.key.scaled_object.namespace)
+                self._note(record, reason, changes, fires=False)
 
-    def _add(self, record: AlertRecord, now: float, source: str) -> bool:
-        """Merge a record with what is known; return whether it is in the store now."""
-        known = self._records.get(record.key)
+    @contextmanager
+    def _changes(self, alerts: int, reason: str) -> Iterator[Counter[bool] | None]:
+        """Count the changes of many alerts, and state them at the end; None: they are few."""
+        changes = Counter[bool]() if alerts > LINES else None
+        try:
+            yield changes
+        finally:
+            if changes:
+                self._observe(facts.AlertsChanged(changes[True], changes[False], reason))
+
+    def _take(
+        self, records: Iterable[AlertRecord], number: int, source: str
+    ) -> Iterator[AlertRecord | None]:
+        self.expire()
+        with self._changes(number, f"{source} says so") as changes:
+            for record in records:
+                yield self._add(record, source, changes)
+
+    def _add(
+        self, record: AlertRecord, source: str, changes: Counter[bool] | None
+    ) -> AlertRecord | None:
+        """Merge a record with what is known; return what is in the store now."""
+        now, known = self._clock(), self._records.get(record.key)
         if record.began_at > now + SENDER_AHEAD_SECONDS:
             record = replace(record, began_at=record.heard_at)
         if record.ended_at > now + SENDER_AHEAD_SECONDS:  # no later end would count
             record = replace(record, ended_at=record.told_at)
         if record.newest_at <= now - self.lifetime_seconds:
-            return False
+            return None
         if known is not None:
             record = merged(known, record)
-        elif len(self._records) >= self.limit:
-            return False
+        elif not self._places.take(record.key.scaled_object.namespace):
+            return None
         self._records[record.key] = record
         state = "it fires" if record.fires else "it is resolved"
-        self._note(record, f"{source} says that {state}", fires=record.fires)
-        return True
+        self._note(record, f"{source} says that {state}", changes, fires=record.fires)
+        return record
 
-    def _note(self, record: AlertRecord, reason: str, *, fires: bool) -> None:
+    def _note(
+        self, record: AlertRecord, reason: str, changes: Counter[bool] | None, *, fires: bool
+    ) -> None:
         """Note whether an alert fires, and tell of it if that has changed."""
         scaled_object = record.key.scaled_object
         firing = self._firing.setdefault(scaled_object, {})
@@ -218,6 +255,10 @@ class Alerts:
         elif not firing:
             del self._firing[scaled_object]
         if fires != fired_before:
-            self._observe(facts.AlertChanged(scaled_object, record.name, fires, reason))
+            is_one_of_many = changes is not None
+            change = facts.AlertChanged(scaled_object, record.name, fires, reason, is_one_of_many)
+            self._observe(change)
+            if changes is not None:
+                changes[fires] += 1
             for call in tuple(self._listening.get(scaled_object, ())):
                 call()

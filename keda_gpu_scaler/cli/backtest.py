@@ -140,7 +140,7 @@ def _run_episodes(options: Options, text: str) -> bool:
         for failure in failures:
             typer.echo(errors.without_controls(failure), err=True)
         if not failures:
-            typer.echo(errors.without_controls(as_expected))
+            typer.echo(as_expected)
     if any(failures for _, failures in results):
         raise typer.Exit(1)
     return True

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.spec.places import Places
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
@@ -74,39 +75,6 @@ def _wire_bytes(text: str) -> int:
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
-
-
-class Places:
-    """How many calls may be open at once, and which share of that a namespace may take.
-
-    A namespace may have three times as many open calls as there are free places. Alone it takes
-    three quarters of all; each of two that flood takes three sevenths, and so on: there is always
-    room for one that asks little. (Dynamic thresholds, as switches share their buffers: Choudhury
-    and Hahne, IEEE/ACM Transactions on Networking 6, 1998.)
-    """
-
-    _FREE_TIMES = 3
-
-    def __init__(self, most: int) -> None:
-        self._free = most
-        self._open: dict[str, int] = {}
-
-    def take(self, namespace: str) -> bool:
-        """Take a place for a call about a namespace, if it may have one more, and say so."""
-        taken = self._open.get(namespace, 0)
-        is_free = taken < self._FREE_TIMES * self._free
-        if is_free:
-            self._open[namespace] = taken + 1
-            self._free -= 1
-        return is_free
-
-    def give_back(self, namespace: str) -> None:
-        self._free += 1
-        still_open = self._open[namespace] - 1
-        if still_open:
-            self._open[namespace] = still_open
-        else:
-            del self._open[namespace]
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in its types only

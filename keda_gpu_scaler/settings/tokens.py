@@ -3,8 +3,6 @@
 import contextlib
 import hmac
 import math
-import os
-import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from pydantic import AfterValidator, SecretStr, TypeAdapter
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import values
 from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.transport import files
 
 LOOK_SECONDS = 1.0
 """How soon a token that was changed counts. A client may send wrong tokens at any rate."""
@@ -33,21 +32,13 @@ def of(token: SecretStr | None, path: Path | None, name: str) -> Callable[[], st
 
 def _held_by(path: Path, name: str) -> str:
     try:
-        with open(path, encoding="utf-8", opener=_open_at_once) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise errors.SettingsError(f"{name} is not a regular file")
-            return _TOKEN.validate_python(file.read().strip()).get_secret_value()
+        return _TOKEN.validate_python(files.read(path).decode().strip()).get_secret_value()
     except OSError as error:
         raise errors.SettingsError(f"{name} cannot be read: {error.strerror}") from error
     except ValueError:
         # Not chained: the cause shows the content of the file.
         message = f"{name} does not hold one token of visible ASCII"
         raise errors.SettingsError(message) from None
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for a writer, should it be a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _check_holds_token(path: Path) -> Path:

@@ -198,6 +198,16 @@ class AlertChanged(Fact, frozen=True):
     alert: str
     fires: bool
     reason: str
+    is_one_of_many: bool = False
+    """`AlertsChanged` stands for it and the others in the log."""
+
+
+class AlertsChanged(Fact, frozen=True):
+    """Many alerts began to fire or ended together; each of them is an `AlertChanged` as well."""
+
+    firing: int
+    ended: int
+    reason: str
 
 
 class Notified(Fact, frozen=True):

@@ -32,6 +32,7 @@ LATE = (
 )
 _STRENGTH = tuple(EvidenceSource)
 _LINES: Mapping[type[facts.Fact], tuple[int, str]] = {
+    facts.AlertsChanged: (logging.INFO, "alerts.changed"),
     facts.CertificateRefused: (logging.WARNING, "certificate.refused"),
     facts.ExportersFound: (logging.INFO, "source.exporters"),
     facts.ObserveRead: (logging.INFO, "observe.read"),
@@ -212,6 +213,8 @@ class LogObserver(facts.Subscriber):
             self._logger.info("source.part_back", **keys)
 
     def _alert_changed(self, fact: facts.AlertChanged) -> None:
+        if fact.is_one_of_many:
+            return
         event = "alert.fires" if fact.fires else "alert.ended"
         keys = _scaled_object_keys(fact.scaled_object)
         self._logger.info(event, **keys, alert=fact.alert, reason=fact.reason)

@@ -25,6 +25,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.transport import files
 
 Server = Literal["grpc", "http"]
 
@@ -109,7 +110,7 @@ class CertificateFiles:
         contents = {}
         for path in filter(None, (self._cert, self._key, self._client_ca)):
             try:
-                contents[path] = path.read_bytes()
+                contents[path] = files.read(path)
             except OSError as error:
                 return f"{path} is not a file this process can read ({error.strerror or error})"
         return contents

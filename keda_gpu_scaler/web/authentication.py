@@ -8,7 +8,8 @@ import asyncio
 import base64
 import binascii
 import hmac
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -20,6 +21,8 @@ BODY_BYTES = 2**20
 """Room for a thousand alerts with long annotations."""
 BODY_SECONDS = 10.0
 """Enough for senders in the same cluster or nearby."""
+OPEN_BYTES = 16 * 2**20
+"""Of all bodies together, from their first byte until what they say is stored."""
 NAMESPACES = "keda_gpu_scaler.namespaces"
 """Where a request's scope has the namespaces that its token shows."""
 _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charset="UTF-8"'}
@@ -54,26 +57,46 @@ def _offered_secret(request: Request) -> bytes:
     return password
 
 
-async def read_body(
-    request: Request, limit_bytes: int = BODY_BYTES, seconds: float = BODY_SECONDS
-) -> bytearray:
-    """Return the body of an admitted request, or raise HTTPException: too large, late, cut off."""
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise HTTPException(415, "expected a body that is not compressed")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(seconds):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit_bytes:
-                    hint = "group_by in Alertmanager's route makes messages smaller"
-                    raise HTTPException(413, f"expected at most {limit_bytes} bytes; {hint}")
-    except TimeoutError as error:
-        message = f"expected the body within {seconds:g} s"
-        raise HTTPException(408, message, headers={"connection": "close"}) from error
-    except ClientDisconnect as error:
-        raise HTTPException(400, "the body was cut off") from error
-    return body
+class Bodies:
+    """Reads the bodies of admitted requests, and counts what of them is in memory."""
+
+    def __init__(self, seconds: float = BODY_SECONDS) -> None:
+        self._seconds, self.open_bytes = seconds, 0
+
+    @asynccontextmanager
+    async def read(
+        self, request: Request, limit_bytes: int = BODY_BYTES
+    ) -> AsyncIterator[bytearray]:
+        """Yield a body; it counts until the context ends.
+
+        HTTPException: it is too large, late, or cut off, or there are too many others.
+        """
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise HTTPException(415, "expected a body that is not compressed")
+        body = bytearray()
+        try:
+            await self._read_into(body, request, limit_bytes)
+            yield body
+        finally:
+            self.open_bytes -= len(body)
+
+    async def _read_into(self, body: bytearray, request: Request, limit_bytes: int) -> None:
+        try:
+            async with asyncio.timeout(self._seconds):
+                async for chunk in request.stream():
+                    body += chunk
+                    self.open_bytes += len(chunk)
+                    if len(body) > limit_bytes:
+                        hint = "group_by in Alertmanager's route makes messages smaller"
+                        raise HTTPException(413, f"expected at most {limit_bytes} bytes; {hint}")
+                    if self.open_bytes > OPEN_BYTES:
+                        message = f"more than {OPEN_BYTES} bytes of messages at once; send it again"
+                        raise HTTPException(503, message)
+        except TimeoutError as error:
+            message = f"expected the body within {self._seconds:g} s"
+            raise HTTPException(408, message, headers={"connection": "close"}) from error
+        except ClientDisconnect as error:
+            raise HTTPException(400, "the body was cut off") from error
 
 
 class Guard:

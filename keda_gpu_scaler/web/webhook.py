@@ -7,7 +7,7 @@ names the others. Alerts from another replica are not passed on.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -18,15 +18,23 @@ from starlette.routing import Route
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
-from keda_gpu_scaler.alerts.notifications import Notification, read_notification, scaled_object
-from keda_gpu_scaler.alerts.replicas import BROADCAST_BYTES, read_records, written_records
+from keda_gpu_scaler.alerts.notifications import (
+    SENTENCES,
+    Notification,
+    read_notification,
+    scaled_object,
+)
+from keda_gpu_scaler.alerts.replicas import (
+    BROADCAST_BYTES,
+    read_records,
+    unhurried,
+    written_records,
+)
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.web import authentication
 
 _METHODS = ["POST", "PUT"]
 """Grafana can be configured to use either."""
-READ_AT_ONCE = 16
-"""How many bodies are read at a time; others wait for their turn."""
 TOKEN = "the webhook's token"  # noqa: S105 - what it is called
 OFF = (
     "there is no webhook: set KEDA_GPU_SCALER_WEBHOOK_TOKEN or KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE "
@@ -44,42 +52,45 @@ class Webhook:
     broadcast: Callable[[Sequence[AlertRecord]], Awaitable[None]]
     """Tells the other replicas, within a time limit, and never fails."""
     observe: facts.Observer
-    body_seconds: float = authentication.BODY_SECONDS
-    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
-    """Held while a body is in memory: what it says takes several times as much."""
+    bodies: authentication.Bodies = field(default_factory=authentication.Bodies)
+    parsing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a body is parsed, which takes several times as much memory: one at a time."""
 
     async def receive(self, request: Request) -> Response:
         """Take a sender's message; the result is a fact in every case."""
         try:
             authentication.admit(request, self.token, TOKEN)
-            notification = await self._read(request)
-            status, text = await self._store(notification)
+            async with self.bodies.read(request) as body:
+                notification = await self._parse(body, request.path_params)
+                status, text = await self._store(notification)
         except HTTPException as error:
             self.observe(facts.Notified("unknown", error.status_code, error.detail))
             raise
         self.observe(facts.Notified(notification.sender, status, text, notification.truncated))
         return PlainTextResponse(f"{text}\n", status)
 
-    async def _read(self, request: Request) -> Notification:
-        path = request.path_params
-        async with self.reading:
-            body = await authentication.read_body(request, seconds=self.body_seconds)
-            try:
-                payload = orjson.loads(body)
-                return read_notification(payload, scaled_object(**path) if path else None)
-            except orjson.JSONDecodeError as error:
-                raise HTTPException(400, f"expected a body of JSON: {error}") from error
-            except errors.RequestError as error:
-                raise HTTPException(400, str(error)) from error
+    async def _parse(self, body: bytearray, path: Mapping[str, str]) -> Notification:
+        def parse() -> Notification:
+            payload = orjson.loads(body)
+            return read_notification(payload, scaled_object(**path) if path else None)
+
+        try:
+            async with self.parsing:
+                return await asyncio.to_thread(parse)
+        except orjson.JSONDecodeError as error:
+            raise HTTPException(400, f"expected a body of JSON: {error}") from error
+        except errors.RequestError as error:
+            raise HTTPException(400, str(error)) from error
 
     async def _store(self, notification: Notification) -> tuple[int, str]:
         """Store the usable alerts; return the status and the text of the answer."""
         updates, refused = notification.updates, notification.refused
-        records = self.alerts.receive(updates)
+        steps = unhurried(self.alerts.receive(updates))
+        records = [record async for record in steps if record is not None]
         await self.broadcast(records)
         stored_keys = {record.key for record in records}
-        without_room = sum(update.key not in stored_keys for update in updates)
-        lines = [f"taken: {len(updates) - without_room}"]
+        without_room = [update.key for update in updates if update.key not in stored_keys]
+        lines = [f"taken: {len(updates) - len(without_room)}"]
         for text, number in (
             ("ignored, because they neither fire nor are resolved", notification.passed_over),
             ("left out by the sender (max_alerts), and so not known", notification.truncated),
@@ -92,8 +103,14 @@ class Webhook:
         if notification.more_refused:
             lines.append(f"- and {notification.more_refused} more")
         if without_room:
-            limit = self.alerts.limit
-            lines.append(f"not taken: {without_room}, since {limit} alerts are known already")
+            full = f"{self.alerts.limit} alerts are known already"
+            if not self.alerts.is_full:
+                namespaces = sorted({key.scaled_object.namespace for key in without_room})
+                full = (
+                    f"namespace {', '.join(namespaces[:SENTENCES])} has its share of the "
+                    f"{self.alerts.limit} alerts, at most three quarters"
+                )
+            lines.append(f"not taken: {len(without_room)}, since {full}")
             return 503, "\n".join(lines)
         return (422 if refused else 200), "\n".join(lines)
 
@@ -103,12 +120,14 @@ class Webhook:
 
     async def learn(self, request: Request) -> Response:
         authentication.admit(request, self.token, TOKEN)
-        async with self.reading:
-            body = await authentication.read_body(request, BROADCAST_BYTES, self.body_seconds)
+        async with self.bodies.read(request, BROADCAST_BYTES) as body:
             try:
-                self.alerts.merge(read_records(body))
+                async with self.parsing:
+                    records = await asyncio.to_thread(read_records, body)
             except errors.RequestError as error:
                 raise HTTPException(400, str(error)) from error
+            async for _ in unhurried(self.alerts.merge(records)):
+                pass
         return Response(status_code=204)
 
 

@@ -57,7 +57,7 @@ async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
     first = Replica()
     second = Replica([first.url], exchange_seconds=0.02)
     async with running(first, second):
-        first.alerts.receive([FIRES])  # not sent to the other replica
+        list(first.alerts.receive([FIRES]))  # not sent to the other replica
 
         async def knows() -> bool:
             return second.alerts.firing(BERT) == "Busy"
@@ -68,7 +68,7 @@ async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
 async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas() -> None:
     alone = Replica(exchange_seconds=0.02)
     async with running(alone):
-        alone.alerts.receive([FIRES])
+        list(alone.alerts.receive([FIRES]))
         alone.clock.now += 3600
 
         async def forgotten() -> bool:

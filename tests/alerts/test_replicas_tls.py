@@ -22,7 +22,7 @@ def firing(leaf: trustme.LeafCert) -> Replica:
     """Return a replica that shows this certificate, and knows of an alert."""
     certificate = Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, {})
     replica = Replica(certificate=lambda: certificate)
-    replica.alerts.receive([FIRES])
+    list(replica.alerts.receive([FIRES]))
     return replica
 
 
@@ -82,6 +82,6 @@ async def test_a_half_written_file_changes_nothing(pki: Pki) -> None:
 
     async with running(old, new):
         pki.ca_file.write_bytes(b"-----BEGIN CERTIFICATE-----\n")
-        old.alerts.receive([more])
+        list(old.alerts.receive([more]))
         await until(knows, 30, "the other replica is still asked")
     assert new.reasons == []

@@ -9,6 +9,7 @@ from keda_gpu_scaler.alerts import AlertRecord, Alerts, AlertUpdate
 from keda_gpu_scaler.alerts.store import (
     AHEAD_SECONDS,
     LATE_SECONDS,
+    LINES,
     NEVER,
     SENDER_AHEAD_SECONDS,
     Key,
@@ -39,7 +40,7 @@ class Bench:
         whose: ScaledObject = BERT,
     ) -> list[AlertRecord]:
         update = AlertUpdate(Key(whose, alert), f"Alert {alert}", fires, starts_at, ends_at)
-        return self.alerts.receive([update])
+        return [record for record in self.alerts.receive([update]) if record is not None]
 
     @property
     def firing(self) -> str | None:
@@ -142,7 +143,7 @@ def test_whether_an_alert_fires_follows_from_what_was_said(steps: Sequence[Step]
         bench.alerts.expire()
         assert bench.firing == ("Alert a" if fires else None)
         assert bench.alerts.firing(GPT) is None
-        replica.alerts.merge(bench.alerts.records())
+        list(replica.alerts.merge(bench.alerts.records()))
         assert (replica.alerts.records(), replica.firing) == (bench.alerts.records(), bench.firing)
         if fires != fired:
             changes.append(("Alert a", fires))
@@ -154,7 +155,7 @@ def test_without_times_the_last_word_counts_though_a_clock_is_ahead(bench: Bench
     ahead = Bench()
     ahead.clock.now += 3
     ahead.receive(fires=True)
-    bench.alerts.merge(ahead.alerts.records())
+    list(bench.alerts.merge(ahead.alerts.records()))
     bench.receive(fires=False)
     assert bench.firing is None
 
@@ -165,10 +166,10 @@ def test_what_has_ended_is_remembered_as_long_as_a_late_word_could_revive_it(ben
     bench.clock.now += LIFETIME - 1
     bench.receive(fires=False, starts_at=9_990, ends_at=9_999)
     bench.clock.now += LIFETIME - 1
-    bench.alerts.merge(late)
+    list(bench.alerts.merge(late))
     assert bench.firing is None
     bench.clock.now += 1
-    bench.alerts.merge(late)
+    list(bench.alerts.merge(late))
     assert bench.firing is None
     assert bench.alerts.records() == []
 
@@ -182,6 +183,43 @@ def test_a_full_book_forgets_what_ended_and_never_what_fires() -> None:
     kept = [bench.receive(fires=True, alert=alert) for alert in "efga"]
     assert [bool(records) for records in kept] == [True, True, False, True]
     assert {record.key.alert for record in bench.alerts.records()} == set("aef")
+
+
+def test_a_namespace_with_its_share_forgets_what_ended_there_and_leaves_room_for_others() -> None:
+    bench, replica, other = Bench(limit=8), Bench(limit=8), ScaledObject("nlp", "bert")
+    bench.receive(fires=False, whose=other)
+    for alert in "abcde":
+        bench.receive(fires=alert < "d", alert=alert)
+    kept = [bool(bench.receive(fires=True, alert=alert)) for alert in "fghi"]
+    assert kept == [True, True, True, False]
+    known = {(record.key.scaled_object, record.fires) for record in bench.alerts.records()}
+    assert known == {(BERT, True), (other, False)}
+    assert not bench.alerts.is_full
+    assert bench.receive(fires=True, whose=other, alert="b")
+    # What another replica knows has the same share.
+    flood = [AlertRecord(Key(GPT, f"{number}"), "Alert", 1, bench.clock.now) for number in range(8)]
+    list(replica.alerts.merge(flood))
+    assert len(replica.alerts.records()) == 6
+    assert replica.receive(fires=True, whose=other)
+
+
+@pytest.mark.parametrize("number", [LINES, LINES + 1])
+def test_of_many_changes_at_once_the_log_is_told_in_one_line(bench: Bench, number: int) -> None:
+    updates = [AlertUpdate(Key(BERT, f"{each}"), "Alert", fires=True) for each in range(number)]
+    bench.receive(fires=True, alert="0")
+    list(bench.alerts.receive(updates))
+    list(bench.alerts.receive(updates))  # nothing changes
+    bench.clock.now += LIFETIME + 1
+    bench.alerts.expire()
+    changes = [fact for fact in bench.facts if isinstance(fact, facts.AlertChanged)]
+    assert len(changes) == 2 * number
+    together = [fact for fact in bench.facts if isinstance(fact, facts.AlertsChanged)]
+    if number == LINES:
+        assert together == []
+        assert not any(change.is_one_of_many for change in changes)
+    else:
+        assert [(fact.firing, fact.ended) for fact in together] == [(LINES, 0), (0, LINES + 1)]
+        assert [change.is_one_of_many for change in changes[1:]] == [True] * (2 * number - 1)
 
 
 def test_who_listens_is_called_when_an_alert_about_the_object_begins_or_ends(bench: Bench) -> None:
@@ -203,9 +241,8 @@ def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:
     bench = Bench()
     far = bench.clock.now + SENDER_AHEAD_SECONDS + 1
     if is_peer:
-        bench.alerts.merge(
-            [AlertRecord(Key(BERT, "a"), "Alert a", began_at=far, heard_at=bench.clock.now)]
-        )
+        record = AlertRecord(Key(BERT, "a"), "Alert a", began_at=far, heard_at=bench.clock.now)
+        list(bench.alerts.merge([record]))
     else:
         bench.receive(fires=True, starts_at=far)
     assert bench.firing == "Alert a"
@@ -233,5 +270,5 @@ def test_what_nobody_can_have_heard_yet_is_passed_over(
     now, key = bench.clock.now, Key(BERT, "a")
     ahead = AlertRecord(key, "Ahead", now, heard_at=now + heard, ended_at=now, told_at=now + told)
     allowed = AlertRecord(Key(BERT, "b"), "Alert b", began_at=now, heard_at=now + AHEAD_SECONDS)
-    bench.alerts.merge([ahead, allowed])
+    list(bench.alerts.merge([ahead, allowed]))
     assert bench.alerts.records() == [allowed]

@@ -18,7 +18,6 @@ from keda_gpu_scaler.service.interceptor import (
     BUSY,
     DEADLINE_TEXT,
     INTERNAL_TEXT,
-    Places,
     status_message,
 )
 from tests.service.harness import (
@@ -203,30 +202,3 @@ def test_a_message_is_one_bounded_line_whatever_the_text(text: str, times: int) 
 def test_a_long_message_keeps_its_beginning_and_shows_that_it_was_cut() -> None:
     message = status_message("a" * 5000)
     assert message == "a" * (4096 - 9) + "…"
-
-
-def taken(places: Places, namespace: str) -> int:
-    """Take as many places as there are, and return how many."""
-    count = 0
-    while places.take(namespace):
-        count += 1
-    return count
-
-
-def test_one_namespace_takes_three_quarters() -> None:
-    assert taken(Places(1000), "a") == 750
-
-
-@given(st.integers(1, 50), st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=200))
-def test_there_is_always_a_place_for_a_newcomer(most: int, steps: list[tuple[str, bool]]) -> None:
-    places = Places(most)
-    counts = dict.fromkeys("abc", 0)
-    for name, takes in steps:
-        if takes:
-            counts[name] += places.take(name)
-        elif counts[name]:
-            places.give_back(name)
-            counts[name] -= 1
-        assert sum(counts.values()) <= most
-    if sum(counts.values()) < most:
-        assert places.take("newcomer")

@@ -1,9 +1,5 @@
 """The tokens of the HTTP port, of its webhook and of namespaces, in settings and in files."""
 
-import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +8,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings.tokens import OfNamespaces
 from tests.settings.test_loading import URL, WORD, load, refusal
 from tests.support.clocks import Clock
+from tests.support.pipes import pipe
 
 
 @pytest.fixture
@@ -52,27 +49,16 @@ def test_a_token_is_in_the_settings_or_in_a_file(file: Path, kind: str, name: st
         now()
 
 
-@contextmanager
-def pipe(path: Path) -> Iterator[None]:
-    """A pipe that nobody writes to; whoever waits for one gets a good token after two seconds."""
-    os.mkfifo(path)
-    writer = threading.Timer(2, path.write_text, [WORD])
-    writer.start()
-    try:
-        yield
-    finally:
-        writer.cancel()
-
-
 def test_a_token_is_in_a_regular_file_and_nothing_else_is_waited_for(file: Path) -> None:
     now = load(PROMETHEUS_URL=URL, HTTP_TOKEN_FILE=str(file)).http_secret
     assert now is not None
     file.unlink()
-    with pipe(file):
-        with pytest.raises(errors.SettingsError, match="token file is not a regular file"):
+    with pipe(file, WORD.encode()):
+        with pytest.raises(errors.SettingsError, match="cannot be read: it is not a regular file"):
             now()
         (mistake,) = refusal(PROMETHEUS_URL=URL, HTTP_TOKEN_FILE=str(file))
-    assert mistake.endswith("a file with a token, but it is not a regular file")
+    why = "it cannot be read: it is not a regular file"
+    assert mistake.endswith(f"a file with a token, but {why}")
 
 
 def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path) -> None:
@@ -120,7 +106,7 @@ def test_what_holds_no_token_shows_nothing(tmp_path: Path) -> None:
 
 def test_a_pipe_among_the_tokens_of_namespaces_shows_nothing(tmp_path: Path) -> None:
     (tmp_path / "good").write_text("good")
-    with pipe(tmp_path / "ml"):
+    with pipe(tmp_path / "ml", WORD.encode()):
         tokens = OfNamespaces(tmp_path, Clock())
         assert tokens.allowed(WORD.encode()) == frozenset()
         assert tokens.allowed(b"good") == {"good"}

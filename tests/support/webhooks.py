@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.web import authentication
 from tests.support.browsing import browsing
 from tests.support.clocks import Clock
 
@@ -26,11 +27,19 @@ class Hook:
     token: str | None = TOKEN
     """None: it cannot be read now."""
     clock: Clock = field(default_factory=lambda: Clock(1_795_260_000.0))
+    observe: facts.Observer = facts.ignore
+    """Is told of each fact; `seen` holds them too."""
     handed: list[list[AlertRecord]] = field(default_factory=list)
     seen: list[facts.Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.alerts = Alerts(LIFETIME, self.clock, self.seen.append, limit=self.limit)
+        self.bodies = authentication.Bodies(self.body_seconds)
+        self.alerts = Alerts(LIFETIME, self.clock, self.state, limit=self.limit)
+
+    def state(self, fact: facts.Fact) -> None:
+        """Take a fact."""
+        self.seen.append(fact)
+        self.observe(fact)
 
     def secret(self) -> str:
         if self.token is None:
@@ -57,8 +66,8 @@ async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
             hook.alerts,
             hook.secret,
             hook.broadcast,
-            hook.seen.append,
-            hook.body_seconds,
+            hook.state,
+            hook.bodies,
         )
     app = web.create_app(CollectorRegistry(), lambda: True, stands_on)
     async with browsing(app, {"authorization": f"Bearer {TOKEN}"}) as client:

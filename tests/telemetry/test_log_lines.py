@@ -112,6 +112,7 @@ LINES: list[tuple[facts.Fact, str, str]] = [
     (WATCH(works=False), "warning", "kubernetes.lost"),
     (BUSY(fires=True), "info", "alert.fires"),
     (BUSY(fires=False), "info", "alert.ended"),
+    (facts.AlertsChanged(11, 2, WHY), "info", "alerts.changed"),
     (TOLD(200), "debug", "webhook.taken"),
     (TOLD(200, truncated=3), "warning", "webhook.truncated"),
     (TOLD(422), "warning", "webhook.refused"),
@@ -124,7 +125,10 @@ LINES: list[tuple[facts.Fact, str, str]] = [
     (facts.ObserveRead(2, 1, 1), "info", "observe.read"),
     (facts.ObserveRefused("a.yaml", 14, WHY), "warning", "observe.refused"),
 ]
-NOT_WRITTEN = {"works", "fires", "truncated", "target", "expires_at", "rounded", "text"}
+NOT_WRITTEN = {
+    *("works", "fires", "truncated", "target", "expires_at", "rounded", "text"),
+    "is_one_of_many",
+}
 """Fields of facts that the event says, or that have another form in the line."""
 OTHER_FORMS: dict[str, dict[str, object]] = {
     "certificate.loaded": {"expires": "2027-01-15T08:00:00+00:00"},

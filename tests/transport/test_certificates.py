@@ -23,6 +23,7 @@ from tests.support.certificates import (
     self_signed,
     write,
 )
+from tests.support.pipes import pipe
 
 AUTHORITY = trustme.CA()
 FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
@@ -72,6 +73,20 @@ def test_the_certificate_of_the_files_is_loaded_at_once_and_reported(followed: F
         "server": current.expiries["server"],
         "client_ca": ends.timestamp(),
     }
+
+
+def test_a_file_is_regular_and_small_and_nothing_else_is_waited_for(followed: Followed) -> None:
+    before, key = followed.files.current(), followed.pair.key
+    key.write_bytes(key_of(FIRST) + b"\n" * 2**20)
+    assert followed.files.current() is before
+    key.unlink()
+    with pipe(key, key_of(FIRST)):
+        assert followed.files.current() is before
+    why = [told for told in followed.stated if isinstance(told, str)]
+    assert why == [
+        f"{key} is not a file this process can read (it has more than {2**20} bytes)",
+        f"{key} is not a file this process can read (it is not a regular file)",
+    ]
 
 
 def test_nothing_shows_the_key(followed: Followed) -> None:

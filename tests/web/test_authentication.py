@@ -1,6 +1,5 @@
 """Which clients may send requests to the HTTP port, and what their bodies may be."""
 
-import asyncio
 import base64
 import contextlib
 from collections.abc import AsyncIterator
@@ -11,11 +10,12 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from keda_gpu_scaler import errors, web
-from keda_gpu_scaler.web.webhook import READ_AT_ONCE
+from keda_gpu_scaler.web.authentication import OPEN_BYTES
 from tests.support import webhooks
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.browsing import browsing
 from tests.support.connections import Streams, connected
+from tests.support.processes import until
 from tests.support.webhooks import Hook
 
 TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
@@ -139,32 +139,52 @@ async def test_a_body_may_have_a_mebibyte_and_no_compression() -> None:
     assert compressed.text == "expected a body that is not compressed"
 
 
-async def test_bodies_are_read_a_few_at_a_time_and_others_wait_for_their_turn() -> None:
+async def test_bodies_that_trickle_keep_none_waiting() -> None:
     async with webhooks.serving(Hook()) as client, contextlib.AsyncExitStack() as stack:
-        slow = [
-            await stack.enter_async_context(sending(client, "content-length: 1"))
-            for _ in range(READ_AT_ONCE)
-        ]
-        waiting = asyncio.create_task(client.post("/webhook", json=group(alert())))
-        for _, writer in slow:
-            await writer.drain()
-        while not waiting.done():
-            reader, writer = slow.pop()
-            assert (await client.get("/healthz")).status_code == 200
+        for _ in range(100):
+            _, writer = await stack.enter_async_context(sending(client, "content-length: 100"))
             writer.write(b"{")
-            assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
-            await asyncio.wait({waiting}, timeout=0.1)
-        assert (await waiting).status_code == 200
+            await writer.drain()
+        assert (await client.post("/webhook", json=group(alert()))).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/webhook", "/alerts"])
+async def test_all_bodies_together_are_bounded(path: str) -> None:
+    """Also bodies that wait for another one to be parsed, or for the rest of themselves."""
+    hook, size = Hook(), OPEN_BYTES // 16
+    async with webhooks.serving(hook) as client:
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(16):
+                begun = sending(client, f"content-length: {size}", path)
+                _, writer = await stack.enter_async_context(begun)
+                writer.write(b"x" * (size - 1))
+
+            async def is_there() -> bool:
+                return hook.bodies.open_bytes == 16 * (size - 1)
+
+            await until(is_there, 30, "the bodies are there but for their last bytes")
+            refused = await client.post("/webhook", json=group(alert()))
+            assert refused.status_code == 503
+            assert (
+                refused.text == f"more than {OPEN_BYTES} bytes of messages at once; send it again"
+            )
+
+        async def is_gone() -> bool:
+            return hook.bodies.open_bytes == 0
+
+        await until(is_gone, 30, "no body is there")
+        assert (await client.post("/webhook", json=group(alert()))).status_code == 200
+    assert hook.bodies.open_bytes == 0
 
 
 @asynccontextmanager
-async def sending(client: httpx.AsyncClient, header: str) -> AsyncIterator[Streams]:
+async def sending(
+    client: httpx.AsyncClient, header: str, path: str = "/webhook"
+) -> AsyncIterator[Streams]:
     """Begin a request with a body that does not end."""
     port = client.base_url.port
     assert port is not None
-    head = (
-        f"POST /webhook HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {webhooks.TOKEN}\r\n{header}"
-    )
+    head = f"POST {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {webhooks.TOKEN}\r\n{header}"
     async with connected(port) as (reader, writer):
         writer.write(f"{head}\r\n\r\n".encode())
         yield reader, writer

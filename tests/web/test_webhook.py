@@ -1,10 +1,18 @@
 """The webhook: what is accepted, what is refused, and with which answer."""
 
+import asyncio
+from collections import Counter
 from typing import Any
 
+import orjson
 import pytest
+from structlog.testing import LogCapture
 
-from keda_gpu_scaler.alerts import LIMIT
+from keda_gpu_scaler.alerts import LIMIT, AlertRecord
+from keda_gpu_scaler.alerts.replicas import written_records
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
+from keda_gpu_scaler.telemetry.metrics import Telemetry
 from tests.support.alert_messages import BERT, alert, group, of_dashboard, of_grafana
 from tests.support.webhooks import Hook, serving
 
@@ -97,6 +105,62 @@ async def test_a_full_book_asks_to_send_again() -> None:
     assert answer.status_code == 503
     lines = answer.text.splitlines()
     assert (lines[0], lines[-1]) == ("taken: 1", "not taken: 1, since 1 alerts are known already")
+
+
+async def test_a_namespace_leaves_room_for_others_and_is_named() -> None:
+    flood = [alert(fingerprint=f"{number}") for number in range(100)]
+    async with serving(Hook(limit=100)) as client:
+        full = await client.post("/webhook", json=group(*flood))
+        other = await client.post("/webhook/nlp/bert", json=group(alert()))
+    assert (full.status_code, other.status_code) == (503, 200)
+    assert full.text.splitlines() == [
+        "taken: 75",
+        "not taken: 25, since namespace ml has its share of the 100 alerts, at most three quarters",
+    ]
+
+
+def saying(path: str, number: int) -> bytes:
+    """Return a message with that many firing alerts, of a sender or of another replica."""
+    if path == "/webhook":
+        return orjson.dumps(group(*(alert(fingerprint=f"{each}") for each in range(number))))
+    now = Hook().clock.now
+    return written_records(
+        [AlertRecord(Key(BERT, f"{each}"), "Busy", now, now) for each in range(number)]
+    )
+
+
+@pytest.mark.parametrize("path", ["/webhook", "/alerts"])
+async def test_of_many_alerts_the_log_has_one_line_and_the_metrics_have_each(
+    path: str, lines: LogCapture
+) -> None:
+    metrics = Telemetry(lines_dropped=lambda: 0, tasks=lambda: 0)
+    hook = Hook(observe=Observers({"metrics": metrics, "log": LogObserver()}))
+    async with serving(hook) as client:
+        assert (await client.post(path, content=saying(path, 30))).is_success
+    (line,) = [line for line in lines.entries if line["event"].startswith("alert")]
+    assert (line["event"], line["firing"], line["ended"]) == ("alerts.changed", 30, 0)
+    labels = {"namespace": "ml", "scaled_object": "bert"}
+    assert metrics.registry.get_sample_value("keda_gpu_scaler_alerts_firing", labels) == 30
+
+
+@pytest.mark.parametrize("path", ["/webhook", "/alerts"])
+async def test_a_large_message_leaves_time_for_others(path: str) -> None:
+    hook, number, turns, seen = Hook(limit=2_000), 1_000, 0, list[int]()
+
+    async def other_work() -> None:
+        nonlocal turns
+        while len(seen) < number:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with serving(hook) as client:
+        with hook.alerts.listen(BERT, lambda: seen.append(turns)):
+            answer, _ = await asyncio.gather(
+                client.post(path, content=saying(path, number)), other_work()
+            )
+    assert answer.is_success
+    # Between two turns of the other work no more than a hundred alerts were taken.
+    assert max(Counter(seen).values()) <= 100
 
 
 @pytest.mark.parametrize("path", ["/webhook", "/webhook/ml/bert", "/alerts"])

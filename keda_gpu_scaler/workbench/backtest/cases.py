@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling.objects import Behavior, quantity
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, MetricType, Tolerances
 from keda_gpu_scaler.spec.spec import GpuAggregation, Signal, TriggerSpec
@@ -91,8 +92,9 @@ def run_episode(manifest: Manifest, triggers: list[Trigger]) -> tuple[str, list[
 
     ValueError: it cannot be run.
     """
-    name = manifest.node.text("metadata", "name")
-    place = f"{manifest.file}:{manifest.node.position.line}: Episode {name}"
+    name = errors.without_controls(manifest.node.text("metadata", "name"))
+    file = errors.without_controls(manifest.file)
+    place = f"{file}:{manifest.node.position.line}: Episode {name}"
     of_name = [trigger for trigger in triggers if trigger.of.scaled_object.name == name]
     candidates = of_name or triggers
     if len(candidates) != 1 or (spec := candidates[0].spec) is None:
@@ -102,7 +104,7 @@ def run_episode(manifest: Manifest, triggers: list[Trigger]) -> tuple[str, list[
     try:
         parsed = episode.parse(manifest.node.block("spec").plain)
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
+        raise ValueError(f"{place}: {errors.without_controls(str(error))}") from error
     needs_demand = spec.demand is not None and spec.demand.threshold is not None
     missing = f"Episode {name}: demand: expected it, because the trigger scales by it"
     refuse(trigger, spec, {missing: needs_demand and not parsed.work.demands})

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, Workload
@@ -95,7 +96,7 @@ def write(
         console.print(table)
         *notes, advice = section.notes
         for note in notes:
-            console.print(note)
+            console.print(errors.without_controls(note))
         console.print(advice, style="bold")
         if result.advice.threshold is not None:
             key = result.job.case.key
