@@ -89,7 +89,7 @@ LOAD, POWER = confined('__name__="load"'), confined('__name__="power"')
 JOINED = "ignoring (x) group_right (y) fill_left (2.0)"
 
 
-def shape(node: Any) -> Any:  # noqa: ANN401 - a node of any kind, or what it has
+def shape(node: Any) -> Any:
     """Return a tree of the parser's without its parentheses, as everything that its nodes show."""
     if isinstance(node, parser.ParenExpr):
         return shape(node.expr)
@@ -248,7 +248,7 @@ def test_a_query_knows_how_far_back_each_of_its_selectors_looks() -> None:
 )
 def test_absence_means_something_only_where_every_series_shows(
     text: str,
-    is_complete: bool,  # noqa: FBT001 - a table of answers
+    is_complete: bool,
 ) -> None:
     assert own(text).is_complete is is_complete
 

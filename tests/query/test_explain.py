@@ -20,7 +20,7 @@ SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signal
 TEXT = Path(__file__).parents[1] / "data" / "explained.promql"
 
 
-def explained_promql(spec: TriggerSpec, found: Collection[str] = (), **how: Any) -> str:  # noqa: ANN401 - fields of Explained
+def explained_promql(spec: TriggerSpec, found: Collection[str] = (), **how: Any) -> str:
     return Explained(spec=spec, found=found, **how).value
 
 
