@@ -53,9 +53,14 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
-    if name in _PLAIN:
-        sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # as if it were not there
-    module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
+    is_plain = name in _PLAIN and "rich" not in sys.modules
+    if is_plain:
+        sys.modules["rich"] = None  # type: ignore[assignment] # as if it were not there
+    try:
+        module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
+    finally:
+        if is_plain:
+            del sys.modules["rich"]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name)(_with_flags(getattr(module, name)))
     return typer.main.get_command(single)
