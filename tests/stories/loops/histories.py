@@ -35,7 +35,8 @@ if READS_EACH_LABEL:
         {"namespace": "gpu-operator", "pod_name": "dcgm-exporter-x7kqp"},
     )
 """What scrape jobs add, up to both labels that name a pod."""
-_RESOURCES = "nvidia.com/gpu", "amd.com/gpu", "example.com/accelerator", "npu.example.com/half"
+_OTHER_DEVICES = "rdma/hca_shared", "smarter-devices/fuse"
+_RESOURCES = "nvidia.com/gpu", "example.com/accelerator", "npu.example.com/half"
 
 
 @dataclass(slots=True)
@@ -115,7 +116,8 @@ class History:
 
     def some(self, pods: list[SimPod], share: float) -> list[SimPod]:
         """Draw a part of the pods, at least one and not all."""
-        return self.chance.sample(pods, max(1, min(len(pods) - 1, round(share * len(pods)))))
+        some = max(1, min(len(pods) - 1, round(share * len(pods))))
+        return self.chance.sample(pods, min(len(pods), some))
 
     def _offered(self, since: float) -> float:
         return next(work for begin, work in reversed(self._work) if begin <= since)(since)
@@ -168,6 +170,30 @@ async def unseen(one: History) -> None:
     one.begin(60.0 * replicas, replicas=replicas, has_exporter=lambda number: number >= dark)
     await one.last(200, 300)
     one.work(one.chance.uniform(0, 120) * replicas)
+    await one.last(300, 600)
+
+
+async def groups(one: History) -> None:
+    """Leaders ask for no GPU, or have an idle one; some of the workers' nodes have no exporter."""
+    replicas = one.chance.randint(2, 5)
+    dark, device = (
+        one.chance.randint(0, replicas - 1),
+        one.speech.choice((None, None, *_OTHER_DEVICES)),
+    )
+
+    def differ(pod: SimPod) -> None:
+        if pod.worker and pod.number < dark:
+            pod.silent = pod.created
+        if device is None:
+            pod.part = 2.0 if pod.worker else 0.0
+        elif not pod.worker:
+            pod.asks, pod.gpu_count = device, 0
+
+    trigger = spec(workload="lws/bert")
+    work = one.chance.uniform(35, 45) * replicas
+    one.begin(work, replicas=replicas, group=2, when_created=differ, trigger=trigger)
+    await one.last(1000, 1400)
+    one.work(one.chance.uniform(0, 3 if device else 1) * work)
     await one.last(300, 600)
 
 
@@ -360,6 +386,8 @@ THEMES: tuple[tuple[Theme, tuple[EvidenceSource, ...]], ...] = (
     (emptied, ANY),
     (silent, TOLD),
     (changing, ANY),
+    (groups, TOLD),
+    (groups, TOLD),
 )
 """What is rare in its history has more than one."""
 

@@ -85,6 +85,8 @@ class Loop(ClosedLoop[SimPod]):
     dialect: Dialect = field(default_factory=Dialect)
     owner: Owner | None = None
     """The scale target, if it is not the one that the trigger names: that does not exist."""
+    when_created: Callable[[SimPod], None] = lambda _pod: None
+    """Makes a new pod differ from the others."""
     group: int = 0
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
     stateful: bool = False
@@ -274,6 +276,7 @@ class Loop(ClosedLoop[SimPod]):
             pod.asks, pod.gpu_count = self.dialect.resource, self.dialect.gpus
             if not self.has_exporter(number):
                 pod.silent = created
+            self.when_created(pod)
             self.pods.append(pod)
 
     def _counted(self) -> list[SimPod]:
@@ -305,19 +308,31 @@ class Loop(ClosedLoop[SimPod]):
         """Return what a poll of KEDA's takes the formula for, and its value for the HPA."""
         seconds = self.clock - self.begin
         value = None if decided.value is None else formula(decided.value, seconds)
-        polled = value
+        active: bool | None = formula_is_active(value)
         if self.trigger.for_formula:
-            try:
-                (answer,) = responses.formula_value(
-                    self.trigger.metric_name,
-                    decided,
-                    self.trigger.threshold,
-                    has_replicas=self.first.has_replicas(BERT),
-                ).metricValues
-            except UnknownLoadError:
-                return None, [Metric(value=value, target=1.0)]
-            polled = formula(answer.metricValueFloat, seconds)
-        return formula_is_active(polled), [Metric(value=value, target=1.0)]
+            active = self.polled(formula, decided)
+        return active, [Metric(value=value, target=1.0)]
+
+    def polled(self, formula: Callable[[float, float], float], decided: Decision) -> bool | None:
+        """Return what a poll takes the formula for with `forFormula`; None: it fails."""
+        try:
+            (answer,) = responses.formula_value(
+                self.trigger.metric_name,
+                decided,
+                self.trigger.threshold,
+                has_replicas=self.first.has_replicas(BERT),
+            ).metricValues
+        except UnknownLoadError:
+            return None
+        return formula_is_active(formula(answer.metricValueFloat, self.clock - self.begin))
+
+    def is_active(self, decided: Decision) -> bool | None:
+        """Return what IsActive answers; None: it fails."""
+        try:
+            has_replicas = self.first.has_replicas(BERT)
+            return responses.activity(decided, has_replicas=has_replicas).result
+        except UnknownLoadError:
+            return None
 
     async def _compare(self, timeout_seconds: float | None) -> None:
         if self.restarts is None:

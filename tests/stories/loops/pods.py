@@ -46,6 +46,8 @@ class SimPod(Replica):
     """The resource that it asks for."""
     gpu_count: int = 1
     """How many GPUs it has; they share its work, and 0: no exporter shows it."""
+    part: float = 1.0
+    """How much it does, beside the other pods of its replica."""
 
     @property
     def name(self) -> str:
@@ -112,7 +114,7 @@ class SimPod(Replica):
         """Let the exporter look: a pod that drains still does its share."""
         if self.placed <= now < self.gone:
             busy = share if now >= self.ready else self.loading
-            self.shown[now] = 0.0 if self.completed <= now else busy
+            self.shown[now] = 0.0 if self.completed <= now else self.part * busy
 
     def said(self, now: float, asked: Asked) -> PodStatement:
         ready = self.ready <= now < min(self.completed, self.lost + NODE_GRACE)

@@ -157,6 +157,7 @@ def broken(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]
     yield from _of_form(decided)
     yield from _of_activity(truth, decided, age_seconds)
     yield from _of_replicas(truth, decided)
+    yield from _of_trigger(truth.loop, decided)
 
 
 def _of_form(decided: Decision) -> Iterator[str]:
@@ -201,6 +202,15 @@ def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
     is_known = is_told and decided.state is not State.UNKNOWN
     if is_known and truth.are_full and asked <= loop.replicas:
         yield "all replicas are full, and no more are asked for"
+
+
+def _of_trigger(loop: Loop, decided: Decision) -> Iterator[str]:
+    formula = loop.formula if loop.trigger.for_formula else None
+    if formula and loop.polled(formula, decided) is not loop.is_active(decided):
+        yield "the formula of a poll says otherwise than IsActive"
+    takes = decided.value is not None or (loop.replicas and decided.active is False)
+    if loop.owner is not None and takes:
+        yield "a trigger that names no workload does not hold the replicas"
 
 
 def is_sentence(reason: str) -> bool:
