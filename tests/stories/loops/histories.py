@@ -72,7 +72,9 @@ class History:
         monitoring.exporter_scrapes = each_at_its_own_second(drawn.random())
         share, salt = self.speech.choice((0.0, 0.0, 0.4, 1.0)), self.speech.random()
         stuck = [random.Random(f"{salt} {number}").random() < share for number in range(1000)]
-        monitoring.average = lambda pod, _: 0.0 if stuck[pod.number] else None
+        monitoring.average = lambda pod, then: (
+            0.0 if stuck[pod.number] and then < pod.refused_since else None
+        )
         self.judge = Judge(self.loop, self.chance)
         return self.loop
 

@@ -114,7 +114,7 @@ class SimPod(Replica):
         """Let the exporter look: a pod that drains still does its share."""
         if self.placed <= now < self.gone:
             busy = share if now >= self.ready else self.loading
-            self.shown[now] = 0.0 if self.completed <= now else self.part * busy
+            self.shown[now] = 0.0 if self.completed <= now else min(100.0, self.part * busy)
 
     def said(self, now: float, asked: Asked) -> PodStatement:
         ready = self.ready <= now < min(self.completed, self.lost + NODE_GRACE)
