@@ -198,7 +198,7 @@ def _contradictions(
     scrapes: Mapping[float, float],
     stuck_seconds: float,
 ) -> Iterator[tuple[list[float], list[float], bool]]:
-    """Yield each run of zeros of `first`, those beside work of the other metric, and if it is stuck.
+    """Yield each run of zeros of `first`, those beside work of the other one, and if it is stuck.
 
     It is stuck if that is so in scrapes further apart than `stuck_seconds`, and it is 0 all the
     time between. If not, its 0 may be older than the work, and the load is not known. Nor is it
