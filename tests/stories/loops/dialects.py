@@ -55,17 +55,24 @@ class Dialect:
         }
         return {**own, **renamed}
 
-
-def read(
-    rows: Iterable[Row],
-    good_scrapes: Mapping[Target, Mapping[float, float]],
-    snapshot_query: SnapshotQuery,
-    at: float,
-    step: float,
-) -> Observation:
-    """Return what the scaler reads in the answer to its query."""
-    targets = [Row(target._asdict(), list(times.items())) for target, times in good_scrapes.items()]
-    return read_observation([*rows, *targets], snapshot_query, at, step, COLLECT_SECONDS)
+    def read(
+        self,
+        rows: Iterable[Row],
+        good_scrapes: Mapping[Target, Mapping[float, float]],
+        snapshot_query: SnapshotQuery,
+        at: float,
+        step: float,
+    ) -> Observation:
+        """Return what the scaler reads in the answer to its query."""
+        own = self.target_labels if READS_EACH_LABEL else {}
+        targets = [
+            Row({**target._asdict(), **own}, list(times.items()))
+            for target, times in good_scrapes.items()
+        ]
+        if self.tenant_shows is not None:
+            every = {time for times in good_scrapes.values() for time in times}
+            targets.append(Row(TENANT._asdict(), [(time, time) for time in sorted(every)]))
+        return read_observation([*rows, *targets], snapshot_query, at, step, COLLECT_SECONDS)
 
 
 class Asked(NamedTuple):

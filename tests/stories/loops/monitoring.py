@@ -20,7 +20,6 @@ from keda_gpu_scaler.sources.evaluation_times import (
 )
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops import dialects
 from tests.stories.loops.dialects import AVERAGE, BLANK, SAMPLE, TENANT, Dialect, asked_of_the_list
 from tests.stories.loops.pods import SimPod
 
@@ -221,7 +220,7 @@ class Monitoring:
         }
         rows = self._rows(request, at, stored)
         return replace(
-            dialects.read(rows, good_scrapes, snapshot_query, at, step),
+            self.dialect.read(rows, good_scrapes, snapshot_query, at, step),
             instants=stored if self.is_direct else instants,
             sample_ages=self._ages(at),
             absence_known=self.history_since <= at - SETTLED,
