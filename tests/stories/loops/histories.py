@@ -178,10 +178,8 @@ async def unseen(one: History) -> None:
 async def groups(one: History) -> None:
     """Leaders ask for no GPU, or have an idle one; some of the workers' nodes have no exporter."""
     replicas = one.chance.randint(2, 5)
-    dark, device = (
-        one.chance.randint(0, replicas - 1),
-        one.speech.choice((None, None, *_OTHER_DEVICES)),
-    )
+    dark = one.chance.randint(0, replicas - 1)
+    device = one.speech.choice((None, None, *_OTHER_DEVICES))
 
     def differ(pod: SimPod) -> None:
         if pod.worker and pod.number < dark:
@@ -191,8 +189,10 @@ async def groups(one: History) -> None:
         elif not pod.worker:
             pod.asks, pod.gpu_count = device, 0
 
-    trigger = spec(workload="lws/bert")
-    work = one.chance.uniform(35, 45) * replicas
+    # Beside an idle leader, a group is full at 50.
+    threshold = 70 if device else 35
+    trigger = spec(workload="lws/bert", threshold=str(threshold))
+    work = one.chance.uniform(0.5, 0.65) * threshold * replicas
     one.begin(work, replicas=replicas, group=2, when_created=differ, trigger=trigger)
     await one.last(1000, 1400)
     one.work(one.chance.uniform(0, 3 if device else 1) * work)
@@ -389,6 +389,7 @@ THEMES: tuple[tuple[Theme, tuple[EvidenceSource, ...]], ...] = (
     (silent, TOLD),
     (changing, ANY),
     (groups, TOLD),
+    (moving, EXPORTERS),
     (groups, TOLD),
 )
 """What is rare in its history has more than one."""
