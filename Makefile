@@ -43,7 +43,9 @@ CORE := */spec/*,*/trigger/*,*/query/*,*/demand/*,*/promql/*,*/snapshot/*,*/deci
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.* ##+ ' '/^[a-z0-9-]+:.* ## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'For CI and releases:'
+	@awk -F ':.* ##+ ' '/^[a-z0-9-]+:.* ### / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
@@ -56,11 +58,11 @@ test: $(VENV) ## Run the quick tests, which need only Python: a minute (ARGS=tes
 	$(if $(COVER),@$(BIN)/coverage report --include='$(CORE)' --fail-under=100 --format=total)
 test-servers: $(TOOLS) ## Run the tests that need time, or real servers and programs, built or unpacked first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),$(PARALLEL_SERVERS))
-test-nightly: $(TOOLS) ## Run more seeds and variants of them, as every night does (ARGS=...)
+test-nightly: $(TOOLS) ### Run more seeds and variants of them, as every night does (ARGS=...)
 	@$(BIN)/pytest --nightly $(or $(ARGS),$(PARALLEL_SERVERS))
 e2e: $(TOOLS) ## Run the core of the scenarios on the real KEDA and Kubernetes, built first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),-m core $(SCENARIOS))
-e2e-all: $(TOOLS) ## Run every scenario, and a part of them on other versions: before a release (ARGS=2.20/1.35)
+e2e-all: $(TOOLS) ### Run every scenario, and a part of them on other versions: before a release (ARGS=2.20/1.35)
 	@failed=; for each in $(or $(ARGS),$(GENERATIONS)); do \
 		case $$each in $(firstword $(GENERATIONS))) marked= ;; *) marked="-m generations" ;; esac; \
 		KEDA=$${each%/*} KUBERNETES=$${each#*/} $(BIN)/pytest --servers $$marked $(SCENARIOS) \
@@ -68,7 +70,7 @@ e2e-all: $(TOOLS) ## Run every scenario, and a part of them on other versions: b
 	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 cover: ## Run the quick tests, print what they cover, and demand all branches of the core
 	@$(MAKE) --no-print-directory test COVER=1
-mutants: $(TOOLS) ## Change the core in one place at a time, and print what no test notices: hours (ARGS=... for some)
+mutants: $(TOOLS) ### Change the core in one place at a time, and print what no test notices: hours (ARGS=... for some)
 	@rm -rf mutants
 	@$(BIN)/mutmut run $(ARGS)
 	@$(BIN)/python tools/mutants.py
@@ -106,7 +108,7 @@ docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (A
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
 .PHONY: proto chart schema lock version release-notes
-proto: $(TOOLS) ## Regenerate the gRPC code from proto/externalscaler.proto
+proto: $(TOOLS) ### Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tools.chart.regenerate
@@ -115,33 +117,33 @@ schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
 		> deploy/schema/scaledobject.json
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
-version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
+version: ### Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
 	@tools/version.sh
 # A tag may be any text: make does not expand what is in it, and the shell takes it for one word.
 override TAG := $(value TAG)
 export TAG
-release-notes: # Print what CHANGELOG.md says of this version, if TAG is its tag
+release-notes: ### Print what CHANGELOG.md says of this version, if TAG is its tag
 	@tools/version.sh --notes "$$TAG"
 
 .PHONY: wheel chart-archive image rootfs
 DIST ?= dist
-wheel: $(TOOLS) ## Build the wheel and the source archive into dist, from what is locked
+wheel: $(TOOLS) ### Build the wheel and the source archive into dist, from what is locked
 	@rm -f $(DIST)/*.whl $(DIST)/*.tar.gz
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
-chart-archive: $(TOOLS) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
+chart-archive: $(TOOLS) ### Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
 	@HELM=$$($(BIN)/python -m tools.programs helm) tools/chart.sh $(DIST) $(IMAGE)
 DOCKER ?= docker
-soak: $(TOOLS) ## Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
+soak: $(TOOLS) ### Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
 	@$(BIN)/python -m tests.soak --minutes $(or $(minutes),60)
-fuzz: $(FUZZ) ## Feed every reader of foreign bytes with inputs that reach new code (seconds=60, target=metadata)
+fuzz: $(FUZZ) ### Feed every reader of foreign bytes with inputs that reach new code (seconds=60, target=metadata)
 	@.cache/fuzz/bin/python -m tests.fuzz --seconds $(or $(seconds),60) $(target)
 image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
 	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
 	@echo keda-gpu-scaler:$(VERSION)
 
-rootfs: $(TOOLS) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
+rootfs: $(TOOLS) ### Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m tools.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
 .PHONY: tools bench bench-full bench-figures bench-decisions bench-wake clean
@@ -149,13 +151,13 @@ tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an
 	@$(BIN)/python -m tools.programs
 bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only polling')
 	@$(BIN)/python -m benchmarks $(ARGS)
-bench-full: $(TOOLS) ## Run the benchmarks that take longer as well
+bench-full: $(TOOLS) ### Run the benchmarks that take longer as well
 	@$(BIN)/python -m benchmarks --full $(ARGS)
-bench-figures: $(TOOLS) ## Run the benchmarks and write their figures into their page (ARGS=--full, ARGS='--run FILE')
+bench-figures: $(TOOLS) ### Run the benchmarks and write their figures into their page (ARGS=--full, ARGS='--run FILE')
 	@$(BIN)/python -m benchmarks --commit $(ARGS)
 bench-decisions: $(TOOLS) ## Score the decisions on public traces, next to recipes: 10 minutes (ARGS=--quick, ARGS=--commit)
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
-bench-wake: $(TOOLS) ## Measure how long KEDA's own trigger and ours take to wake a workload
+bench-wake: $(TOOLS) ### Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 clean: ## Remove everything that make made
 	@rm -rf .cache .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -128,7 +128,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist has no types
+def pytest_testnodedown(node: Any) -> None:
     """Take over what a worker has left out: every worker collects the same."""
     if _LEFT_OUT_BY_WORKER in node.workeroutput:
         node.config.stash[_LEFT_OUT] = node.workeroutput[_LEFT_OUT_BY_WORKER]

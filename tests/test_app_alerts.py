@@ -12,7 +12,7 @@ from tests.test_app import DEAD_TARGET, LOCAL, browser, channel, reference, runn
 
 RARELY_SECONDS = 3600.0
 """How often there can be news other than alerts."""
-TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
+TOKEN = "s3cr3t-t0ken"
 
 
 def settings(port: int = 0, *peers: int) -> Settings:

@@ -16,7 +16,7 @@ from tests.support import certificates
 from tests.support.pki import Pki
 from tests.test_app import DEAD_TARGET, LOCAL, running
 
-TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
+TOKEN = "m3trics-t0ken"
 EXPIRY = 'keda_gpu_scaler_certificate_expiry_timestamp_seconds{{kind="server",server="{}"}} '
 
 

@@ -158,13 +158,13 @@ def test_a_message_of_nobody_we_know_is_refused(payload: object, words: str) -> 
 # Alerts on dashboards of Grafana, as version 4 sends them
 
 
-def rule(state: str = "alerting", **changes: Any) -> AlertUpdate:  # noqa: ANN401 - any JSON
+def rule(state: str = "alerting", **changes: Any) -> AlertUpdate:
     (update,) = read_notification(of_dashboard(state, **changes), BERT).updates
     return update
 
 
 @pytest.mark.parametrize(("state", "fires"), [("alerting", True), ("ok", False)])
-def test_a_rule_fires_or_does_not(state: str, fires: bool) -> None:  # noqa: FBT001 - a table
+def test_a_rule_fires_or_does_not(state: str, fires: bool) -> None:
     said = AlertUpdate(rule().key, "GPU usage of the cluster", fires)
     assert said.key.scaled_object == BERT
     assert rule(state) == said

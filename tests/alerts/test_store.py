@@ -237,7 +237,7 @@ def test_who_listens_is_called_when_an_alert_about_the_object_begins_or_ends(ben
 
 
 @pytest.mark.parametrize("is_peer", [False, True], ids=["a sender", "a replica"])
-def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:  # noqa: FBT001
+def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:
     bench = Bench()
     far = bench.clock.now + SENDER_AHEAD_SECONDS + 1
     if is_peer:

@@ -76,7 +76,7 @@ def _update(number: int, began_at: float, now: float, *, timed: bool) -> AlertUp
 @given(steps, st.booleans(), st.randoms(use_true_random=False))
 def test_replicas_agree_on_the_truth_after_one_exchange(
     planned: list[Step],
-    timed: bool,  # noqa: FBT001 - Hypothesis draws it
+    timed: bool,
     random: Random,
 ) -> None:
     clock = Clock(100_000.0)

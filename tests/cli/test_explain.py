@@ -211,7 +211,7 @@ def test_no_text_of_a_tenant_reaches_the_terminal_as_it_is(arguments: Sequence[s
     assert ("]0;x??\n" in result.stdout) == (not arguments)  # queries keep their lines
 
 
-def hostile(plain: Any) -> Any:  # noqa: ANN401 - JSON
+def hostile(plain: Any) -> Any:
     """Return a record with control characters in each text that is free."""
     if isinstance(plain, dict):
         fixed = ("says", "origin", "metric_type", "state")

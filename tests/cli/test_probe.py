@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, errors
-from keda_gpu_scaler.cli import probe as asking
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.workbench import probing as asking
 from tests.service.harness import QUIET, SIGNAL, Script
 from tests.service.harness import serving as our_own
 from tests.support import scalers

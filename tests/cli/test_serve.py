@@ -114,7 +114,7 @@ WAITS = "loop.run_in_executor(None, threading.Event().wait)"
 FAILS = "[task.cancel() for task in asyncio.all_tasks() if task.get_name() == 'alerts']"
 UNUSED = {"botocore", "cryptography", "httpx2", "jinja2", "lightkube", "opentelemetry"}
 UNUSED |= {"promql_parser", "rich.console", "yaml"}
-UNUSED |= {"keda_gpu_scaler.workbench", "keda_gpu_scaler.cli.probe"}
+UNUSED |= {"keda_gpu_scaler.workbench"}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
 UNUSED |= {"keda_gpu_scaler.sources.kubernetes", "keda_gpu_scaler.transport.certificates"}
 

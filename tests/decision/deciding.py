@@ -17,7 +17,7 @@ LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
 EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 
 
-def decide_about(  # noqa: PLR0913 - one keyword for each thing a test may want to be different
+def decide_about(
     *pods: Pod,
     trigger: TriggerSpec | None = None,
     wanted: int | None = None,
@@ -25,7 +25,7 @@ def decide_about(  # noqa: PLR0913 - one keyword for each thing a test may want 
     complete: bool = True,
     absence_known: bool = True,
     unmatched_elements: int = 0,
-    **context: Any,  # noqa: ANN401 - fields of Context
+    **context: Any,
 ) -> Decision:
     """Decide about these pods of deployment/bert; `wanted`: its owner asks for so many replicas."""
     if evidence is not None and wanted is not None:

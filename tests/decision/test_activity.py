@@ -101,7 +101,7 @@ def test_the_busiest_single_gpu_decides_while_its_sample_is_not_stale() -> None:
 )
 def test_a_pod_whose_exporter_may_have_lost_its_map_is_in_use_for_the_window(
     how: dict[str, Any],
-    is_in_use: bool,  # noqa: FBT001 - an example
+    is_in_use: bool,
 ) -> None:
     pod = replace(bert("b", 90, last_seen=NOW - 105, ended=True), is_unnamed=True)
     assert in_use_unnamed(spec(), replace(pod, **how), NOW) is is_in_use

@@ -157,7 +157,7 @@ def test_what_was_done_before_is_no_reason_to_raise(wanted: int | None, value: f
 )
 def test_a_replica_that_left_and_was_never_listed_alive_is_untold(
     status: PodStatus | None,
-    is_untold: bool,  # noqa: FBT001 - an example
+    is_untold: bool,
 ) -> None:
     """A process that has just started knows of no list before its first one."""
     gone = bert("x", 40, last_seen=LEFT, history=150, ended=True, status=status)

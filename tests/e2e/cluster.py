@@ -34,7 +34,7 @@ from tools.programs import ROOT
 
 READY_WITHIN_SECONDS = 90.0
 """Seconds on an idle machine; a busy one with two cores takes a while."""
-_TOKEN = "e2e"  # noqa: S105 - opens a cluster on loopback that lives for minutes
+_TOKEN = "e2e"
 _LOOK_EVERY_SECONDS = 0.1
 
 

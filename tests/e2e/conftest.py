@@ -62,7 +62,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no types
+def pytest_configure_node(node: Any) -> None:
     """Tell a worker where the cluster is."""
     node.workerinput.update(_where(node.config))
 

@@ -119,13 +119,13 @@ class ScriptedScaler(Recorder):
         latest.at = now
         return latest
 
-    async def GetMetricSpec(self, request: Any, context: Context) -> Any:  # noqa: ANN401, ARG002, N802
+    async def GetMetricSpec(self, request: Any, context: Context) -> Any:  # noqa: ARG002
         """Answer a target for each metric."""
         names = METRICS[: len(self._answer(request.name).values)]
         specs = [pb.MetricSpec(metricName=name, targetSizeFloat=TARGET) for name in names]
         return pb.GetMetricSpecResponse(metricSpecs=specs)
 
-    async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401, N802
+    async def GetMetrics(self, request: Any, context: Context) -> Any:
         """Answer the value of a metric."""
         name, metric = request.scaledObjectRef.name, request.metricName
         value = self._answer(name).values[METRICS.index(metric)]
@@ -140,7 +140,7 @@ class ScriptedScaler(Recorder):
         shown = pb.MetricValue(metricName=metric, metricValueFloat=value)
         return pb.GetMetricsResponse(metricValues=[shown])
 
-    async def IsActive(self, request: Any, context: Context) -> Any:  # noqa: ANN401, N802
+    async def IsActive(self, request: Any, context: Context) -> Any:
         """Answer the activity."""
         active = self._answer(request.name).active
         latest = self._round(request.name, context)
@@ -168,7 +168,7 @@ async def watching(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
     """Watch the Deployments and HPAs of a namespace until the block ends."""
     watched = Watched()
 
-    async def watch(resource: Any, sights: list[_Sight]) -> None:  # noqa: ANN401 - no common type
+    async def watch(resource: Any, sights: list[_Sight]) -> None:
         async for _, state in client.watch(resource, namespace=namespace):
             sights.append(_Sight(time.time(), state))
 

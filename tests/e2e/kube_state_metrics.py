@@ -63,7 +63,7 @@ async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
 async def _list_and_watch(
     client: lightkube.AsyncClient,
     namespace: str,
-    resource: Any,  # noqa: ANN401 - lightkube's resources have no common type
+    resource: Any,
     found: dict[str, Any],
 ) -> None:
     listing = client.list(resource, namespace=namespace)
@@ -78,7 +78,7 @@ async def _list_and_watch(
             found[each.metadata.uid] = each
 
 
-def _pod(pod: Any) -> Iterator[Part]:  # noqa: ANN401 - a Pod whose parts are there
+def _pod(pod: Any) -> Iterator[Part]:
     metadata, status = pod.metadata, pod.status
     ready = next((each for each in status.conditions or () if each.type == "Ready"), None)
     requests = [each.resources and each.resources.requests for each in pod.spec.containers]
@@ -96,18 +96,18 @@ def _pod(pod: Any) -> Iterator[Part]:  # noqa: ANN401 - a Pod whose parts are th
     )
 
 
-def _replica_set(found: Any) -> Iterator[Part]:  # noqa: ANN401 - a ReplicaSet
+def _replica_set(found: Any) -> Iterator[Part]:
     metadata = found.metadata
     yield kube_state.link("ReplicaSet", metadata.name, _controller(metadata), metadata.namespace)
 
 
-def _deployment(found: Any) -> Iterator[Part]:  # noqa: ANN401 - a Deployment
+def _deployment(found: Any) -> Iterator[Part]:
     name = found.metadata.name, found.metadata.namespace
     yield kube_state.wanted(found.spec.replicas, *name)
     yield kube_state.replicas(found.status.replicas or 0, *name)
 
 
-def _stateful_set(found: Any) -> Iterator[Part]:  # noqa: ANN401 - a StatefulSet
+def _stateful_set(found: Any) -> Iterator[Part]:
     labels = {"namespace": found.metadata.namespace, "statefulset": found.metadata.name}
     for metric, count in (
         ("kube_statefulset_replicas", found.spec.replicas),
@@ -124,6 +124,6 @@ _PARTS: Mapping[Any, Callable[[Any], Iterator[Part]]] = {
 }
 
 
-def _controller(metadata: Any) -> tuple[str, str]:  # noqa: ANN401 - of an object
+def _controller(metadata: Any) -> tuple[str, str]:
     owners = ((each.kind, each.name) for each in metadata.ownerReferences or ())
     return next(owners, ("", ""))

@@ -60,7 +60,7 @@ class Lab:
     """Between the scaler and Prometheus."""
     scaler: Scaler
 
-    async def deploy(  # noqa: PLR0913 - each argument is one fact of a workload
+    async def deploy(
         self,
         name: str,
         *,
@@ -93,7 +93,7 @@ class Lab:
         *triggers: manifests.Manifest,
         min_replicas: int = 1,
         max_replicas: int = 12,
-        **fields: Any,  # noqa: ANN401 - any field of a ScaledObject's spec
+        **fields: Any,
     ) -> None:
         """Create a ScaledObject of the workload's name, with short times."""
         times = {
@@ -136,7 +136,7 @@ class Lab:
     async def apply(self, manifest: manifests.Manifest) -> None:
         await self.client.apply(codecs.from_dict(manifest), force=True)
 
-    async def patch(self, workload: str, **spec: Any) -> None:  # noqa: ANN401 - any field
+    async def patch(self, workload: str, **spec: Any) -> None:
         await self.client.patch(
             ScaledObject, workload, {"spec": spec}, namespace=self.name, patch_type=PatchType.MERGE
         )

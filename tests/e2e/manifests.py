@@ -30,7 +30,7 @@ def secret(namespace: str, name: str, texts: Mapping[str, str]) -> Manifest:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(texts)}
 
 
-def workload(  # noqa: PLR0913 - each argument is one field people know
+def workload(
     kind: str,
     namespace: str,
     name: str,
@@ -77,7 +77,7 @@ def _template(namespace: str, app: str, gpus: int, annotations: Mapping[str, str
     }
 
 
-def scaled_object(  # noqa: PLR0913 - each argument is one field people know
+def scaled_object(
     namespace: str,
     name: str,
     triggers: Sequence[Manifest],

@@ -2,7 +2,6 @@
 
 It is made from KEDA's own contract and shares nothing with the product but the generated code.
 """
-# ruff: noqa: N802 - the methods carry the names of KEDA's contract
 
 import asyncio
 import contextlib
@@ -100,11 +99,11 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
             if method in ("", call.method) and workload in ("", call.reference.name)
         ]
 
-    async def GetMetricSpec(self, request: Any, context: Context) -> Any:  # noqa: ANN401
+    async def GetMetricSpec(self, request: Any, context: Context) -> Any:
         self._write("GetMetricSpec", request, context)
         return pb.GetMetricSpecResponse(metricSpecs=self.targets)
 
-    async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401
+    async def GetMetrics(self, request: Any, context: Context) -> Any:
         call = self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
         if self.polls_wait_for and call.seconds_left is None:
             await self.polls_wait_for.wait()
@@ -113,12 +112,12 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
             await context.abort(self.failure, "as the test wants it")
         return pb.GetMetricsResponse(metricValues=self.values)
 
-    async def IsActive(self, request: Any, context: Context) -> Any:  # noqa: ANN401
+    async def IsActive(self, request: Any, context: Context) -> Any:
         call = self._write("IsActive", request, context)
         differs = self.active_for_hpa is not None and call.seconds_left is not None
         return pb.IsActiveResponse(result=self.active_for_hpa if differs else self.active)
 
-    async def StreamIsActive(self, request: Any, context: Context) -> None:  # noqa: ANN401
+    async def StreamIsActive(self, request: Any, context: Context) -> None:
         """Do what the test orders on this stream."""
         stream = Stream(self._write("StreamIsActive", request, context))
         self.streams.append(stream)
@@ -127,7 +126,7 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
         finally:
             stream.over = True
 
-    async def StreamMetricSpec(self, request: Any, context: Context) -> None:  # noqa: ANN401
+    async def StreamMetricSpec(self, request: Any, context: Context) -> None:
         """Send the targets once, or nothing ever."""
         self._write("StreamMetricSpec", request, context)
         if self.spec_seconds is None:
@@ -146,7 +145,7 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
             else:
                 await context.abort(order, "as the test wants it")
 
-    def _write(self, method: str, reference: Any, context: Context, name: str = "") -> Call:  # noqa: ANN401
+    def _write(self, method: str, reference: Any, context: Context, name: str = "") -> Call:
         call = Call(method, reference, name, context.time_remaining(), context.peer())
         self.calls.append(call)
         return call

@@ -61,11 +61,11 @@ async def test_keda_reads_the_float_where_it_is_above_zero_and_counts_in_thousan
         )
 
 
-def _target(whole: int, exact: float) -> Any:  # noqa: ANN401 - a message
+def _target(whole: int, exact: float) -> Any:
     return pb.MetricSpec(metricName=METRIC, targetSize=whole, targetSizeFloat=exact)
 
 
-def _value(whole: int, exact: float) -> Any:  # noqa: ANN401 - a message
+def _value(whole: int, exact: float) -> Any:
     return pb.MetricValue(metricName=METRIC, metricValue=whole, metricValueFloat=exact)
 
 

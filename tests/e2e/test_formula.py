@@ -39,7 +39,7 @@ def advanced(formula: str) -> manifests.Manifest:
     }
 
 
-async def autoscale(lab: Lab, formula: str, min_replicas: int = 0, **fields: Any) -> None:  # noqa: ANN401 - fields of a ScaledObject
+async def autoscale(lab: Lab, formula: str, min_replicas: int = 0, **fields: Any) -> None:
     """Let a formula scale the workload, with the key and with zero allowed."""
     triggers = [lab.gpu("bert", forFormula="true", **SHORT_MAX_AGE) | {"name": "gpu"}]
     if "queue" in formula:
@@ -56,7 +56,7 @@ def queue(lab: Lab, query: str) -> manifests.Manifest:
     return trigger | {"name": "queue"}
 
 
-async def run_by_formula(lab: Lab, formula: str, **fields: Any) -> None:  # noqa: ANN401 - as above
+async def run_by_formula(lab: Lab, formula: str, **fields: Any) -> None:
     await deploy_under_load(lab)
     await autoscale(lab, formula, **fields)
     await the_hpa_has_a_number(lab)

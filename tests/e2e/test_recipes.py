@@ -19,7 +19,7 @@ SERVICE = "58ecbfb07c7ae7056a96a3b1-image-common-production"
 LONGEST_NAME = 63
 
 
-async def scrape(lab: Lab, **changes: Any) -> None:  # noqa: ANN401 - fields of a scrape_config
+async def scrape(lab: Lab, **changes: Any) -> None:
     """Change how Prometheus scrapes the exporters on the lab's nodes."""
     configs = [
         {**each, **changes} if each["job_name"] == "dcgm-exporter" else each

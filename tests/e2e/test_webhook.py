@@ -19,7 +19,7 @@ from tools import programs
 
 NAMES = "pushed", "polled", "dashboard"
 READY_WITHIN_SECONDS = 30.0
-TOKEN = "of-the-webhook"  # noqa: S105 - of a scaler on loopback that lives for minutes
+TOKEN = "of-the-webhook"
 REQUESTS = "requests"
 """Load offered under this name raises alerts; no workload has the name."""
 _ROUTE = {

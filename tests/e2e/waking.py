@@ -31,13 +31,13 @@ async def ended(lab: Lab, code: str, at_least: int) -> None:
     await lab.wait(counted, f"{at_least} streams have ended with {code}")
 
 
-async def last_activity(lab: Lab, workload: str) -> Any:  # noqa: ANN401 - a timestamp or nothing
+async def last_activity(lab: Lab, workload: str) -> Any:
     """Return when KEDA thinks a workload was last active."""
     found: Any = await lab.client.get(ScaledObject, workload, namespace=lab.name)
     return (found.status or {}).get("lastActiveTime")
 
 
-async def is_told(lab: Lab, workload: str, since: Any, occasion: str) -> Any:  # noqa: ANN401
+async def is_told(lab: Lab, workload: str, since: Any, occasion: str) -> Any:
     """Wait until KEDA knows of a later activity than this one, and return it."""
 
     async def told() -> bool:
@@ -51,7 +51,7 @@ async def asleep(
     lab: Lab,
     workload: str,
     *triggers: Manifest,
-    **fields: Any,  # noqa: ANN401 - any field of a ScaledObject's spec
+    **fields: Any,
 ) -> None:
     """Autoscale a workload at zero, which KEDA polls only once, and wait until its stream looks.
 

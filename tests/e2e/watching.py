@@ -62,7 +62,7 @@ async def again(watch: Callable[[], Awaitable[None]]) -> None:
 async def _watch(
     client: lightkube.AsyncClient,
     namespace: str,
-    resource: Any,  # noqa: ANN401 - lightkube's resources have no common type
+    resource: Any,
     sights: Callable[[Any], Iterable[Sight]],
     timeline: Timeline,
 ) -> None:
@@ -74,7 +74,7 @@ async def _watch(
             timeline.see(found.spec.scaleTargetRef.name, _IDENTITY, None)
 
 
-def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or a StatefulSet
+def _workload(found: Any) -> Iterator[Sight]:
     name = found.metadata.name
     yield name, "replicas", found.spec.replicas
     yield name, "ready", (found.status and found.status.readyReplicas) or 0
@@ -82,7 +82,7 @@ def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or 
     yield name, "rolled out", _is_rolled_out(found)
 
 
-def _is_rolled_out(found: Any) -> bool:  # noqa: ANN401 - a Deployment or a StatefulSet
+def _is_rolled_out(found: Any) -> bool:
     """Tell whether every pod is of the newest template and Ready, as `kubectl rollout status`."""
     status = found.status
     if status is None or status.observedGeneration != found.metadata.generation:

@@ -118,8 +118,8 @@ async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: 
     wanted = demanding(WAITING).demand
     assert wanted is not None
     assert bench.of(facts.QueryChanged) == [
-        facts.QueryChanged("default", wanted.name, False, f"source default: {REFUSED}"),  # noqa: FBT003 - a value
-        facts.QueryChanged("default", wanted.name, True, "it gives a number again"),  # noqa: FBT003 - a value
+        facts.QueryChanged("default", wanted.name, False, f"source default: {REFUSED}"),
+        facts.QueryChanged("default", wanted.name, True, "it gives a number again"),
     ]
 
 

@@ -138,7 +138,7 @@ async def test_the_kubernetes_api_is_asked_first_and_the_source_only_without_it(
     ],
     ids=["none", "silent"],
 )
-async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(
     source: ScriptedSource,
     cluster: ScriptedCluster,
     believer: EvidenceFetcher,

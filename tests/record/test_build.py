@@ -248,7 +248,7 @@ def test_without_a_snapshot_there_is_a_record_of_what_was_answered() -> None:
     assert shown.activation[0].says is Says.UNKNOWN
 
 
-def _many(number: int, load: float = 50.0, **how: Any) -> list[Pod]:  # noqa: ANN401 - passed on
+def _many(number: int, load: float = 50.0, **how: Any) -> list[Pod]:
     letters = "bcdfghjklmnpqrstvwxz2456789"
     ends = (f"{letters[n // 729]}{letters[n // 27 % 27]}{letters[n % 27]}" for n in range(number))
     first = letters[int(load) % 27]

@@ -24,7 +24,7 @@ OBJECT = ScaledObject("ml", "bert-scaler")
 HANG_SECONDS = 30
 
 
-def decided(**values: Any) -> Decision:  # noqa: ANN401 - a Decision's fields
+def decided(**values: Any) -> Decision:
     """Make a decision about a workload, by default one that is measured and active."""
     known: dict[str, Any] = {
         "state": State.MEASURED,
@@ -40,7 +40,7 @@ SIGNAL = decided(activated=True)
 QUIET = decided(activated=False, active=False)
 
 
-def reference(**metadata: str | None) -> Any:  # noqa: ANN401 - a message
+def reference(**metadata: str | None) -> Any:
     """Make the reference KEDA sends for a trigger, here with these keys changed or added.
 
     None: the key is not given.
@@ -49,7 +49,7 @@ def reference(**metadata: str | None) -> Any:  # noqa: ANN401 - a message
     return pb.ScaledObjectRef(name=OBJECT.name, namespace=OBJECT.namespace, scalerMetadata=given)
 
 
-def metrics_request(metric_name: str = "gpu-utilization", **metadata: str) -> Any:  # noqa: ANN401 - a message
+def metrics_request(metric_name: str = "gpu-utilization", **metadata: str) -> Any:
     """Make the request KEDA sends for a metric's value."""
     return pb.GetMetricsRequest(scaledObjectRef=reference(**metadata), metricName=metric_name)
 
@@ -137,7 +137,7 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(  # noqa: PLR0913 - what a test changes of a server, all by name
+async def serving(
     evaluator: Evaluator,
     *,
     max_concurrent_rpcs: int = 1000,
@@ -177,18 +177,18 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
             await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)
 
 
-async def first(stream: Any) -> Any:  # noqa: ANN401 - a stream of any messages
+async def first(stream: Any) -> Any:
     """Return the next message of a stream."""
     return await anext(aiter(stream))
 
 
-async def rest(stream: Any) -> list[Any]:  # noqa: ANN401 - a stream of any messages
+async def rest(stream: Any) -> list[Any]:
     """Return the messages until the stream ends, which it must do with OK."""
     messages = [message async for message in stream]
     assert await stream.code() is grpc.StatusCode.OK
     return messages
 
 
-async def refusal(call: Any) -> tuple[grpc.StatusCode, str]:  # noqa: ANN401 - a call of any type
+async def refusal(call: Any) -> tuple[grpc.StatusCode, str]:
     """Return how a call fails."""
     return await call.code(), await call.details()

@@ -27,7 +27,7 @@ class Bench(NamedTuple):
     served: Served
     source: ScriptedSource
 
-    def metrics(self, name: str, **metadata: str | None) -> Any:  # noqa: ANN401 - a call
+    def metrics(self, name: str, **metadata: str | None) -> Any:
         """Ask for one metric of a trigger with a demand, as KEDA does."""
         return self.served.stub.GetMetrics(_request(name, metadata))
 

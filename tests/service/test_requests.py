@@ -95,7 +95,7 @@ def test_a_target_that_old_keda_rounds_is_stated_beside_the_loads() -> None:
     ],
 )
 def test_a_reference_without_names_is_refused_and_each_is_named(
-    broken: Any,  # noqa: ANN401 - a message
+    broken: Any,
     named: list[str],
 ) -> None:
     with pytest.raises(errors.RequestError) as caught:

@@ -68,7 +68,7 @@ async def connected(
         yield externalscaler_pb2_grpc.ExternalScalerStub(channel)
 
 
-async def code(stub: Any) -> grpc.StatusCode:  # noqa: ANN401 - a stub of any service
+async def code(stub: Any) -> grpc.StatusCode:
     """Ask for a metric spec, and return how that ended."""
     call = stub.GetMetricSpec(reference())
     ended: grpc.StatusCode = await call.code()

@@ -13,7 +13,7 @@ from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, NO_NAMESPACE, Namesp
 MINUTES = Annotated[float, BeforeValidator(values.seconds(60))]
 
 
-def read(form: Any, value: object) -> Any:  # noqa: ANN401 - of any type
+def read(form: Any, value: object) -> Any:
     return TypeAdapter(form).validate_python(value)
 
 
@@ -81,7 +81,7 @@ A_USER = "without a user or password: those have separate settings (username and
 A_TARGET = "targets such as http://10.0.0.1:9400/metrics"
 A_PEER = "addresses of replicas such as http://10.0.0.1:8080"
 PAIRS = 'name=value,name=value or {"name": "value"}'
-A_TOKEN = "a token of visible ASCII characters"  # noqa: S105 - a message
+A_TOKEN = "a token of visible ASCII characters"
 A_PATTERN = "String should match pattern"
 A_SIZE = "a number of bytes such as 1048576, 64MiB or 1GiB"
 A_NAMESPACE = "namespaces such as team-a,team-b"

@@ -145,7 +145,7 @@ def _listed(at: float, statement: PodStatement | None = None) -> Evidence:
     return replace(said, stable_since={ONE: 0.0}, evidence_source=EvidenceSource.KUBERNETES)
 
 
-def _later(seconds: float, **how: Any) -> tuple[float, Evidence]:  # noqa: ANN401 - fields
+def _later(seconds: float, **how: Any) -> tuple[float, Evidence]:
     """Return a list without the pod, so long after it was listed."""
     return AT + seconds, replace(_said(AT + seconds), **how)
 

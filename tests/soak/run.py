@@ -290,7 +290,7 @@ class Soak:
         is_calm = time.time() >= self.calm_since
         return _Asked(scaler, scaler.lives, trigger, self.fault, is_calm)
 
-    async def _outcome(self, asked: "_Asked", call: Awaitable[Any]) -> Any:  # noqa: ANN401 - messages
+    async def _outcome(self, asked: "_Asked", call: Awaitable[Any]) -> Any:
         """Return the answer to a call; None: it is an error, which is counted here."""
         try:
             return await call

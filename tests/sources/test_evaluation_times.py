@@ -69,7 +69,7 @@ def test_a_clock_that_is_years_away_is_not_believed(seconds: float) -> None:
 )
 def test_after_a_machine_has_slept_it_is_later_and_the_clock_is_asked_for(
     leap_seconds: float,
-    is_seen: bool,  # noqa: FBT001 - a table
+    is_seen: bool,
 ) -> None:
     monotonic, wall = Clock(), Clock(1_800_000_000)
     clock = ServerClock(monotonic, wall)

@@ -20,7 +20,7 @@ from tests.support.prometheus_source import connected
 HOST = "prometheus.monitoring.invalid"
 """A name that only the proxy can lead anywhere."""
 
-TOKEN = "of-the-source"  # noqa: S105 - guards nothing
+TOKEN = "of-the-source"
 
 
 @pytest.fixture(autouse=True)

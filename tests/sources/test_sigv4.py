@@ -73,7 +73,7 @@ async def server() -> AsyncIterator[HttpServer]:
 @asynccontextmanager
 async def signing(
     server: HttpServer,
-    **given: Any,  # noqa: ANN401 - settings
+    **given: Any,
 ) -> AsyncIterator[PrometheusSource]:
     """Yield a source on a workspace of the managed Prometheus."""
     url = f"{server.url}/workspaces/ws-1"

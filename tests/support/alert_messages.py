@@ -20,7 +20,7 @@ def nested() -> list[Any]:
     return lists
 
 
-def alert(*, fires: bool = True, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+def alert(*, fires: bool = True, **changes: Any) -> dict[str, Any]:
     labels = {"alertname": "Busy", "namespace": "ml", "scaled_object": "bert", "severity": "info"}
     return {
         "status": "firing" if fires else "resolved",
@@ -33,7 +33,7 @@ def alert(*, fires: bool = True, **changes: Any) -> dict[str, Any]:  # noqa: ANN
     } | changes
 
 
-def group(*alerts: object, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+def group(*alerts: object, **changes: Any) -> dict[str, Any]:
     """Return a message of Alertmanager's webhook, version 4."""
     return {
         "receiver": "scaler",
@@ -56,7 +56,7 @@ def of_grafana(*alerts: dict[str, Any]) -> dict[str, Any]:
     return group(*(each | own for each in alerts), **more)
 
 
-def of_dashboard(state: str = "alerting", **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+def of_dashboard(state: str = "alerting", **changes: Any) -> dict[str, Any]:
     """Return what Grafana 4 writes of a rule on a panel."""
     return {
         "title": "[Alerting] GPU usage of the cluster",

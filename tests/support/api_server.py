@@ -26,7 +26,7 @@ SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 PATHS = (PODS, REPLICA_SETS, JOBS, SCALED_OBJECTS)
 """What the scaler follows."""
 NODES = "/api/v1/nodes"
-TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing but the server below
+TOKEN = "only-for-tests"
 
 
 _LISTED = (*PATHS, NODES)
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
         return self.query.get("watch") == "true"
 
 
-def metadata(name: str, owner: Owner = None, **more: Any) -> Json:  # noqa: ANN401 - any field
+def metadata(name: str, owner: Owner = None, **more: Any) -> Json:
     """Return the metadata of an object in the namespace ml."""
     found: Json = {"namespace": "ml", "name": name, "resourceVersion": "5", **more}
     if owner is not None:

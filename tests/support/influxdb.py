@@ -59,7 +59,7 @@ class InfluxdbServer(Server):
             await self.run("CREATE USER root WITH PASSWORD 'secret' WITH ALL PRIVILEGES")
         await self.run(f'CREATE DATABASE "{DATABASE}"')
 
-    async def run(self, statement: str) -> Any:  # noqa: ANN401 - JSON
+    async def run(self, statement: str) -> Any:
         """Carry out a statement as the administrator, and return its result."""
         response = await self._client.post(
             f"{self.url}/query",

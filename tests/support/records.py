@@ -24,7 +24,7 @@ def record(
     *,
     now: float = NOW,
     decision: Decision | None = None,
-    **more: Any,  # noqa: ANN401 - fields of Answered
+    **more: Any,
 ) -> Record:
     """Return the record of a trigger on a snapshot, or of a decision."""
     if decision is None:

@@ -41,14 +41,14 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
         """Answer at once, unless a test says otherwise."""
         self.gate.set()
 
-    def GetMetricSpec(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - messages, and the contract's name
+    def GetMetricSpec(self, request: Any, context: grpc.ServicerContext) -> Any:
         self.gate.wait()
         self.asked.append(request)
         if self.refusal is not None:
             context.abort(*self.refusal)
         return pb.GetMetricSpecResponse(metricSpecs=self.specs)
 
-    def GetMetrics(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - as above
+    def GetMetrics(self, request: Any, context: grpc.ServicerContext) -> Any:
         self.asked.append(request)
         self.deadlines.append(context.time_remaining())
         is_refused = self.refused_metric in {None, request.metricName}
@@ -56,7 +56,7 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
             context.abort(*self.value_refusal)
         return pb.GetMetricsResponse(metricValues=self.values)
 
-    def IsActive(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - as above
+    def IsActive(self, request: Any, context: grpc.ServicerContext) -> Any:
         self.asked.append(request)
         self.deadlines.append(context.time_remaining())
         return pb.IsActiveResponse(result=self.active)

@@ -76,7 +76,7 @@ def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProces
     )
 
 
-def reference(name: str = "bert", namespace: str = "ml", **metadata: str) -> Any:  # noqa: ANN401 - a message
+def reference(name: str = "bert", namespace: str = "ml", **metadata: str) -> Any:
     trigger = {"workload": "bert", "threshold": "70", **metadata}
     return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=trigger)
 

@@ -14,7 +14,7 @@ STEP = 15.0
 COLLECTION = 30.0
 
 
-def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be different
+def pod(
     name: str,
     *gpus: float | Sequence[float],
     first_seen: float | None = None,
@@ -47,7 +47,7 @@ def said(
     never: bool = False,
     created: float | None = NOW - 7200,
     listed: float = NOW - 10,
-    **how: Any,  # noqa: ANN401 - fields of Status
+    **how: Any,
 ) -> PodStatus:
     """Return what the cluster says of a pod of deployment/bert, Ready for long unless told."""
     usual = PodStatus(

@@ -16,7 +16,7 @@ def spec(**metadata: str) -> TriggerSpec:
     return trigger.parse(BERT, {key: text for key, text in given.items() if text}, access())
 
 
-def access(*sources: str, **terms: Any) -> Access:  # noqa: ANN401 - fields of Access
+def access(*sources: str, **terms: Any) -> Access:
     """Return access of all namespaces to these sources, or else the usual one."""
     return Access(dict.fromkeys(sources or ("default",), EVERY_NAMESPACE), **terms)
 

@@ -14,7 +14,7 @@ from keda_gpu_scaler.web import authentication
 from tests.support.browsing import browsing
 from tests.support.clocks import Clock
 
-TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
+TOKEN = "s3cr3t-t0ken"
 LIFETIME = 3600.0
 
 

@@ -22,7 +22,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         """Set when the test ends; a silent collector waits for it."""
         self._answers = answers
 
-    def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, ARG002, N802 - OTLP's name and messages
+    def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ARG002 - OTLP's name and messages
         """Keep the spans."""
         self.requests.append(request)
         self.asked.set()
@@ -63,6 +63,6 @@ def collecting(*, answers: bool = True) -> Iterator[Collector]:
         server.stop(grace=None).wait()
 
 
-def words(described: Any) -> dict[str, str]:  # noqa: ANN401 - a span or a resource
+def words(described: Any) -> dict[str, str]:
     """Return the attributes that are text."""
     return {attribute.key: attribute.value.string_value for attribute in described.attributes}

@@ -54,7 +54,7 @@ class Watched:
 )
 def test_a_change_is_another_state_or_activity_or_a_value_that_the_hpa_sees(
     later: Decision,
-    is_change: bool,  # noqa: FBT001 - a row of the table
+    is_change: bool,
 ) -> None:
     watched = Watched()
     watched.decided(BUSY)

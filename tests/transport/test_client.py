@@ -22,7 +22,7 @@ from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
 from tests.support.pki import Pki
 
-SECRET = "s3cr3t-of-the-test"  # noqa: S105 - guards nothing
+SECRET = "s3cr3t-of-the-test"
 BOUND_SECONDS = 30.0
 """Far above the timeout of any client here: only a test that hangs reaches it."""
 ONE_MIB = 2**20

@@ -16,7 +16,7 @@ DIRECT, INFLUXDB = "edge", "old"
 """The sources that understand no PromQL."""
 
 
-def parse(given: Given, **terms: Any) -> TriggerSpec:  # noqa: ANN401 - fields of Access
+def parse(given: Given, **terms: Any) -> TriggerSpec:
     """Return what the smallest trigger with these keys asks for."""
     allowed = access(
         *("default", "thanos", DIRECT, INFLUXDB),
@@ -28,7 +28,7 @@ def parse(given: Given, **terms: Any) -> TriggerSpec:  # noqa: ANN401 - fields o
     return trigger.parse(BERT, metadata, allowed)
 
 
-def mistakes(given: Given, **terms: Any) -> list[str]:  # noqa: ANN401 - fields of Access
+def mistakes(given: Given, **terms: Any) -> list[str]:
     """Return the lines of the message, without the heading."""
     with pytest.raises(errors.SpecError) as caught:
         parse(given, **terms)

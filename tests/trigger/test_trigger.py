@@ -31,7 +31,7 @@ ROUTED: Given = {"demandRouter": "llama-epp", "demandModel": "llama"}
 MEAN = 'SELECT mean("gauge") FROM "DCGM_FI_DEV_GPU_UTIL" WHERE time > now() - 1m'
 
 
-def wanted(given: Given, **terms: Any) -> DemandSpec:  # noqa: ANN401 - fields of Access
+def wanted(given: Given, **terms: Any) -> DemandSpec:
     found = parse(given, **terms).demand
     assert found is not None
     return found
@@ -155,7 +155,7 @@ def test_the_pods_are_those_that_the_trigger_names(
     given: Given,
     pods: Workload | PodPattern,
     name: str,
-    only_shown: bool,  # noqa: FBT001 - an example
+    only_shown: bool,
 ) -> None:
     spec = parse(given)
     assert (spec.pods, spec.workload, spec.only_shown) == (pods, name, only_shown)

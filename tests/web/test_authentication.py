@@ -18,7 +18,7 @@ from tests.support.connections import Streams, connected
 from tests.support.processes import until
 from tests.support.webhooks import Hook
 
-TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
+TOKEN = "m3trics-t0ken"
 MIB = 2**20
 
 

@@ -55,11 +55,11 @@ class Browser:
         self.command("Emulation.setDeviceMetricsOverride", **screen)
         self.driver.get(url)
 
-    def command(self, name: str, **words: Any) -> Any:  # noqa: ANN401 - of Chromium's protocol
+    def command(self, name: str, **words: Any) -> Any:
         """Give a command that WebDriver has no word for."""
         return self.driver.execute_cdp_cmd(name, words)
 
-    def run(self, script: str, *words: object) -> Any:  # noqa: ANN401 - what a script returns
+    def run(self, script: str, *words: object) -> Any:
         """Run a script of the test's; the page's policy does not apply to it."""
         return self.driver.execute_script(script, *words)
 

@@ -81,7 +81,7 @@ async def page(
         yield await client.get(url)
 
 
-def made(decided: Decision = DECIDED, **more: Any) -> Record:  # noqa: ANN401 - fields of Answered
+def made(decided: Decision = DECIDED, **more: Any) -> Record:
     return record(Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW, **more))
 
 

@@ -21,7 +21,7 @@ from tests.support.triggers import BERT, spec
 from tests.web.shown import Room, answered
 
 PATH = "/api/v1/triggers"
-TOKEN = "a word"  # noqa: S105 - of this test
+TOKEN = "a word"
 DECIDED = decide(spec(), snapshot(bert("b", 90)), Context(NOW))
 NAMES = [("ml", "bert"), ("ml", "bert"), ("ml", "bert-2"), ("ml-2", "bert"), ("web", "a")]
 

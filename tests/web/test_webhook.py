@@ -58,7 +58,7 @@ PANEL = "GPU usage of the cluster"
         ),
     ],
 )
-async def test_what_is_answered(  # noqa: PLR0913, PLR0917 - a row of the table
+async def test_what_is_answered(
     path: str,
     message: dict[str, Any],
     status: int,

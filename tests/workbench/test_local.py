@@ -86,7 +86,7 @@ MOVES_ON = frozenset({"at", "age_seconds", "snapshot_at", "last_seen", "sampled_
 """Times of a record that differ from one decision to the next."""
 
 
-def still(found: Any) -> Any:  # noqa: ANN401 - JSON
+def still(found: Any) -> Any:
     """Return a record without what moves on by itself."""
     if isinstance(found, dict):
         return {key: still(value) for key, value in found.items() if key not in MOVES_ON}

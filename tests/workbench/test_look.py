@@ -86,7 +86,7 @@ LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
 
 @ON_EVERY_SERVER
 @pytest.mark.parametrize(("parts", "given", "rule", "line", "said"), LOOKS)
-async def test_what_a_server_shows_is_judged_at_the_key_to_blame(  # noqa: PLR0913, PLR0917 - a row
+async def test_what_a_server_shows_is_judged_at_the_key_to_blame(
     prometheus: PrometheusServer,
     parts: Iterable[Gpu],
     given: str,

@@ -15,7 +15,7 @@ from tools.chart import charts
 from tools.chart.charts import Object
 
 ETC = "/etc/"
-_TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing
+_TOKEN = "only-for-tests"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def mounted(found: Release, directory: Path) -> dict[str, str]:
     return variables
 
 
-def there(value: Any, directory: Path) -> Any:  # noqa: ANN401 - anything with paths in it
+def there(value: Any, directory: Path) -> Any:
     """Return the same with every path below /etc in a directory instead."""
     if isinstance(value, Mapping):
         return {name: there(inner, directory) for name, inner in value.items()}

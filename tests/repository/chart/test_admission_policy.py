@@ -27,7 +27,7 @@ def policy() -> dict[str, Any]:
     return specification
 
 
-def names(variable: str) -> Any:  # noqa: ANN401 - a list of names, or lists by name
+def names(variable: str) -> Any:
     """Return what a variable lists; lists of texts are written alike in CEL and in Python."""
     (found,) = (one for one in policy()["variables"] if one["name"] == variable)
     return ast.literal_eval(found["expression"])

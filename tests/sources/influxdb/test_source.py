@@ -41,7 +41,7 @@ async def influxdb(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[In
         yield running
 
 
-def gpu(  # noqa: PLR0913 - what a test may say of a GPU
+def gpu(
     pod: str,
     value: float,
     namespace: str,

@@ -38,7 +38,7 @@ class ScriptedClient(PrometheusClient):
         at: float | None,
         parse: Callable[..., Any],
         limit_bytes: int | None = None,
-    ) -> Any:  # noqa: ANN401 - what the kind of query is answered with
+    ) -> Any:
         """Answer at once."""
         del parse, limit_bytes
         self.queries.append((kind, text, at))

@@ -127,7 +127,7 @@ async def test_samples_health_and_lists_are_those_of_one_cluster(
         (NAMED_BY_HEADER, {"namespace_header": "X-Namespace"}),
     ],
 )
-async def test_every_question_names_its_one_namespace(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_every_question_names_its_one_namespace(
     server: PrometheusServer,
     tmp_path: Path,
     now: float,
@@ -183,14 +183,14 @@ def _another_list(ns: str, now: float) -> list[Series]:
         pytest.param([("b", -300), ("c", None)], _another_list, State.PARTIAL, True, id="no list"),
     ],
 )
-async def test_of_one_tenant_absence_proves_nothing(  # noqa: PLR0913, PLR0917 - a table
+async def test_of_one_tenant_absence_proves_nothing(
     server: PrometheusServer,
     tmp_path: Path,
     ns: str,
     shown: list[tuple[str, float | None]],
     others: Callable[[str, float], list[Series]],
     state: State,
-    active: bool | None,  # noqa: FBT001 - a table
+    active: bool | None,
 ) -> None:
     now = lately()
     pods = [bert(ns, letter, 0, end) for letter, end in shown]

@@ -66,7 +66,7 @@ async def test_what_is_decided(
     parts: Sequence[Gpu | Up],
     state: State,
     value: float | None,
-    active: bool | None,  # noqa: FBT001 - a table
+    active: bool | None,
 ) -> None:
     await prometheus.write(gpus.history(prometheus.now(), parts))
     clock = Clock()

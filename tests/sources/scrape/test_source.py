@@ -200,7 +200,7 @@ async def test_without_a_good_target_the_source_is_unreachable(one: HttpServer) 
     assert str(trouble).startswith(f"{unknown}: ")
 
 
-SECRET = "s3cr3t-of-the-test"  # noqa: S105 - guards nothing
+SECRET = "s3cr3t-of-the-test"
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,24 @@ import msgspec
 
 from keda_gpu_scaler.query.kube_state_metrics import STAT, kube_state_text
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Target
 from keda_gpu_scaler.sources.kubernetes import objects
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
-from keda_gpu_scaler.sources.series import read_observation
+from keda_gpu_scaler.sources.series import Exporters, read_observation
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
 
-READS_EACH_LABEL = False
+READS_EACH_LABEL = True
 """The scaler reads each of the two labels by itself, and a pod from one of several jobs. Until it
 does, no history has a target with only one of them, or another tenant's rows."""
 EXPORTERS_POD: Mapping[str, str] = {"namespace": "gpu-operator", "pod": "dcgm-exporter-x7kqp"}
 TENANT = Target("tenant", "10.9.9.9:8000")
 SAMPLE, AVERAGE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+EXPORTERS = Exporters(
+    collection_seconds=COLLECT_SECONDS,
+    breadths={"dcgm": Breadth(40, 12), TENANT.job: Breadth(1, 30)},
+)
+"""So many targets and namespaces each job shows: an exporter runs on all nodes."""
 BLANK = 2.0**47
 """What DCGM shows where there is no number."""
 
@@ -72,7 +78,7 @@ class Dialect:
         if self.tenant_shows is not None:
             every = {time for times in good_scrapes.values() for time in times}
             targets.append(Row(TENANT._asdict(), [(time, time) for time in sorted(every)]))
-        return read_observation([*rows, *targets], snapshot_query, at, step, COLLECT_SECONDS)
+        return read_observation([*rows, *targets], snapshot_query, at, step, EXPORTERS)
 
 
 class Asked(NamedTuple):

@@ -44,7 +44,7 @@ Figures = Mapping[str, float | None]
 Scene = Callable[[Way, int], Awaitable[Figures]]
 
 
-def _loop(way: Way, seed: int, work: Callable[[float], float], **terms: Any) -> Loop:  # noqa: ANN401 - fields of Loop
+def _loop(way: Way, seed: int, work: Callable[[float], float], **terms: Any) -> Loop:
     loop = Loop(work, way.evidence, seed=seed, recipe=way.recipe, **terms)
     loop.keda.last_active = loop.clock
     return loop

@@ -53,7 +53,7 @@ class History:
     judge: Judge = field(init=False)
     _work: list[tuple[float, Callable[[float], float]]] = field(default_factory=list)
 
-    def begin(self, work: float, **terms: Any) -> Loop:  # noqa: ANN401 - fields of Loop
+    def begin(self, work: float, **terms: Any) -> Loop:
         self._work.append((float("-inf"), lambda _: work))
         seed = terms.pop("seed", self.chance.randrange(1, 2**31))
         trigger = replace(terms.pop("trigger", spec()), aggregation=self.aggregation)

@@ -30,7 +30,7 @@ class More:
     def __init__(self, shown: Monitoring) -> None:
         self._shown = shown
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is as it is
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._shown, name)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:

@@ -49,7 +49,7 @@ async def test_a_climb_removes_no_replica_that_it_started(
     start_seconds: float,
     seed: int,
     evidence: EvidenceSource,
-    is_direct: bool,  # noqa: FBT001 - an example
+    is_direct: bool,
 ) -> None:
     """Their models load at 0 % for longer than `warmup`."""
     trigger, within = spec(threshold="90"), 4 * (start_seconds + 85)

@@ -96,7 +96,7 @@ def _groups(
     evidence: EvidenceSource,
     differ: Callable[[SimPod], None],
     offered: Callable[[float], float],
-    **terms: Any,  # noqa: ANN401 - fields of Loop
+    **terms: Any,
 ) -> Loop:
     return Loop(
         offered,

@@ -64,7 +64,7 @@ async def test_one_exporter_of_two_without_its_map_of_pods_lowers_nothing(seed: 
 @each_source
 async def test_scrapes_that_fail_now_and_then_keep_no_replica(
     evidence: EvidenceSource,
-    is_direct: bool,  # noqa: FBT001 - an example
+    is_direct: bool,
 ) -> None:
     """Of twenty exporters there is hardly an instant at which all of them answer."""
     loop = Loop(lambda t: 1400.0 if t < 300 else 600.0, evidence, replicas=20)

@@ -33,7 +33,7 @@ def _loop(
     evidence: EvidenceSource,
     formula: Formula,
     offered: Callable[[float], float] = lambda _: 230.0,
-    **fields: Any,  # noqa: ANN401 - fields of Loop
+    **fields: Any,
 ) -> Loop:
     given: dict[str, Any] = {"replicas": 4, "trigger": BY_FORMULA} | fields
     keda = Keda(cooldown_seconds=60, last_active=BEGIN)

@@ -31,7 +31,7 @@ async def test_a_node_that_goes_right_after_its_last_pod_wakes_nothing(seed: int
 @seeds
 @pytest.mark.parametrize("hpa_asks", [True, False])
 async def test_a_node_that_is_lost_at_one_idle_replica_zeroes_nothing_in_use(
-    hpa_asks: bool,  # noqa: FBT001 - an example
+    hpa_asks: bool,
     seed: int,
 ) -> None:
     """The load returns on a new node whose exporter is late."""

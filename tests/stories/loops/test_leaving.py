@@ -17,7 +17,7 @@ fast = pytest.mark.parametrize("stabilization_seconds", [0, 60])
 @seeds
 @fast
 @pytest.mark.parametrize(("replicas", "work", "left"), [(6, 240.0, 4), (10, 480.0, 7)])
-async def test_a_scale_in_is_not_followed_by_another_for_the_same_work(  # noqa: PLR0913, PLR0917 - a table
+async def test_a_scale_in_is_not_followed_by_another_for_the_same_work(
     replicas: int,
     work: float,
     left: int,
@@ -35,7 +35,7 @@ async def test_a_scale_in_is_not_followed_by_another_for_the_same_work(  # noqa:
 @seeds
 @fast
 @pytest.mark.parametrize(("replicas", "work", "left"), [(3, 66.0, 1), (4, 125.0, 2)])
-async def test_a_replica_that_drains_is_not_counted_twice(  # noqa: PLR0913, PLR0917 - a table
+async def test_a_replica_that_drains_is_not_counted_twice(
     replicas: int,
     work: float,
     left: int,
@@ -54,7 +54,7 @@ async def test_a_replica_that_drains_is_not_counted_twice(  # noqa: PLR0913, PLR
 async def test_a_replica_whose_node_goes_with_it_is_not_counted_twice(
     seed: int,
     evidence: EvidenceSource,
-    is_direct: bool,  # noqa: FBT001 - an example
+    is_direct: bool,
 ) -> None:
     """For a minute it is measured as before, while the others do its work already."""
     hpa = Hpa(maximum=20, stabilization_seconds=0)
@@ -72,7 +72,7 @@ async def test_a_lost_node_is_replaced_and_no_more(
     evicted_after: float,
     seed: int,
     evidence: EvidenceSource,
-    is_direct: bool,  # noqa: FBT001 - an example
+    is_direct: bool,
 ) -> None:
     loop = Loop(lambda _: 203.0, evidence, replicas=3, seed=seed)
     loop.monitoring.is_direct = is_direct

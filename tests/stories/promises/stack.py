@@ -76,7 +76,7 @@ class Stack:
         return sum(isinstance(fact, facts.Queried) and fact.query == kind for fact in self.seen)
 
 
-def reference(name: str = "bert", **metadata: str) -> Any:  # noqa: ANN401 - a message
+def reference(name: str = "bert", **metadata: str) -> Any:
     """Return the reference that KEDA sends for a ScaledObject in the namespace ml."""
     usual = {"scalerAddress": "ignored:6000", "workload": "bert", "threshold": "70"}
     given = {key: text for key, text in (usual | metadata).items() if text}
@@ -88,7 +88,7 @@ async def running(
     url: str,
     own_promql: Policy = Policy.NAMESPACED,
     without_gpus: frozenset[str] = frozenset(),
-    **settings: Any,  # noqa: ANN401 - settings
+    **settings: Any,
 ) -> AsyncIterator[Stack]:
     """Run the scaler on the Prometheus at `url`; the step is a second unless told otherwise."""
     seen: list[facts.Fact] = []

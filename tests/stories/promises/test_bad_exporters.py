@@ -18,7 +18,7 @@ from tests.support.serving import DEADLINE_SECONDS, Scaler, reference, writing_t
 
 BOUND_SECONDS = 60.0
 SHORT = {"warmup": "0s", "window": "5s", "activationWindow": "10s"}
-SECRET = "s3cr3t-of-the-test"  # noqa: S105 - guards nothing
+SECRET = "s3cr3t-of-the-test"
 FOREIGN = "".join(f'node_cpu{{cpu="{number}"}} {number}\n' for number in range(10))
 HUGE = FOREIGN * (16 * 2**20 // len(FOREIGN))
 

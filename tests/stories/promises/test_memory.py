@@ -100,7 +100,7 @@ class Client:
             assert await self.scaler.page("/healthz") == "ok\n"
         await self.spec("other", "gpt", workload="gpt")
 
-    async def spec(self, namespace: str, name: str, **metadata: str) -> Any:  # noqa: ANN401 - a message
+    async def spec(self, namespace: str, name: str, **metadata: str) -> Any:
         """Ask for a spec, which needs no source."""
         asked = self._reference(namespace, name, metadata)
         return await self.stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)

@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 60.0
 LEAST = 60
 """Queries and selectors there are, roughly: an empty list would find everything."""
 HPA = "kube_horizontalpodautoscaler"
-TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
+TOKEN = "s3cr3t-t0ken"
 SETTINGS = """\
 sources:
   default: {{type: prometheus, url: "{prometheus}", step: 1s, collection: 2s}}

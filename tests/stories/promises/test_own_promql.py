@@ -126,7 +126,7 @@ def data(one: str) -> list[Series]:
     ]
 
 
-async def answered(server: PrometheusServer, text: str, at: float) -> Any:  # noqa: ANN401 - JSON
+async def answered(server: PrometheusServer, text: str, at: float) -> Any:
     """Return what a server answers, or in which way it refuses."""
     try:
         rows = await server.query(text, at)

@@ -141,7 +141,7 @@ def stored(url: str) -> PrometheusSettings:
     return PrometheusSettings.model_validate({"url": url, "step": "1s"})
 
 
-def pod(name: str, **facts: Any) -> KubePod:  # noqa: ANN401 - fields of a pod
+def pod(name: str, **facts: Any) -> KubePod:
     return KubePod(name=name, namespace="inference", **facts)
 
 

@@ -16,7 +16,7 @@ N = None
 
 def series(pod: str, gpu: str, values: dict[float, float], namespace: str = "ml") -> Series:
     times = tuple(values)
-    return Series(namespace, pod, gpu, EXPORTER, times, times, tuple(values.values()), False)  # noqa: FBT003
+    return Series(namespace, pod, gpu, EXPORTER, times, times, tuple(values.values()), False)
 
 
 def test_a_chunk_has_the_pods_of_the_workload_and_their_gpus_aggregated() -> None:

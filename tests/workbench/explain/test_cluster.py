@@ -26,7 +26,7 @@ SCALED_OBJECT = "/apis/keda.sh/v1alpha1/namespaces/ml/scaledobjects/settling"
 HPA = "/apis/autoscaling/v2/namespaces/ml/horizontalpodautoscalers/keda-hpa-settling"
 SCALE = "/apis/apps/v1/namespaces/ml/deployments/settling/scale"
 CORE_SCALE = "/api/v1/namespaces/ml/replicationcontrollers/settling/scale"
-TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing but the server below
+TOKEN = "only-for-tests"
 
 
 @dataclass
@@ -88,12 +88,12 @@ def records(*loads: float | None) -> list[Record]:
 
 def asked(
     path: Path | None, *loads: float | None, context: str | None = None, timeout: float = 30
-) -> Any:  # noqa: ANN401 - gates
+) -> Any:
     named = ScaledObject("ml", "settling")
     return asyncio.run(cluster.fetch_gates(named, records(*loads), path, context, timeout))
 
 
-def first(shown: Any) -> str | None:  # noqa: ANN401 - gates
+def first(shown: Any) -> str | None:
     """Return the first gate that holds; None: none does."""
     return shown.gates[0].name if shown.gates else None
 
@@ -154,7 +154,7 @@ CONTROLLER = {"group": "", "version": "v1", "resource": "replicationcontrollers"
     ],
     ids=["no look yet", "no HPA", "no right", "core group"],
 )
-def test_what_is_not_there_is_done_without(  # noqa: PLR0913, PLR0917 - a row of the table
+def test_what_is_not_there_is_done_without(
     status: dict[str, object],
     absent: str | None,
     gate: str,

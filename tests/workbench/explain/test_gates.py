@@ -44,7 +44,7 @@ def conditions(says: Says) -> list[Json]:
     ]
 
 
-def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
+def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> objects.ScaledObject:
     status_keys = {"lastActiveTime", "health", "triggersActivity"} & more.keys()
     status = {key: more.pop(key) for key in status_keys}
     plain = {
@@ -58,7 +58,7 @@ def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> o
     return msgspec.convert(plain, objects.ScaledObject)
 
 
-def hpa(says: Says | None = None, average: str = "60", **more: Any) -> objects.Hpa:  # noqa: ANN401 - any field
+def hpa(says: Says | None = None, average: str = "60", **more: Any) -> objects.Hpa:
     """Return an HPA that has 2 replicas and a target of 70 per replica."""
     replicas = more.pop("replicas", 2)
     target = {"external": {"metric": {"name": "s0-gpu"}, "target": {"averageValue": "70"}}}
@@ -82,7 +82,7 @@ def scale(replicas: int, existing: int | None = None) -> objects.Scale:
 def facts(
     given: objects.ScaledObject | None = None,
     its: objects.Hpa | None = None,
-    **more: Any,  # noqa: ANN401 - any fact
+    **more: Any,
 ) -> Facts:
     known: Json = {"active": True, "asked": 2, **more}
     return Facts("kind", AT, given or scaled_object(), its, **known)
@@ -92,7 +92,7 @@ def names(known: Facts) -> list[str]:
     return [gate.name for gate in gates.gates(known).gates]
 
 
-def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
+def recorded(name: str, **more: Any) -> Facts:
     plain = json.loads((RECORDED / f"{name}.json").read_text())
     its = plain["hpa"] if plain["hpa"].get("kind") == "HorizontalPodAutoscaler" else None
     return Facts(
@@ -105,7 +105,7 @@ def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
     )
 
 
-def _zero(says: Says, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
+def _zero(says: Says, **more: Any) -> objects.ScaledObject:
     return scaled_object(says, minReplicaCount=0, **more)
 
 

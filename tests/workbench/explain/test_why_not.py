@@ -26,7 +26,7 @@ def busy(*loads: float, **metadata: str) -> Record:
     return record(spec(**metadata), snapshot(*pods))
 
 
-def gone(given: TriggerSpec, demand: Demand | None = None, **more: Any) -> Record:  # noqa: ANN401 - as above
+def gone(given: TriggerSpec, demand: Demand | None = None, **more: Any) -> Record:
     """Return the record of a workload without pods."""
     return record(given, snapshot(bert("b", 1, ended=True)), demand=demand, **more)
 
@@ -270,7 +270,7 @@ ZERO = {
 def test_zero_and_the_way_back_from_it_are_what_the_signals_say(
     shown: Record,
     wanted: int,
-    is_so: bool,  # noqa: FBT001 - an example
+    is_so: bool,
     reasons: list[str],
 ) -> None:
     found = why_not(shown, wanted)

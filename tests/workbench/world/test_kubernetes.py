@@ -28,7 +28,7 @@ def container(gpus: str | None, name: str = "model") -> Json:
     return {"name": name, "resources": {"limits": limits}}
 
 
-def read(*, metadata: Json | None = None, status: Json | None = None, **spec: object) -> Any:  # noqa: ANN401 - a pod or none
+def read(*, metadata: Json | None = None, status: Json | None = None, **spec: object) -> Any:
     """Return what is shown of a pod with these fields, beside those of one that is placed."""
     pod = Pod.from_dict(
         {
