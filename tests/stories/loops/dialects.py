@@ -21,9 +21,6 @@ from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
 from keda_gpu_scaler.sources.series import Exporters, read_observation
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
 
-READS_EACH_LABEL = True
-"""The scaler reads each of the two labels by itself, and a pod from one of several jobs. Until it
-does, no history has a target with only one of them, or another tenant's rows."""
 EXPORTERS_POD: Mapping[str, str] = {"namespace": "gpu-operator", "pod": "dcgm-exporter-x7kqp"}
 TENANT = Target("tenant", "10.9.9.9:8000")
 SAMPLE, AVERAGE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -70,9 +67,8 @@ class Dialect:
         step: float,
     ) -> Observation:
         """Return what the scaler reads in the answer to its query."""
-        own = self.target_labels if READS_EACH_LABEL else {}
         targets = [
-            Row({**target._asdict(), **own}, list(times.items()))
+            Row({**target._asdict(), **self.target_labels}, list(times.items()))
             for target, times in good_scrapes.items()
         ]
         if self.tenant_shows is not None:

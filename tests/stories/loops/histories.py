@@ -15,7 +15,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
-from tests.stories.loops.dialects import EXPORTERS_POD, READS_EACH_LABEL, Dialect
+from tests.stories.loops.dialects import EXPORTERS_POD, Dialect
 from tests.stories.loops.judge import Judge
 from tests.stories.loops.loop import BEGIN, Loop
 from tests.stories.loops.monitoring import Scrapes, Second, each_at_its_own_second
@@ -26,14 +26,13 @@ EXPORTERS = (EvidenceSource.EXPORTERS,)
 TOLD = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)
 ANY = (*EXPORTERS, *TOLD)
 _TOLERANCES = 0.1, 0.02, 0.05, 0.2
-_TARGET_LABELS: Sequence[Mapping[str, str]] = ({}, EXPORTERS_POD)
-if READS_EACH_LABEL:
-    _TARGET_LABELS = (
-        *_TARGET_LABELS,
-        {"pod": "dcgm-exporter-x7kqp"},
-        {"namespace": "ml"},
-        {"namespace": "gpu-operator", "pod_name": "dcgm-exporter-x7kqp"},
-    )
+_TARGET_LABELS: Sequence[Mapping[str, str]] = (
+    {},
+    EXPORTERS_POD,
+    {"pod": "dcgm-exporter-x7kqp"},
+    {"namespace": "ml"},
+    {"namespace": "gpu-operator", "pod_name": "dcgm-exporter-x7kqp"},
+)
 """What scrape jobs add, up to both labels that name a pod."""
 _OTHER_DEVICES = "rdma/hca_shared", "smarter-devices/fuse"
 _RESOURCES = "nvidia.com/gpu", "example.com/accelerator", "npu.example.com/half"
@@ -87,7 +86,7 @@ class History:
             honor_labels=speech.random() < 0.5,
             gpus=speech.choice((1, 1, 2)),
             resource=speech.choice(_RESOURCES),
-            tenant_shows=tenant_shows if READS_EACH_LABEL else None,
+            tenant_shows=tenant_shows,
         )
         if speech.random() < 0.25:
             trigger = replace(trigger, for_formula=True)

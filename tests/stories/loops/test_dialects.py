@@ -9,21 +9,16 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
-from tests.stories.loops.dialects import EXPORTERS_POD, READS_EACH_LABEL, Dialect
+from tests.stories.loops.dialects import EXPORTERS_POD, Dialect
 from tests.stories.loops.loop import Loop, each, told
 from tests.stories.loops.pods import SimPod
 from tests.support.triggers import spec
 
-when_each_label_is_read = pytest.mark.skipif(
-    not READS_EACH_LABEL, reason="the two labels are read together"
-)
 DIALECTS = {
     "the target has neither label": Dialect({}),
     "the target has both, and the series' are kept": Dialect(EXPORTERS_POD, honor_labels=True),
     "pods have two GPUs": Dialect(gpus=2),
     "a resource that no table has": Dialect(resource="example.com/accelerator"),
-}
-ONE_LABEL = {
     "the target has a pod alone": Dialect({"pod": "dcgm-exporter-x7kqp"}),
     "the target has a namespace alone": Dialect({"namespace": "ml"}),
     "the target has another label for a pod": Dialect(
@@ -36,14 +31,7 @@ ONE_LABEL = {
 
 @each
 @pytest.mark.parametrize(
-    "dialect",
-    [
-        *(pytest.param(dialect, id=said) for said, dialect in DIALECTS.items()),
-        *(
-            pytest.param(dialect, id=said, marks=when_each_label_is_read)
-            for said, dialect in ONE_LABEL.items()
-        ),
-    ],
+    "dialect", [pytest.param(dialect, id=said) for said, dialect in DIALECTS.items()]
 )
 async def test_in_any_dialect_the_work_is_the_same(
     evidence: EvidenceSource, dialect: Dialect
