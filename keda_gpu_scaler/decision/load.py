@@ -244,6 +244,8 @@ def _owns(selector: PodSelector, pod: Pod, view: NamespaceSnapshot) -> bool | No
     if leader is None:
         return selector.owns(pod.status.owners)
     known = view.pods.get(leader)
+    if known is None and pod.ended:  # a leader that no exporter shows is gone before its workers
+        return None
     return known is not None and (known.status is None or selector.owner in known.status.owners)
 
 

@@ -194,9 +194,14 @@ def _series(
         twin = source.measure.twin
         if twin is not None and len(metrics) > 1 and 0 in values.values():
             first, twins = _largest(metrics[0], readings), _largest(twin, readings)
-            for busy, is_stuck in _contradictions(first, twins, scrapes, stuck_seconds):
+            shown = {time for each in readings if each.metric is twin for time in each.points.times}
+            refused = shown - twins.keys()
+            for zeros, busy, is_stuck in _contradictions(first, twins, scrapes, stuck_seconds):
                 if is_stuck:
                     values |= {time: twins[time] for time in busy}
+                    values = {
+                        time: values[time] for time in values.keys() - refused.intersection(zeros)
+                    }
                     stuck, used = f"{metrics[0].name} is stuck at 0, so {twin.name} is read", [twin]
                 else:
                     values = {time: value for time, value in values.items() if time not in busy}
@@ -227,17 +232,19 @@ def _contradictions(
     twins: Mapping[float, float],
     scrapes: Mapping[float, float],
     stuck_seconds: float,
-) -> Iterator[tuple[list[float], bool]]:
-    """Yield the instants at which `first` is 0 beside work of the other metric: whether stuck.
+) -> Iterator[tuple[list[float], list[float], bool]]:
+    """Yield each run of zeros of `first`, those beside work of the other one, and if it is stuck.
 
     It is stuck if that is so in scrapes further apart than `stuck_seconds`, and it is 0 all the
-    time between. If not, its 0 may be older than the work, and the load is not known.
+    time between. If not, its 0 may be older than the work, and the load is not known. Nor is it
+    while one that is stuck stands beside a number that is refused.
     """
     for is_zero, run in itertools.groupby(sorted(first), key=lambda time: first[time] == 0):
-        busy = [time for time in run if is_zero and twins.get(time, 0.0) > IDLE_LIMIT]
+        zeros = list(run) if is_zero else []
+        busy = [time for time in zeros if twins.get(time, 0.0) > IDLE_LIMIT]
         if busy:
             began, ended = [scrapes.get(time, time) for time in (busy[0], busy[-1])]
-            yield busy, ended - began >= stuck_seconds
+            yield zeros, busy, ended - began >= stuck_seconds
 
 
 _ValuesAndMetrics = tuple[dict[float, float], list[Metric]]

@@ -348,6 +348,14 @@ def test_a_leader_of_another_leaderworkerset_is_no_worker(*, is_known: bool) -> 
     assert {replica.name: replica.load for replica in found.replicas} == {"bert-0": 90}
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_worker_that_has_ended_is_the_workload_s_without_its_leader(*, ended: bool) -> None:
+    """A leader without a GPU is known from the list of pods alone, and is gone before that."""
+    worker = pod("bert-1-1", 100, status=said(owners=frozenset({Owner("StatefulSet", "bert-1")})))
+    found = load.pods_of(spec(**LWS), snapshot(replace(worker, ended=ended)))
+    assert bool(found) is ended
+
+
 def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
     missing = pod("bert-0-1", 100.0, last_seen=NOW - 100)
     warming = pod("bert-1-1", 100.0, first_seen=NOW - 30)

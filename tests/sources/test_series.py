@@ -158,6 +158,14 @@ CASES: dict[Signal, dict[str, tuple[list[Row], Shown]]] = {
             [row(UTIL, 90, 0, 2, 0, 50), row(ENGINE, 0, 0, 0, 0, 0)],
             {OF_A: {0: 90, 15: 0, 30: 0, 45: 0, 60: 50}},
         ),
+        "nothing of a stuck average where the sample is refused": (
+            [row(UTIL, 90, 80, 70, 60, 2**47), row(ENGINE, 0, 0, 0, 0, 0)],
+            {OF_A: {0: 90, 15: 80, 30: 70, 45: 60}},
+        ),
+        "the average beside a refused sample, where it is not known to be stuck": (
+            [row(UTIL, 2**47, 2**47), row(ENGINE, 0, 0.5)],
+            {OF_A: {ZERO: 0, LATER: 50}},
+        ),
         "nothing while an average may only be older than the work": (
             [row(UTIL, 0, 90, 80, 70, 60), row(ENGINE, 0, 0, 0, 0, 0.5)],
             {OF_A: {0: 0, 60: 50}},

@@ -7,6 +7,7 @@ from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER
 from keda_gpu_scaler.sources.kubernetes.reflector import GONE_SECONDS
 from keda_gpu_scaler.spec.workload import Owner
+from tests.stories.loops.dialects import asked_of_the_api
 from tests.stories.loops.pods import SimPod
 from tests.support.scripted import ScriptedCluster
 
@@ -21,7 +22,7 @@ class Api(ScriptedCluster):
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
         found = {
-            ("ml", pod.name): pod.said(now)
+            ("ml", pod.name): pod.said(now, asked_of_the_api(pod.asks))
             for pod in self.pods
             if pod.exists(now) or 0 <= now - pod.gone <= GONE_SECONDS
         }

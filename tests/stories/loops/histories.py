@@ -6,14 +6,16 @@ back. No fault is among them that docs/limits.md names.
 """
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keda_gpu_scaler.autoscaling.rules import Hpa, Tolerances
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.spec import Aggregation
+from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
+from tests.stories.loops.dialects import EXPORTERS_POD, Dialect
 from tests.stories.loops.judge import Judge
 from tests.stories.loops.loop import BEGIN, Loop
 from tests.stories.loops.monitoring import Scrapes, Second, each_at_its_own_second
@@ -24,6 +26,16 @@ EXPORTERS = (EvidenceSource.EXPORTERS,)
 TOLD = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)
 ANY = (*EXPORTERS, *TOLD)
 _TOLERANCES = 0.1, 0.02, 0.05, 0.2
+_TARGET_LABELS: Sequence[Mapping[str, str]] = (
+    {},
+    EXPORTERS_POD,
+    {"pod": "dcgm-exporter-x7kqp"},
+    {"namespace": "ml"},
+    {"namespace": "gpu-operator", "pod_name": "dcgm-exporter-x7kqp"},
+)
+"""What scrape jobs add, up to both labels that name a pod."""
+_OTHER_DEVICES = "rdma/hca_shared", "smarter-devices/fuse"
+_RESOURCES = "nvidia.com/gpu", "example.com/accelerator", "npu.example.com/half"
 
 
 @dataclass(slots=True)
@@ -33,6 +45,8 @@ class History:
     name: str
     evidence: EvidenceSource
     chance: random.Random
+    speech: random.Random
+    """The same, for how its world speaks."""
     aggregation: Aggregation = Aggregation.SUM
     loop: Loop = field(init=False)
     judge: Judge = field(init=False)
@@ -42,6 +56,7 @@ class History:
         self._work.append((float("-inf"), lambda _: work))
         seed = terms.pop("seed", self.chance.randrange(1, 2**31))
         trigger = replace(terms.pop("trigger", spec()), aggregation=self.aggregation)
+        trigger = self._speak(trigger, terms)
         drawn = random.Random(seed)
         # The scaler does not know the HPA's tolerances: it has to be right with any.
         tolerances = Tolerances(up=drawn.choice(_TOLERANCES), down=drawn.choice(_TOLERANCES))
@@ -54,8 +69,33 @@ class History:
         list_seconds = drawn.choice((15, 30, 60))
         monitoring.list_scrapes = Scrapes(list_seconds, drawn.randrange(list_seconds))
         monitoring.exporter_scrapes = each_at_its_own_second(drawn.random())
+        share, salt = self.speech.choice((0.0, 0.0, 0.4, 1.0)), self.speech.random()
+        stuck = [random.Random(f"{salt} {number}").random() < share for number in range(1000)]
+        monitoring.average = lambda pod, then: (
+            0.0 if stuck[pod.number] and then < pod.refused_since else None
+        )
         self.judge = Judge(self.loop, self.chance)
         return self.loop
+
+    def _speak(self, trigger: TriggerSpec, terms: dict[str, Any]) -> TriggerSpec:
+        """Return the trigger as it may be, after adding the rest of the dialect to the terms."""
+        speech = self.speech
+        tenant_shows = speech.choice((None, None, 0.0, 50.0, 100.0))
+        terms["dialect"] = Dialect(
+            speech.choice(_TARGET_LABELS),
+            honor_labels=speech.random() < 0.5,
+            gpus=speech.choice((1, 1, 2)),
+            resource=speech.choice(_RESOURCES),
+            tenant_shows=tenant_shows,
+        )
+        if speech.random() < 0.25:
+            trigger = replace(trigger, for_formula=True)
+            terms["formula"] = lambda gpu, _: gpu / trigger.threshold
+        is_deployment = trigger.pods.owner == Owner("Deployment", "bert")
+        if speech.random() < 0.1 and self.evidence in TOLD and is_deployment:
+            terms["owner"] = trigger.pods.owner
+            trigger = replace(trigger, pods=spec(workload="bret").pods)
+        return trigger
 
     def work(self, work: float) -> None:
         self.works(lambda _: work)
@@ -77,7 +117,8 @@ class History:
 
     def some(self, pods: list[SimPod], share: float) -> list[SimPod]:
         """Draw a part of the pods, at least one and not all."""
-        return self.chance.sample(pods, max(1, min(len(pods) - 1, round(share * len(pods)))))
+        some = max(1, min(len(pods) - 1, round(share * len(pods))))
+        return self.chance.sample(pods, min(len(pods), some))
 
     def _offered(self, since: float) -> float:
         return next(work for begin, work in reversed(self._work) if begin <= since)(since)
@@ -130,6 +171,30 @@ async def unseen(one: History) -> None:
     one.begin(60.0 * replicas, replicas=replicas, has_exporter=lambda number: number >= dark)
     await one.last(200, 300)
     one.work(one.chance.uniform(0, 120) * replicas)
+    await one.last(300, 600)
+
+
+async def groups(one: History) -> None:
+    """Leaders ask for no GPU, or have an idle one; some of the workers' nodes have no exporter."""
+    replicas = one.chance.randint(2, 5)
+    dark = one.chance.randint(0, replicas - 1)
+    device = one.speech.choice((None, None, *_OTHER_DEVICES))
+
+    def differ(pod: SimPod) -> None:
+        if pod.worker and pod.number < dark:
+            pod.silent = pod.created
+        if device is None:
+            pod.part = 2.0 if pod.worker else 0.0
+        elif not pod.worker:
+            pod.asks, pod.gpu_count = device, 0
+
+    # Beside an idle leader, a group is full at 50.
+    threshold = 70 if device else 35
+    trigger = spec(workload="lws/bert", threshold=str(threshold))
+    work = one.chance.uniform(0.5, 0.65) * threshold * replicas
+    one.begin(work, replicas=replicas, group=2, when_created=differ, trigger=trigger)
+    await one.last(1000, 1400)
+    one.work(one.chance.uniform(0, 3 if device else 1) * work)
     await one.last(300, 600)
 
 
@@ -322,6 +387,9 @@ THEMES: tuple[tuple[Theme, tuple[EvidenceSource, ...]], ...] = (
     (emptied, ANY),
     (silent, TOLD),
     (changing, ANY),
+    (groups, TOLD),
+    (moving, EXPORTERS),
+    (groups, TOLD),
 )
 """What is rare in its history has more than one."""
 
@@ -362,7 +430,8 @@ async def history(seed: int, number: int, aggregation: Aggregation = Aggregation
     """
     chance = random.Random(f"{seed} {number}")
     theme, evidences = THEMES[number % len(THEMES)]
-    one = History(theme.__name__, chance.choice(evidences), chance, aggregation)
+    speech = random.Random(f"the speech of {seed} {number}")
+    one = History(theme.__name__, chance.choice(evidences), chance, speech, aggregation)
     await theme(one)
     for after in chance.sample(AFTER, chance.randint(0, 1)):
         await after(one)

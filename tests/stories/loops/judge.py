@@ -115,7 +115,8 @@ class Judge:
         least = 0 if _holds(truth, more) else truth.asked(less)
         if _holds(truth, more) and (truth.is_told or truth.is_whole):
             least = truth.asked(less)
-        is_less = not _holds(truth, less) and truth.asked(more) < least
+        asked = truth.asked(more) if more.value is not None else max(truth.wanted_lately)
+        is_less = not _holds(truth, less) and asked < least
         if is_less or (less.active and more.active is False):
             self._note(f"more load, and a smaller answer than: {less.reason}", more)
 

@@ -16,9 +16,11 @@ from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from tests.stories.loops.api import Api
+from tests.stories.loops.dialects import Dialect
 from tests.stories.loops.monitoring import Monitoring
 from tests.stories.loops.pods import SimPod
 from tests.support.triggers import BERT, spec
@@ -80,6 +82,11 @@ class Loop(ClosedLoop[SimPod]):
     """How much of the work a replica gets, by its number, beside the others."""
     has_exporter: Callable[[int], bool] = lambda _number: True
     """Tells whether the node of a replica has an exporter."""
+    dialect: Dialect = field(default_factory=Dialect)
+    owner: Owner | None = None
+    """The scale target, if it is not the one that the trigger names: that does not exist."""
+    when_created: Callable[[SimPod], None] = lambda _pod: None
+    """Makes a new pod differ from the others."""
     group: int = 0
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
     stateful: bool = False
@@ -116,17 +123,22 @@ class Loop(ClosedLoop[SimPod]):
 
     def __post_init__(self) -> None:
         """Begin with pods that have been Ready for an hour."""
-        owner = self.trigger.pods.owner
-        assert owner is not None
         ClosedLoop.__post_init__(self)
         self._asked.append((float("-inf"), self.replicas))
         self.monitoring = Monitoring(
-            self.pods, owner, lambda: self.clock, self.evidence, self.averaged, self.wanted
+            self.pods, self.owned_by, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
+        self.monitoring.dialect = self.dialect
         self.first, self.second = self.evaluator(), self.evaluator()
         for called in self._missing(self.replicas):
             self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
         self._collect(self.begin - 3600, self.begin)
+
+    @property
+    def owned_by(self) -> Owner:
+        owner = self.owner or self.trigger.pods.owner
+        assert owner is not None
+        return owner
 
     @property
     def grown(self) -> list[int]:
@@ -188,9 +200,7 @@ class Loop(ClosedLoop[SimPod]):
             samples: what it sees of the GPUs, if that is not what the monitoring shows.
             is_observing: it observes, and neither KEDA nor the HPA asks it.
         """
-        owner = self.trigger.pods.owner
-        assert owner is not None
-        api = Api(pods=self.pods, owner=owner, wanted=self.wanted)
+        api = Api(pods=self.pods, owner=self.owned_by, wanted=self.wanted)
         stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
         source = self.monitoring.ports(*stronger)
         return Evaluator(
@@ -263,8 +273,10 @@ class Loop(ClosedLoop[SimPod]):
         for worker in workers:
             pod = SimPod(number, created, placed, ready, self.loading, worker=worker, called=called)
             pod.exporter_since = since
+            pod.asks, pod.gpu_count = self.dialect.resource, self.dialect.gpus
             if not self.has_exporter(number):
                 pod.silent = created
+            self.when_created(pod)
             self.pods.append(pod)
 
     def _counted(self) -> list[SimPod]:
@@ -296,19 +308,31 @@ class Loop(ClosedLoop[SimPod]):
         """Return what a poll of KEDA's takes the formula for, and its value for the HPA."""
         seconds = self.clock - self.begin
         value = None if decided.value is None else formula(decided.value, seconds)
-        polled = value
+        active: bool | None = formula_is_active(value)
         if self.trigger.for_formula:
-            try:
-                (answer,) = responses.formula_value(
-                    self.trigger.metric_name,
-                    decided,
-                    self.trigger.threshold,
-                    has_replicas=self.first.has_replicas(BERT),
-                ).metricValues
-            except UnknownLoadError:
-                return None, [Metric(value=value, target=1.0)]
-            polled = formula(answer.metricValueFloat, seconds)
-        return formula_is_active(polled), [Metric(value=value, target=1.0)]
+            active = self.polled(formula, decided)
+        return active, [Metric(value=value, target=1.0)]
+
+    def polled(self, formula: Callable[[float, float], float], decided: Decision) -> bool | None:
+        """Return what a poll takes the formula for with `forFormula`; None: it fails."""
+        try:
+            (answer,) = responses.formula_value(
+                self.trigger.metric_name,
+                decided,
+                self.trigger.threshold,
+                has_replicas=self.first.has_replicas(BERT),
+            ).metricValues
+        except UnknownLoadError:
+            return None
+        return formula_is_active(formula(answer.metricValueFloat, self.clock - self.begin))
+
+    def is_active(self, decided: Decision) -> bool | None:
+        """Return what IsActive answers; None: it fails."""
+        try:
+            has_replicas = self.first.has_replicas(BERT)
+            return responses.activity(decided, has_replicas=has_replicas).result
+        except UnknownLoadError:
+            return None
 
     async def _compare(self, timeout_seconds: float | None) -> None:
         if self.restarts is None:

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -10,17 +10,17 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Series, Target
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
 from keda_gpu_scaler.sources.evaluation_times import (
     HISTORY_SECONDS,
     HISTORY_STEP_SECONDS,
     LEAST_SECONDS,
     Lag,
+    within,
 )
-from keda_gpu_scaler.sources.series import Exporters, read_series
-from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
+from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from tests.stories.loops.dialects import AVERAGE, BLANK, SAMPLE, TENANT, Dialect, asked_of_the_list
 from tests.stories.loops.pods import SimPod
 
 KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")
@@ -100,8 +100,10 @@ class Monitoring:
     """kube-state-metrics shows what pods ask for."""
 
     average: Callable[[SimPod, float], float | None] = lambda _pod, _time: None
-    """What the average shows of a pod beside its samples, at the time of a scrape; None: there is
-    no average."""
+    """What the average shows of a pod's first GPU beside its samples, at the time of a scrape;
+    None: there is no average."""
+
+    dialect: Dialect = field(default_factory=Dialect)
 
     lag: Lag = field(default_factory=lambda: Lag(STEP_SECONDS))
 
@@ -133,22 +135,23 @@ class Monitoring:
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         self._answers()
-        return self._observed("snapshot", at, snapshot_query.span_seconds, STEP_SECONDS)
+        return self._observed("snapshot", at, snapshot_query, STEP_SECONDS)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         if self.is_direct:
             return None
         assert snapshot_query.namespaces == {"ml"}
         self._answers()
-        return self._observed("history", at - STEP_SECONDS, HISTORY_SECONDS, HISTORY_STEP_SECONDS)
+        hour = replace(snapshot_query, span_seconds=HISTORY_SECONDS)
+        return self._observed("history", at - STEP_SECONDS, hour, HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
         self._answers()
         wanted = frozenset(uuids)
         then = [(pod, min(at, self._stored_until(pod.target))) for pod in self.pods]
-        there = {pod.gpu for pod, time in then if pod.is_shown(time)}
-        busy = {pod.gpu for pod, time in then if pod.is_busy_without_pod(time)}
+        there = {gpu for pod, time in then if pod.is_shown(time) for gpu in pod.gpus}
+        busy = {gpu for pod, time in then if pod.is_busy_without_pod(time) for gpu in pod.gpus}
         return GpuReports(wanted & there, wanted & busy)
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
@@ -164,7 +167,11 @@ class Monitoring:
         recent = math.ceil((scraped - (at - SETTLED)) / self.list_scrapes.every_seconds)
         is_settled = scraped - SETTLED >= self.listed_since and recent >= 1
         stable_since = {KUBE_STATE: SETTLED / recent} if is_settled else {}
-        pods = {("ml", pod.name): pod.said(scraped) for pod in self.pods if pod.exists(scraped)}
+        pods = {
+            ("ml", pod.name): pod.said(scraped, asked_of_the_list(pod.asks))
+            for pod in self.pods
+            if pod.exists(scraped)
+        }
         if not self.shows_requests:
             pods = {key: replace(statement, asks_gpu=None) for key, statement in pods.items()}
         counted = any(pod.counts(scraped) for pod in self.pods)
@@ -200,23 +207,23 @@ class Monitoring:
         if self.clock() < self.away_until:
             raise errors.SourceUnreachableError("connection refused")
 
-    def _observed(self, request: str, at: float, span: float, step: float) -> Observation:
-        first, last = (at - span) // step + 1, at // step
-        instants = tuple(float(n * step) for n in range(int(first), int(last) + 1))
+    def _observed(
+        self, request: str, at: float, snapshot_query: SnapshotQuery, step: float
+    ) -> Observation:
+        instants = within(at, snapshot_query.span_seconds, step)
         stored = tuple(time for time in instants if time >= self.history_since)
-        instants = stored if self.is_direct else instants
-        return Observation(
-            instants,
-            tuple(self._series(request, at, stored)),
-            {
-                pod.target: scrapes
-                for pod in self.pods
-                if (scrapes := self._scrapes(request, at, pod, stored))
-                and pod.unlisted > at - 2 * STEP_SECONDS
-            },
+        good_scrapes = {
+            pod.target: scrapes
+            for pod in self.pods
+            if (scrapes := self._scrapes(request, at, pod, stored))
+            and pod.unlisted > at - 2 * STEP_SECONDS
+        }
+        rows = self._rows(request, at, stored)
+        return replace(
+            self.dialect.read(rows, good_scrapes, snapshot_query, at, step),
+            instants=stored if self.is_direct else instants,
             sample_ages=self._ages(at),
             absence_known=self.history_since <= at - SETTLED,
-            collection_seconds=COLLECT_SECONDS,
             sampled_since=self.history_since if self.is_direct else AT_ONCE,
         )
 
@@ -256,59 +263,37 @@ class Monitoring:
         }
         return {("ml", name): age for name, age in ages.items() if 60 < age < LOOKBACK}
 
-    def _series(self, request: str, at: float, instants: tuple[float, ...]) -> Iterator[Series]:
+    def _rows(self, request: str, at: float, instants: tuple[float, ...]) -> Iterator[Row]:
+        """Yield what is stored of each GPU: by one metric, or by two."""
+        metric, unit = (AVERAGE, 0.01) if self.averaged else (SAMPLE, 1.0)
         for pod in self.pods:
             scraped_at = self._scraped_at(request, at, pod.target, pod.is_named)
             scraped = {time: scraped_at(time) for time in instants}
             shown = {
-                time: pod.value(then) for time, then in scraped.items() if time - then < LOOKBACK
-            }
-            present = tuple(time for time, value in shown.items() if value is not None)
-            values = {
                 time: value
-                for time, value in shown.items()
-                if value is not None and time < pod.refused_since
+                for time, then in scraped.items()
+                if time - then < LOOKBACK and (value := pod.value(then)) is not None
             }
-            if any(self.average(pod, then) is not None for then in scraped.values()):
-                yield from self._of_two_metrics(pod, shown, scraped)
-            elif present:
-                yield Series(
-                    "ml",
-                    pod.name,
-                    pod.gpu,
-                    pod.target,
-                    present=present,
-                    times=tuple(values),
-                    values=tuple(values.values()),
-                    averaged=self.averaged,
-                    shows_free_gpus=True,
-                )
-
-    def _of_two_metrics(
-        self, pod: SimPod, samples: Mapping[float, float | None], scraped: Mapping[float, float]
-    ) -> tuple[Series, ...]:
-        """Return what is read of a pod with an average beside its samples."""
-        namespace = {"exported_namespace": "ml", "exported_pod": pod.name}
-        labels = {**namespace, "UUID": pod.gpu, **pod.target._asdict()}
-        averages = {time: self.average(pod, scraped[time]) for time in samples}
-        rows = [
-            Row(
-                {**labels, "__name__": name},
-                [
-                    (time, value * unit)
-                    for time, value in values.items()
-                    if value is not None and samples[time] is not None
-                ],
-            )
-            for name, values, unit in (
-                ("DCGM_FI_DEV_GPU_UTIL", samples, 1),
-                ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", averages, 0.01),
-            )
-        ]
-        exporters = Exporters(
-            collection_seconds=COLLECT_SECONDS, good_scrapes={pod.target: scraped}
-        )
-        return read_series(rows, "auto", Signal.UTILIZATION, exporters)[0]
+            if not shown:
+                continue
+            averages = {time: self.average(pod, scraped[time]) for time in shown}
+            for number, gpu in enumerate(pod.gpus):
+                labels = self.dialect.stored({"namespace": "ml", "pod": pod.name, "UUID": gpu})
+                labels |= pod.target._asdict()
+                points = [
+                    (time, value * unit if time < pod.refused_since else BLANK)
+                    for time, value in shown.items()
+                ]
+                yield Row({**labels, "__name__": metric}, points)
+                second = [
+                    (time, value / 100) for time, value in averages.items() if value is not None
+                ]
+                if second and not number:
+                    yield Row({**labels, "__name__": AVERAGE}, second)
+                if self.dialect.tenant_shows is not None:
+                    made_up = [(time, self.dialect.tenant_shows) for time in shown]
+                    named = {"namespace": "ml", "pod": pod.name, "UUID": gpu, "__name__": SAMPLE}
+                    yield Row({**named, **TENANT._asdict()}, made_up)
 
 
 def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:

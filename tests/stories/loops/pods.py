@@ -7,6 +7,7 @@ from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
+from tests.stories.loops.dialects import Asked
 
 NODE_GRACE = 40
 """How long the control plane waits for a node before its pods are not Ready."""
@@ -41,6 +42,12 @@ class SimPod(Replica):
     """Which share of the scrapes of its exporter fail, each by chance."""
     foreign_since: float = NEVER
     """From here on a process outside Kubernetes keeps its GPU busy."""
+    asks: str = "nvidia.com/gpu"
+    """The resource that it asks for."""
+    gpu_count: int = 1
+    """How many GPUs it has; they share its work, and 0: no exporter shows it."""
+    part: float = 1.0
+    """How much it does, beside the other pods of its replica."""
 
     @property
     def name(self) -> str:
@@ -51,9 +58,9 @@ class SimPod(Replica):
         return f"bert-7b6667bd9-{_LETTERS[self.number // 20 % 20] * 4}{_LETTERS[self.number % 20]}"
 
     @property
-    def gpu(self) -> str:
-        """Return the UUID of its GPU; no two pods have the same node."""
-        return f"GPU-{self.worker or 0}-{self.number}"
+    def gpus(self) -> list[str]:
+        """Return the UUIDs of its GPUs; no two pods have the same node."""
+        return [f"GPU-{self.worker or 0}-{self.number}-{n}" for n in range(self.gpu_count)]
 
     @property
     def target(self) -> Target:
@@ -83,7 +90,9 @@ class SimPod(Replica):
 
     def is_shown(self, now: float) -> bool:
         """Tell whether a scrape shows its GPU, with the pod or without."""
-        return self.scraped(now) and not self.blank[0] <= now < self.blank[1]
+        return (
+            bool(self.gpu_count) and self.scraped(now) and not self.blank[0] <= now < self.blank[1]
+        )
 
     def is_busy_without_pod(self, now: float) -> bool:
         """Tell whether a scrape shows its GPU busy and names no pod."""
@@ -105,9 +114,9 @@ class SimPod(Replica):
         """Let the exporter look: a pod that drains still does its share."""
         if self.placed <= now < self.gone:
             busy = share if now >= self.ready else self.loading
-            self.shown[now] = 0.0 if self.completed <= now else busy
+            self.shown[now] = 0.0 if self.completed <= now else min(100.0, self.part * busy)
 
-    def said(self, now: float) -> PodStatement:
+    def said(self, now: float, asked: Asked) -> PodStatement:
         ready = self.ready <= now < min(self.completed, self.lost + NODE_GRACE)
         return PodStatement(
             owners=self._owners,
@@ -116,7 +125,8 @@ class SimPod(Replica):
             ready_at=self.ready if ready else None,
             was_ready=self.ready <= now and not ready,
             ended=min(self.deleted, self.completed, self.gone) <= now,
-            asks_gpu=True,
+            asks_gpu=asked.asks_gpu,
+            devices=asked.devices,
             unschedulable=Unschedulable(self.created) if now < self.placed else None,
         )
 

@@ -86,7 +86,7 @@ async def test_a_gpu_that_shows_nothing_to_be_believed_does_not_stop_growth_eith
     loop.offered = lambda _: 0.0
     await loop.run(2400, keda=True)
     assert {one.active for one in loop.decisions[-20:]} == {True}
-    whose = f"{loop.pods[0].gpu} of {loop.pods[0].name}"
+    whose = f"{loop.pods[0].gpus[0]} of {loop.pods[0].name}"
     assert f"no number of {whose} can be believed" in loop.decisions[-1].reason
 
 

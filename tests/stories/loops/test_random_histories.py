@@ -22,7 +22,8 @@ PERCENT = 1.0
 """How many of the decisions have to show each state and each rule."""
 
 NUMBERS = [
-    pytest.param(one, marks=[] if one % 8 == 0 else pytest.mark.nightly) for one in range(23)
+    pytest.param(one, marks=[] if one % 8 == 0 else pytest.mark.nightly)
+    for one in range(len(THEMES))
 ]
 
 

@@ -51,6 +51,20 @@ async def test_work_with_pauses_beside_a_stuck_average_is_never_idle(
     assert all(decision.active for decision in loop.decisions)
 
 
+@each
+async def test_busy_gpus_whose_other_metric_shows_no_number_for_minutes_keep_their_replicas(
+    evidence: EvidenceSource,
+) -> None:
+    """A metric that is known to be stuck is not believed while no number stands beside it."""
+    loop = Loop(lambda _: 2 * 75.0, evidence, replicas=2)
+    loop.monitoring.average = _stuck
+    await loop.run(300)
+    for pod in loop.pods:
+        pod.refused_since = loop.clock
+    await loop.run(180)
+    assert all(decision.value in (None, 150) for decision in loop.decisions)
+
+
 async def test_a_workload_whose_average_is_stuck_goes_to_zero_when_it_is_idle() -> None:
     loop = Loop(lambda t: 60.0 if t < 0 else 0.0, EvidenceSource.KUBE_STATE_METRICS)
     loop.monitoring.average = _stuck

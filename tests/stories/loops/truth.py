@@ -29,6 +29,9 @@ REST_SECONDS = 75
 OLD_SECONDS = 45
 """How old the newest sample of an answer can be: it is of the instant before, and of the last
 scrape before that."""
+DOUBT_SECONDS = 60
+"""How long a metric is 0 beside work before it is known to be stuck: one and a half collections,
+and a scrape."""
 SEEN_SECONDS = 45
 """How old a load is until it has been collected, scraped and listed."""
 
@@ -83,6 +86,24 @@ class Truth:
 
         All of its samples count, and Prometheus had the time to scrape its exporter.
         """
+        return self._is_busy()
+
+    @property
+    def has_load(self) -> bool:
+        """The same where it is known by how much."""
+        averages = (self.loop.monitoring.average(pod, self.now) for pod in self.loop.pods)
+        return self._is_busy(DOUBT_SECONDS if any(a is not None for a in averages) else 0)
+
+    @property
+    def wanted_lately(self) -> list[int]:
+        """How many replicas were wanted in the time that the newest list can be about.
+
+        The scaler reads it at the step after the list.
+        """
+        late = self.loop.monitoring.list_scrapes.every_seconds + STEP_SECONDS
+        return [self.loop.wanted(self.now - ago) for ago in range(0, late, STEP_SECONDS)]
+
+    def _is_busy(self, doubt_seconds: float = 0) -> bool:
         trigger = self.loop.trigger
         window, level = trigger.activation_window_seconds, trigger.activation_threshold
         young = window if self.is_told else window + trigger.warmup_seconds
@@ -91,7 +112,7 @@ class Truth:
             for pod in self.loop.pods
             if pod.works(self.now) and pod.ready < self.now - young
             for time, value in pod.shown.items()
-            if self.now - window + STEP_SECONDS < time < self.now - OLD_SECONDS
+            if self.now - window + STEP_SECONDS < time < self.now - OLD_SECONDS - doubt_seconds
         )
 
     @property
@@ -157,6 +178,7 @@ def broken(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]
     yield from _of_form(decided)
     yield from _of_activity(truth, decided, age_seconds)
     yield from _of_replicas(truth, decided)
+    yield from _of_trigger(truth.loop, decided)
 
 
 def _of_form(decided: Decision) -> Iterator[str]:
@@ -174,7 +196,7 @@ def _of_form(decided: Decision) -> Iterator[str]:
 def _of_activity(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]:
     if truth.is_busy and decided.active is False:
         yield "a busy workload is answered inactive"
-    if truth.is_busy and decided.value == 0:
+    if truth.has_load and decided.value == 0:
         yield "a busy workload is answered with 0"
     is_waking = decided.active and not decided.activated
     if truth.is_at_rest and is_waking and math.isinf(age_seconds):  # it heard the HPA stop
@@ -183,10 +205,8 @@ def _of_activity(truth: Truth, decided: Decision, age_seconds: float) -> Iterato
 
 def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
     loop, is_told, asked = truth.loop, truth.is_told, truth.asked(decided)
-    # The scaler reads how many are wanted from the newest list, at the step after it.
-    late = loop.monitoring.list_scrapes.every_seconds + STEP_SECONDS
-    wanted = min(loop.wanted(truth.now - ago) for ago in range(0, late, STEP_SECONDS))
-    if (is_told or truth.is_whole) and asked < min(wanted, loop.replicas, truth.least_needed):
+    least = min(*truth.wanted_lately, loop.replicas, truth.least_needed)
+    if (is_told or truth.is_whole) and asked < least:
         yield f"{truth.least_needed} replicas are needed, and fewer are asked for"
     is_alike = loop.stateful or not loop.seed
     slack = len(decided.unseen) if is_told else 0 if is_alike else 1
@@ -201,6 +221,15 @@ def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
     is_known = is_told and decided.state is not State.UNKNOWN
     if is_known and truth.are_full and asked <= loop.replicas:
         yield "all replicas are full, and no more are asked for"
+
+
+def _of_trigger(loop: Loop, decided: Decision) -> Iterator[str]:
+    formula = loop.formula if loop.trigger.for_formula else None
+    if formula and loop.polled(formula, decided) is not loop.is_active(decided):
+        yield "the formula of a poll says otherwise than IsActive"
+    takes = decided.value is not None or (loop.replicas and decided.active is False)
+    if loop.owner is not None and takes:
+        yield "a trigger that names no workload does not hold the replicas"
 
 
 def is_sentence(reason: str) -> bool:
