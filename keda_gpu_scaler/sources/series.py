@@ -164,20 +164,26 @@ def _of_one_job(
 
     if len({shown_by(reading) for reading in readings}) <= 1:
         return readings, {}
-    spans: dict[tuple[PodKey, ...], dict[tuple[str, int], tuple[float, float]]] = defaultdict(dict)
+    spans: dict[PodKey, dict[tuple[str, int], tuple[float, float]]] = defaultdict(dict)
     for reading in readings:
-        times, spans_of_pod = reading.points.times, spans[reading.key[0]]
-        first, last = spans_of_pod.get(shown_by(reading), (times[0], times[-1]))
-        spans_of_pod[shown_by(reading)] = min(first, times[0]), max(last, times[-1])
-    counting: dict[tuple[PodKey, ...], Collection[tuple[str, int]]] = {}
+        times = reading.points.times
+        for pod in reading.key[0]:
+            first, last = spans[pod].get(shown_by(reading), (times[0], times[-1]))
+            spans[pod][shown_by(reading)] = min(first, times[0]), max(last, times[-1])
+    counting: dict[PodKey, Collection[tuple[str, int]]] = {}
     overruled: dict[str, str] = {}
-    for pods, spans_of_pod in spans.items():
-        counting[pods] = spans_of_pod
+    for pod, spans_of_pod in spans.items():
+        counting[pod] = spans_of_pod
         if len(spans_of_pod) > 1:
             showings = [Showing(*by, *span) for by, span in spans_of_pod.items()]
-            counting[pods], losers = believed(showings, breadths)
+            counting[pod], losers = believed(showings, breadths)
             overruled |= losers
-    kept = [reading for reading in readings if shown_by(reading) in counting[reading.key[0]]]
+    # A row that may be about one of several pods has to count for each of them.
+    kept = [
+        reading
+        for reading in readings
+        if all(shown_by(reading) in counting[pod] for pod in reading.key[0])
+    ]
     return kept, overruled
 
 
