@@ -292,8 +292,7 @@ class Monitoring:
                     yield Row({**labels, "__name__": AVERAGE}, second)
                 if self.dialect.tenant_shows is not None:
                     made_up = [(time, self.dialect.tenant_shows) for time in shown]
-                    named = {"namespace": "ml", "pod": pod.name, "UUID": gpu, "__name__": SAMPLE}
-                    yield Row({**named, **TENANT._asdict()}, made_up)
+                    yield Row({**labels, **TENANT._asdict(), "__name__": SAMPLE}, made_up)
 
 
 def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:
