@@ -327,7 +327,10 @@ MISTAKES = [
     ),
     *(
         ("zero-for-unknown", PERCENT, f"{PERCENT}\n{more} {query}", said)
-        for query in ("sum(x) or vector(0)", '"(sum(x) / 2) OR on() ( vector (0.0) )"')
+        for query in (
+            "sum by (namespace, pod) (x) or vector(0)",
+            '"(sum by (namespace, pod) (x) / 2) OR ( vector (0.0) )"',
+        )
         for more, said in (
             ("        demandThreshold: '5'\n        demandQuery:", "Remove it; if no"),
             ("        activationThreshold: '1'\n        query:", "turns missing data into 0"),

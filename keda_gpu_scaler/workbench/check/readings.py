@@ -1,0 +1,265 @@
+"""PromQL → what is known of the numbers that it gives, by the metrics that it reads. Pure.
+
+What is not known is taken for right: a metric without a row may be anything.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import re2
+
+from keda_gpu_scaler.demand import metrics
+from keda_gpu_scaler.demand.metrics import Known, Owner, Unit
+from keda_gpu_scaler.promql import policy, tree
+from keda_gpu_scaler.query import profiles
+
+_ANY_KIND = frozenset(tree.Kind)
+_WITH_LABELS = frozenset({tree.Kind.VECTOR, tree.Kind.MATRIX})
+PER_POD = frozenset({"instance", *profiles.POD_LABELS, *profiles.BOARD_LABELS})
+"""Labels by which the elements of two pods differ."""
+OTHERS = frozenset({"labels that pods share"})
+"""In place of names that are not known: those that `without` leaves."""
+_AVERAGES = {
+    "avg": "an average",
+    "quantile": "a quantile",
+    "stddev": "a deviation",
+    "stdvar": "a deviation",
+}
+_EXTREMES = {"max": "a maximum", "min": "a minimum", "topk": "a maximum", "bottomk": "a minimum"}
+"""Of a queue that several exporters show, these are right."""
+_TOTALS = frozenset({"sum", "count", "group"})
+_RATES = frozenset({"rate", "irate", "increase", "delta", "idelta", "deriv"})
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "atan2"})
+LATENCY = "a latency"
+RATIO = "a ratio"
+_TIMES = ("second", "latency", "duration", "time_to", "time_per")
+
+
+class Reading(NamedTuple):
+    """What is known of the numbers of an expression."""
+
+    names: frozenset[str] = frozenset()
+    """The metrics that it reads; those with no name are left out."""
+    labels: frozenset[str] | None = frozenset()
+    """The labels of its elements; none: there is one element; None: all labels of series."""
+    unlike_sum: str = ""
+    """Why it does not add up over replicas, as a noun; empty: it does, as far as is known."""
+    unit: Unit | None = None
+
+    @property
+    def known(self) -> list[Known]:
+        """What is known of its metrics; one of which nothing is known is left out."""
+        return [row for name in self.names if (row := metrics.known(name))]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether something is known of each of its metrics, and there are some."""
+        return 0 < len(self.names) == len(self.known)
+
+    def is_of(self, *owners: Owner) -> bool:
+        """Tell whether it reads a metric of one of these."""
+        return any(row.owner in owners for row in self.known)
+
+    @property
+    def is_per_pod(self) -> bool:
+        return self.labels is None or not PER_POD.isdisjoint(self.labels)
+
+
+def parsed(query: str) -> tree.Node | None:
+    """Return the tree of PromQL; None if it cannot be read."""
+    try:
+        return policy.expression(query, _ANY_KIND)
+    except ValueError:
+        return None
+
+
+def nodes(query: str) -> list[tree.Node]:
+    """Return what PromQL consists of, from the top; nothing if it cannot be read."""
+    root = parsed(query)
+    return [] if root is None else [node for node, _ in tree.nodes(root)]
+
+
+def names(selector: tree.Selector) -> frozenset[str]:
+    """Return the metrics of a selector; of a pattern those that are known."""
+    found = set[str]()
+    for matcher in (one for matchers in selector.alternatives for one in matchers):
+        if matcher.label == "__name__" and matcher.sign == "=":
+            found.add(matcher.value)
+        elif matcher.label == "__name__" and matcher.sign == "=~":
+            pattern = re2.compile(matcher.value)  # it was compiled before, with a limit
+            found |= {name for name in metrics.METRICS if pattern.fullmatch(name)}
+    return frozenset(found)
+
+
+def of(node: tree.Node) -> Reading:  # noqa: PLR0911 - one for each kind of node
+    match node:
+        case tree.Selector():
+            return _of_selector(node)
+        case tree.Range(selector):
+            return of(selector)
+        case tree.Negative() | tree.Subquery():
+            return of(node.operand)
+        case tree.Call():
+            return _of_call(node)
+        case tree.Aggregation():
+            return _of_aggregation(node)
+        case tree.Operation():
+            return _of_operation(node)
+        case _:
+            return Reading()
+
+
+def _of_selector(node: tree.Selector) -> Reading:
+    reading = Reading(names(node), None)
+    units = {row.unit for row in reading.known}
+    unlike = "" if all(row.adds_up for row in reading.known) else "a mean of the router's pool"
+    is_sure = reading.is_known and len(units) == 1
+    return reading._replace(unlike_sum=unlike, unit=units.pop() if is_sure else None)
+
+
+def _of_call(node: tree.Call) -> Reading:
+    given = (
+        one for one in node.arguments if tree.kind(one) in {tree.Kind.VECTOR, tree.Kind.MATRIX}
+    )
+    reading = next(map(of, given), Reading())
+    if node.name.startswith("histogram_"):
+        labels = None if reading.labels is None else reading.labels - {"le"}
+        unlike = LATENCY if _is_of_time(reading.names) else "a quantile"
+        return Reading(reading.names, labels, unlike)
+    if node.name in _RATES:
+        unit = Unit.AMOUNT if reading.unit is Unit.COUNTER else None
+        return reading._replace(unit=unit)
+    if node.name == "scalar" or node.name.startswith("absent"):
+        return Reading(reading.names, unlike_sum=reading.unlike_sum, unit=reading.unit)
+    if node.name in {"label_replace", "label_join"} and reading.labels is not None:
+        written = {one.value for one in node.arguments[1:2] if isinstance(one, tree.Text)}
+        return reading._replace(labels=reading.labels | written)
+    return reading
+
+
+def _is_of_time(read: Iterable[str]) -> bool:
+    return any(word in name for name in read for word in _TIMES)
+
+
+def _of_aggregation(node: tree.Aggregation) -> Reading:
+    inner = of(node.operand)
+    is_part = node.name in {"topk", "bottomk"} and node.parameter != tree.Number(1)
+    if is_part or node.name.startswith("limit"):
+        return inner
+    labels: frozenset[str] | None = frozenset()
+    if node.grouping is not None:
+        labels = frozenset(node.grouping.names)
+        if node.grouping.word == "without":
+            is_of_pods = inner.is_per_pod and not {"pod", "instance"} <= labels
+            labels = inner.labels - labels if inner.labels is not None else OTHERS
+            labels = None if is_of_pods and inner.labels is None else labels
+    outer = inner._replace(labels=labels)
+    if node.name in {"count", "group", "count_values"}:
+        return outer._replace(unlike_sum="", unit=None)
+    unlike = _AVERAGES.get(node.name, "")
+    if inner.is_of(Owner.SERVER, Owner.EXPORTER):
+        unlike = unlike or _EXTREMES.get(node.name, "")
+    elif inner.is_known:
+        unlike = ""  # a router's number is the same for any number of replicas
+    is_joined = inner.is_per_pod and not outer.is_per_pod
+    return outer._replace(unlike_sum=inner.unlike_sum or (unlike if is_joined else ""))
+
+
+def constant(node: tree.Node) -> float | None:
+    match node:
+        case tree.Number(value):
+            return value
+        case tree.Negative(operand):
+            number = constant(operand)
+            return None if number is None else -number
+        case tree.Call("vector" | "scalar", [operand]):
+            return constant(operand)
+        case _:
+            return None
+
+
+def _of_operation(node: tree.Operation) -> Reading:
+    left, right = of(node.left), of(node.right)
+    factors = constant(node.left), constant(node.right)
+    if node.sign not in _ARITHMETIC | {"or"} or (node.sign == "or" and factors[1] is not None):
+        return left._replace(unit=None if node.is_bool else left.unit)
+    if factors[1] is not None:
+        number = 1 / factors[1] if node.sign == "/" and factors[1] else factors[1]
+        return left._replace(unit=_scaled(node.sign, left.unit, number))
+    if factors[0] is not None:
+        unlike = RATIO if node.sign == "/" else right.unlike_sum
+        return right._replace(unlike_sum=unlike, unit=_scaled(node.sign, right.unit, factors[0]))
+    unlike, unit = left.unlike_sum or right.unlike_sum, left.unit
+    unit = unit if unit is right.unit else None
+    if node.sign == "*":
+        whole, other = (node.right, left) if right.unlike_sum == "" else (node.left, right)
+        unlike = "" if _has(whole, *_TOTALS) and of(whole).unlike_sum == "" else other.unlike_sum
+        unit = None
+    labels = _joined(node, left.labels, right.labels)
+    reading = Reading(left.names | right.names, labels, unlike, unit)
+    return _quotient(node, left, right, reading) if node.sign == "/" else reading
+
+
+def _scaled(sign: str, unit: Unit | None, factor: float) -> Unit | None:
+    if sign in {"+", "-"} or unit in {Unit.AMOUNT, Unit.COUNTER} or factor == 1:
+        return unit
+    changes = {(Unit.SHARE, 100): Unit.PERCENT, (Unit.PERCENT, 0.01): Unit.SHARE}
+    return changes.get((unit, factor)) if unit and sign in {"*", "/"} else None
+
+
+def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Reading) -> Reading:
+    unlike, unit = left.unlike_sum, None
+    is_of_replicas = any("replicas" in name for name in right.names)
+    if not (unlike or right.unlike_sum or reading.is_per_pod) and (
+        is_of_replicas or _has(node.right, *_TOTALS)
+    ):
+        unlike = LATENCY if _is_of_time(left.names) else RATIO
+    if is_of_replicas or _has(node.right, "count", "group"):
+        unit = left.unit
+    elif left.names and left.names <= right.names:
+        unit = Unit.SHARE
+    return reading._replace(unlike_sum=unlike, unit=unit)
+
+
+def _has(node: tree.Node, *aggregations: str) -> bool:
+    return any(
+        isinstance(one, tree.Aggregation) and one.name in aggregations
+        for one, _ in tree.nodes(node)
+    )
+
+
+def _joined(
+    node: tree.Operation, left: frozenset[str] | None, right: frozenset[str] | None
+) -> frozenset[str] | None:
+    """Return the labels of elements that are made of one of each side."""
+    lists = {one.word: frozenset(one.names) for one in node.lists}
+    if node.sign == "or":
+        return None if left is None or right is None else left | right
+    if "group_left" in lists or tree.kind(node.right) is tree.Kind.SCALAR:
+        return left
+    if "group_right" in lists or tree.kind(node.left) is tree.Kind.SCALAR:
+        return right
+    if "on" in lists:
+        return lists["on"]
+    return right if left is None else left if right is None else left & right
+
+
+def shows(node: tree.Node, silent: Callable[[tree.Selector], bool]) -> bool:
+    """Tell whether an expression can be above 0 where some selectors have no series."""
+    number = constant(node)
+    if number is not None:
+        return number > 0
+    children = [one for one in tree.children(node) if tree.kind(one) in _WITH_LABELS]
+    match node:
+        case tree.Selector():
+            return not silent(node)
+        case tree.Operation("or"):
+            return any(shows(child, silent) for child in children)
+        case tree.Operation("unless"):
+            children = children[:1]
+        case tree.Operation("*") if 0 in {constant(node.left), constant(node.right)}:
+            return False
+        case tree.Call() if node.name.startswith("absent"):
+            return True
+    # Arithmetic needs an element of both sides; numbers have no part in it.
+    return all(shows(child, silent) for child in children if constant(child) is None)
