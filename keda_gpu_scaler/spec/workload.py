@@ -364,12 +364,12 @@ class PodPattern(PodSelector):
     def __post_init__(self) -> None:
         """Refuse a pattern that RE2 refuses, alone or anchored as Prometheus anchors it."""
         if not (self.pattern and self.pattern.isascii()):
-            raise ValueError("an RE2 pattern for whole pod names, in ASCII, such as bert-.*")
+            raise ValueError("an RE2 pattern for whole pod names, in ASCII, such as bert-[0-9]+")
         try:
             _compiled(self.pattern)
         except re2.error as error:
             why = error.args[0].decode(errors="replace").partition(":")[0]
-            raise ValueError(f"an RE2 pattern such as bert-.*; RE2 says: {why}") from error
+            raise ValueError(f"an RE2 pattern such as bert-[0-9]+; RE2 says: {why}") from error
 
     def __str__(self) -> str:
         return self.pattern
@@ -393,6 +393,11 @@ class PodPattern(PodSelector):
 def parse(text: str, namespace: str) -> Workload:
     """Return the workload that `[kind/]name` names; a bare name is a Deployment."""
     kind, slash, name = text.rpartition("/")
+    if slash and kind == namespace and kind not in KINDS_BY_ALIAS:
+        raise ValueError(
+            "a name, or a kind before the slash, such as deployment/bert; a namespace has a key of "
+            "its own, namespace"
+        )
     return Workload(parse_kind(kind) if slash else Kind.DEPLOYMENT, namespace, name)
 
 

@@ -57,6 +57,7 @@ OF_TRIGGERS = (
     Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
     _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
     # What it refers to, and what it reads.
+    _rule(_ERROR, fields.other_project, "a trigger of pmady/keda-gpu-scaler"),
     _rule(_ERROR, fields.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),
     _rule(_WARNING, demands.other_namespace, "PromQL on a namespace that it may not read"),
     _rule(_WARNING, replicas.zero_for_unknown, "`or vector(0)` in a query that scales"),
@@ -78,6 +79,8 @@ OF_SCALING = (
     _rule(_NOTE, replicas.formula_metric_type, "a formula whose `metricType` may not fit"),
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
+    _rule(_ERROR, fields.pod_pattern, "a `podPattern` that is a prefix or a glob"),
+    _rule(_WARNING, fields.wide_pod_pattern, "a `podPattern` that matches other workloads"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
     # To and from zero.
     _rule(_ERROR, replicas.missing_workload, "zero replicas and a `workload` that no file has"),
@@ -92,6 +95,8 @@ OF_SCALING = (
     # KEDA's other fields.
     _rule(_ERROR, replicas.cached_number_for_formula, "`useCachedMetrics` beside `forFormula`"),
     _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
+    _rule(_ERROR, fields.idle_replicas, "an `idleReplicaCount` other than 0"),
+    _rule(_NOTE, fields.unused_fallback, "a `fallback` that no unknown load uses"),
     _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
     _rule(_WARNING, fields.fallback_scales_in, "a `fallback` that removes busy replicas"),
     _rule(_ERROR, fields.modifiers_with_demand, "`scalingModifiers` beside a demand"),

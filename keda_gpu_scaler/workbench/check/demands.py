@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import re2
 
+from keda_gpu_scaler.demand import metrics
 from keda_gpu_scaler.demand.metrics import Owner, Unit
 from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
@@ -76,7 +77,7 @@ def _of_preset(name: str) -> Reading | None:
 
 
 def numbers(manifest: Manifest) -> Iterator[Number]:
-    """Yield the numbers that replicas follow; of a formula it is not known what it makes of them."""
+    """Yield the numbers that replicas follow; a formula makes something unknown of them."""
     for trigger in manifest.triggers if not manifest.formula else ():
         if trigger.is_ours:
             for key in ("demandPreset", "demandQuery"):
@@ -189,7 +190,8 @@ def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, key, threshold, one in (*gpus, *others):
         if threshold is not None and 0 < threshold <= 1:
             why = f"{key} is in percent: at {threshold:g} {one} asks for"
-            fix = f"Write {100 * threshold:g} if you mean a share of 1."
+            meant = 100 * threshold if threshold < 1 else 70
+            fix = f"Write a percentage, such as {meant:g}."
             replicas = f"{-(-100 // threshold):g} replicas"
             yield Wrong(trigger.place(key), f"{why} {replicas}", fix)
 
@@ -243,35 +245,38 @@ def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
     if manifest.formula or manifest.maximum == 1:
         return
     for trigger in manifest.triggers:
-        query = trigger.metadata.get("query", "")
-        why = _recipes_fault(trigger, query) if trigger.type == "prometheus" else ""
-        if why:
-            fix = (
-                "Write sum(...), or metricType: Value beside the metadata for an average. Or use a "
-                "trigger of type external for this scaler, with workload and with threshold in "
-                "percent: it sums over exactly the workload's pods."
-            )
+        found = _recipes_fault(trigger) if trigger.type == "prometheus" else None
+        if found is not None:
+            reading = reading_of(trigger, "query")
+            instead = "workload and threshold in percent, which sums over the workload's pods"
+            if reading is not None and not reading.is_of(Owner.EXPORTER):
+                instead = "a demandPreset, or a demandQuery"
+            why, fix = found
+            fix += f" Or use a trigger of type external for this scaler, with {instead}."
             yield Wrong(trigger.node.position, why, fix)
 
 
-def _recipes_fault(trigger: Trigger, query: str) -> str:
-    """Return what is wrong with a query of KEDA's own on GPUs or servers; empty: nothing."""
-    reading = reading_of(trigger, "query")
+def _recipes_fault(trigger: Trigger) -> tuple[str, str] | None:
+    """Return what is wrong with a query of KEDA's own on GPUs or servers, and what to write."""
+    query, reading = trigger.metadata.get("query", ""), reading_of(trigger, "query")
     if reading is None:
-        is_meant = any(name in query for name in profiles.KNOWN_METRICS)
-        return "Prometheus refuses this query, which is not PromQL" if is_meant else ""
-    number = Number(trigger, "query", reading)
-    if _is_several(number):
-        return "KEDA fails with several elements, and from the second pod on this query has them"
+        is_meant = any(name in query for name in metrics.METRICS)
+        why = "Prometheus refuses this query, which is not PromQL: KEDA's trigger always fails"
+        return (why, "Correct it on Prometheus' own query page.") if is_meant else None
+    if _is_several(Number(trigger, "query", reading)):
+        why = "KEDA fails with several elements, and from the second pod on this query has them"
+        return why, "Write sum(...) around the metric."
     unlike = reading.unlike_sum
     if unlike == readings.LATENCY and reading.known:
-        return f"{unlike} does not grow in proportion to the work: replicas do not follow the load"
+        why = f"{unlike} does not grow in proportion to the work: replicas do not follow the load"
+        return why, "Scale by the requests in progress."
     if unlike and trigger.average and reading.is_of(Owner.SERVER, Owner.EXPORTER):
-        return (
+        why = (
             f"the HPA divides this number, {unlike} over the pods, by the replicas again, so the "
             "replicas do not follow the load; without data KEDA uses 0, and the HPA scales in"
         )
-    return ""
+        return why, "Write sum(...), or metricType: Value beside the trigger's metadata."
+    return None
 
 
 def other_namespace(manifest: Manifest) -> Iterator[Wrong]:

@@ -131,6 +131,10 @@ CLEAN = [
     changed(SHORT, ("Seconds: 15", "Seconds: 15, selectPolicy: Disabled")),
     changed(SHORT, ("minReplicaCount: 1", "minReplicaCount: 8")),
     changed(STAYS, ("workload: bert", "podPattern: engine-.*")),
+    changed(STAYS, ("workload: bert", "podPattern: bert-[a-z0-9]+-[a-z0-9]+")),
+    changed(
+        STAYS, ("workload: bert", "podPattern: bert-.*"), (TARGET, f"{TARGET}    kind: Model\n")
+    ),
     changed(STAYS, ("workload: bert", "workload: inferenceservice/bert")),
     # What it refers to.
     target("apiVersion: example.com/v1", "kind: Workspace"),
@@ -275,7 +279,8 @@ def test_a_variant_has_what_its_rule_finds(rule: str, source: str) -> None:
 
 
 BASE = changed(
-    target("apiVersion: apps/v1", "kind: Deployment"), ("workload: bert", "podPattern: bert-.*")
+    target("apiVersion: apps/v1", "kind: Deployment"),
+    ("workload: bert", "podPattern: bert-[a-z0-9]+-[a-z0-9]+"),
 )
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 KIND = "apiVersion: apps/v1\n    kind: Deployment"
@@ -317,7 +322,7 @@ MISTAKES = [
         "fraction-for-percent",
         f"threshold: {PERCENT}",
         "activationThreshold: '0.1'\n        threshold: '0.7'",
-        "at 0.7 a busy GPU asks for 143 replicas. Write 70 if",
+        "at 0.7 a busy GPU asks for 143 replicas. Write a percentage, such as 70.",
     ),
     (
         "gpus-beside-requests",
