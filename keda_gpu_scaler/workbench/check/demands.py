@@ -135,7 +135,8 @@ def several_elements(manifest: Manifest) -> Iterator[Wrong]:
 def _is_several(number: Number) -> bool:
     """Tell whether there are several elements as soon as there are several pods."""
     reading = number.reading
-    if not reading.is_per_pod or not reading.is_of(Owner.SERVER, Owner.EXPORTER):
+    is_of_pods = reading.is_per_pod and reading.is_of(Owner.SERVER, Owner.EXPORTER)
+    if not is_of_pods or reading.unlike_sum:  # that is the cause then
         return False
     return not any(
         matcher.label in readings.PER_POD and matcher.sign == "="
@@ -155,7 +156,7 @@ def queue_alone(manifest: Manifest) -> Iterator[Wrong]:
         reason = min((row.never_alone for row in known), default="")
         # The scaler refuses such a preset.
         if number.key == "demandQuery" and reason and number.reading.is_known:
-            if _is_several(number) or number.reading.unlike_sum:
+            if number.reading.is_per_pod or number.reading.unlike_sum:
                 continue  # another rule's
             why = f"only this demand sets the replicas, and {reason}: the HPA removes busy ones"
             fix = "Count the requests in work as well, or write threshold for the GPUs beside it."

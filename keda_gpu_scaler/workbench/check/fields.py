@@ -41,7 +41,7 @@ _HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
 _TYPESET = re.compile("[\u00a0\u2018-\u201f\u200b\u202f]")
 """What word processors and web pages write for quotes and spaces."""
 _PLAIN_NAME = re.compile("[a-z0-9.-]+")
-_GLOB = re.compile("[a-z0-9-][*]")
+_GLOB = re.compile("[a-z0-9-](?:[*]|[?][?]|[?]$)")
 _POD_SUFFIXES = {"deployment": "-5d8f7c9b4d-x2x7z", "statefulset": "-0"}
 """What follows the name in that of a pod."""
 

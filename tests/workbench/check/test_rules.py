@@ -175,7 +175,6 @@ CLEAN = [
     beside(STAYS, "useCachedMetrics: false"),
     key(spec(STAYS, FALLBACK.format(0)), "onUnknown: zero"),
     key(spec(STAYS, FALLBACK.format(8)), "onUnknown: error"),
-    key(spec(STAYS, FALLBACK.format(4)), "onUnknown: hold"),
     changed(LOWER, ("replicas: 4", "replicas: 4, behavior: currentReplicasIfHigher")),
 ]
 BART = ("workload: bert", "workload: bart")
@@ -251,6 +250,7 @@ NOT_CLEAN = [
     ("nothing-wakes", ZERO + other_trigger("cpu")),
     ("nothing-wakes", ZERO + other_trigger("prometheus", "sum(DCGM_FI_DEV_GPU_UTIL)")),
     ("modifiers-with-demand", changed(MODIFIED, ("demandQuery: sum", "demandQueryFromEnv: sum"))),
+    ("unused-fallback", key(spec(STAYS, FALLBACK.format(4)), "onUnknown: hold")),
     ("fallback-to-zero", key(spec(STAYS, FALLBACK.format(0)), "onUnknown: error")),
     ("fallback-to-zero", key(spec(STAYS, FALLBACK.format(0)), "onUnknownFromEnv: U")),
     (
@@ -284,6 +284,7 @@ BASE = changed(
 )
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 KIND = "apiVersion: apps/v1\n    kind: Deployment"
+PODS = "podPattern: bert-[a-z0-9]+-[a-z0-9]+"
 PERCENT = '"70"'
 MOST = "maxReplicaCount: 8"
 MISTAKES = [
@@ -329,6 +330,25 @@ MISTAKES = [
         f"threshold: {PERCENT}",
         "demandPreset: vllm-requests\n        threshold: '70'",
         "with threshold 70 they ask for more replicas than vllm-requests does",
+    ),
+    ("wrong-value", PERCENT, "\u201c70\u201d", "Write plain quotes and spaces: curly"),
+    ("unknown-key", "threshold:", "window\xa0: 1m\n        threshold:", "Write plain quotes"),
+    ("wrong-address", ADDRESS, f"\u201c{ADDRESS}\u201d", "a curly quote or a no-break space"),
+    ("yaml-syntax", PERCENT, f"{PERCENT}\n        window:\xa01m\n", "there is a no-break space in"),
+    ("pod-pattern", PODS, "podPattern: bert-*", "neither a prefix nor a glob: no pod has"),
+    (
+        "pod-pattern",
+        PODS,
+        "podPattern: bert-??",
+        "Write workload: bert, or a pattern such as bert-[",
+    ),
+    ("pod-pattern", PODS, "podPattern: bert", "the whole name"),
+    ("pod-pattern", PODS, "podPattern: ^bert-", "the whole name"),
+    (
+        "wide-pod-pattern",
+        PODS,
+        "podPattern: .*bert.*",
+        "also matches the pods of a Deployment bert-c",
     ),
     *(
         ("zero-for-unknown", PERCENT, f"{PERCENT}\n{more} {query}", said)
@@ -426,3 +446,31 @@ def test_the_triggers_of_a_formula_are_decided_as_such_also_without_the_key() ->
         (manifest,), _ = read({"one.yaml": source}, "default")
         (parsed,), _ = parse(manifest.ours, access())
         assert parsed.spec.for_formula is is_formula
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ['profile: "vllm-inference"'],
+        ['targetMemoryUtilization: "80"', 'activationThreshold: "5"'],
+        ['gpuIndex: "0"', "metricType: gpu_utilization", 'targetValue: "85"', "aggregation: max"],
+    ],
+)
+def test_a_trigger_of_the_other_project_has_one_finding_with_the_page_that_moves_it(
+    keys: list[str],
+) -> None:
+    asleep = changed(STAYS, ("Count: 1", "Count: 0"), ("  maxReplicaCount: 8\n", ""))
+    (one,) = report(key(asleep[: asleep.index("        workload")], *keys)).findings
+    assert (one.rule.name, one.position.line) == ("other-project", 13)
+    assert one.why.startswith(keys[0].partition(":")[0])
+    assert "docs/migrate/exporters.md#pmadykeda-gpu-scaler" in one.fix
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [("wrong-value", 'profile: "vllm-inference"'), ("unknown-key", "gpuIndex: '0'")],
+)
+def test_a_key_of_the_other_project_beside_this_ones_is_a_mistake_like_any(
+    rule: str, line: str
+) -> None:
+    assert rules_of(key(STAYS, line)) == {rule}
