@@ -332,7 +332,7 @@ MISTAKES = [
         "with threshold 70 they ask for more replicas than vllm-requests does",
     ),
     ("wrong-value", PERCENT, "\u201c70\u201d", "Write plain quotes and spaces: curly"),
-    ("unknown-key", "threshold:", "window\xa0: 1m\n        threshold:", "Write plain quotes"),
+    ("unknown-key", PERCENT, f"{PERCENT}\n        window\xa0: 1m", "Write plain quotes"),
     ("wrong-address", ADDRESS, f"\u201c{ADDRESS}\u201d", "a curly quote or a no-break space"),
     ("yaml-syntax", PERCENT, f"{PERCENT}\n        window:\xa01m\n", "there is a no-break space in"),
     ("pod-pattern", PODS, "podPattern: bert-*", "neither a prefix nor a glob: no pod has"),
@@ -461,7 +461,7 @@ def test_a_trigger_of_the_other_project_has_one_finding_with_the_page_that_moves
 ) -> None:
     asleep = changed(STAYS, ("Count: 1", "Count: 0"), ("  maxReplicaCount: 8\n", ""))
     (one,) = report(key(asleep[: asleep.index("        workload")], *keys)).findings
-    assert (one.rule.name, one.position.line) == ("other-project", 13)
+    assert (one.rule.name, one.position.line) == ("other-project", 14)
     assert one.why.startswith(keys[0].partition(":")[0])
     assert "docs/migrate/exporters.md#pmadykeda-gpu-scaler" in one.fix
 
