@@ -99,7 +99,7 @@ def _number(trigger: Trigger, key: str, threshold_key: str) -> Number | None:
 def demand_not_a_sum(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, key, reading, _ in filter(lambda number: number.is_demand, numbers(manifest)):
         unlike = reading.unlike_sum
-        fix = "Write sum(...) of what the replicas have to do."
+        fix = "Write sum(...) of what the replicas have to do, or multiply a mean by count(...)."
         if unlike == readings.LATENCY:
             why = (
                 f"this demand is {unlike}, which neither adds up over the replicas nor grows in "

@@ -32,7 +32,11 @@ _RATES = frozenset({"rate", "irate", "increase", "delta", "idelta", "deriv"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "atan2"})
 LATENCY = "a latency"
 RATIO = "a ratio"
-_TIMES = ("second", "latency", "duration", "time_to", "time_per")
+_TIMES = ("seconds", "latency", "duration", "time_to", "time_per")
+_NO_TIMES = ("_count", "_total")
+_OF_HISTOGRAMS = frozenset(
+    {"histogram_quantile", "histogram_avg", "histogram_fraction", "histogram_stddev"}
+)
 
 
 class Reading(NamedTuple):
@@ -122,7 +126,7 @@ def _of_call(node: tree.Call) -> Reading:
         one for one in node.arguments if tree.kind(one) in {tree.Kind.VECTOR, tree.Kind.MATRIX}
     )
     reading = next(map(of, given), Reading())
-    if node.name.startswith("histogram_"):
+    if node.name in _OF_HISTOGRAMS:
         labels = None if reading.labels is None else reading.labels - {"le"}
         unlike = LATENCY if _is_of_time(reading.names) else "a quantile"
         return Reading(reading.names, labels, unlike)
@@ -138,7 +142,7 @@ def _of_call(node: tree.Call) -> Reading:
 
 
 def _is_of_time(read: Iterable[str]) -> bool:
-    return any(word in name for name in read for word in _TIMES)
+    return any(word in name for name in read for word in _TIMES if not name.endswith(_NO_TIMES))
 
 
 def _of_aggregation(node: tree.Aggregation) -> Reading:
@@ -161,6 +165,7 @@ def _of_aggregation(node: tree.Aggregation) -> Reading:
         unlike = unlike or _EXTREMES.get(node.name, "")
     elif inner.is_known:
         unlike = ""  # a router's number is the same for any number of replicas
+    unlike = LATENCY if unlike and _is_of_time(inner.names) else unlike
     is_joined = inner.is_per_pod and not outer.is_per_pod
     return outer._replace(unlike_sum=inner.unlike_sum or (unlike if is_joined else ""))
 
@@ -210,7 +215,9 @@ def _scaled(sign: str, unit: Unit | None, factor: float) -> Unit | None:
 def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Reading) -> Reading:
     unlike, unit = left.unlike_sum, None
     is_of_replicas = any("replicas" in name for name in right.names)
-    if not (unlike or right.unlike_sum or reading.is_per_pod) and (
+    if _is_of_time(left.names) and any(name.endswith("_count") for name in right.names):
+        unlike = LATENCY
+    elif not (unlike or right.unlike_sum or reading.is_per_pod) and (
         is_of_replicas or _has(node.right, *_TOTALS)
     ):
         unlike = LATENCY if _is_of_time(left.names) else RATIO
@@ -235,10 +242,9 @@ def _joined(
     lists = {one.word: frozenset(one.names) for one in node.lists}
     if node.sign == "or":
         return None if left is None or right is None else left | right
-    if "group_left" in lists or tree.kind(node.right) is tree.Kind.SCALAR:
-        return left
-    if "group_right" in lists or tree.kind(node.left) is tree.Kind.SCALAR:
-        return right
+    for word, many, other in (("group_left", left, node.right), ("group_right", right, node.left)):
+        if word in lists or tree.kind(other) is tree.Kind.SCALAR:
+            return None if many is None else many | lists.get(word, frozenset())
     if "on" in lists:
         return lists["on"]
     return right if left is None else left if right is None else left & right
