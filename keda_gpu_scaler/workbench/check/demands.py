@@ -18,15 +18,17 @@ from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 from keda_gpu_scaler.workbench.check import readings
-from keda_gpu_scaler.workbench.check.documents import Position, shown
+from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
 from keda_gpu_scaler.workbench.check.objects import Manifest, Trigger
 from keda_gpu_scaler.workbench.check.readings import Reading
 
+DEMANDS = ("demandPreset", "demandQuery")
+_THRESHOLDS = {"query": "threshold", **dict.fromkeys(DEMANDS, "demandThreshold")}
 _MOST_PODS = 16
 """Of a replica that is a group: more than engines are spread over."""
 _PODS_LABELS = frozenset(profiles.POD_LABELS)
-_NAME = re.compile(r"^(?:[a-z0-9]+(?:-(?=[a-z0-9]))?)*")
+_NAME = re.compile(r"(?:[a-z0-9]+(?:-(?=[a-z0-9]))?)*")
 """What a pattern begins with, as far as it is a name."""
 
 
@@ -37,164 +39,148 @@ class Number(NamedTuple):
     key: str
     """Where it is written."""
     reading: Reading
-    threshold_key: str = "threshold"
 
     @property
-    def place(self) -> Position:
-        return self.trigger.place(self.key)
-
-    @property
-    def is_demand(self) -> bool:
-        return self.threshold_key != "threshold"
+    def threshold_key(self) -> str:
+        return _THRESHOLDS[self.key]
 
     @property
     def threshold(self) -> float | None:
-        """What one replica has of it; None: not known here."""
-        preset = PRESETS.get(self.trigger.metadata.get("demandPreset", "").strip())
-        written = self.trigger.metadata.get(self.threshold_key)
-        if written is None and preset is not None and self.is_demand:
-            return preset.threshold
-        is_number = written is not None and values.NUMBER.fullmatch(written.strip())
-        return float(written) if written and is_number else None
+        """What one replica has of it, as it is written; None: it is not, or not here."""
+        written = self.trigger.metadata.get(self.threshold_key, "").strip()
+        return float(written) if values.NUMBER.fullmatch(written) else None
 
 
 def reading_of(trigger: Trigger, key: str) -> Reading | None:
     """Return what is known of the numbers behind a key; None: it is not there, or unreadable."""
     text = trigger.metadata.get(key, "").strip()
-    if key == "demandPreset":
-        return _of_preset(text)
+    preset = PRESETS.get(text) if key == "demandPreset" else None
+    if preset is not None:
+        names = frozenset(quantity[0].names[0] for quantity in preset.added)
+        shares = [known.unit is Unit.SHARE for known in preset.known]
+        return Reading(names, unit=Unit.SHARE if all(shares) else Unit.AMOUNT)
     root = readings.parsed(text)
     return None if root is None else readings.of(root)
-
-
-def _of_preset(name: str) -> Reading | None:
-    preset = PRESETS.get(name)
-    if preset is None:
-        return None
-    names = frozenset(quantity[0].names[0] for quantity in preset.added)
-    (unit, *_) = (known.unit for known in preset.known)
-    return Reading(names, unit=unit if unit is Unit.SHARE else Unit.AMOUNT)
 
 
 def numbers(manifest: Manifest) -> Iterator[Number]:
     """Yield the numbers that replicas follow; a formula makes something unknown of them."""
     for trigger in manifest.triggers if not manifest.formula else ():
-        if trigger.is_ours:
-            for key in ("demandPreset", "demandQuery"):
-                number = _number(trigger, key, "demandThreshold")
-                given = {"demandThreshold", f"demandThreshold{FROM_ENV}"} & trigger.metadata.keys()
-                if number is not None and (given or number.threshold is not None):
-                    yield number
-        if trigger.is_ours or trigger.type == "prometheus":
-            number = _number(trigger, "query", "threshold")
-            if number is not None:
-                yield number
+        keys = ("query",) if trigger.type == "prometheus" else ()
+        for key in _THRESHOLDS if trigger.is_ours else keys:
+            reading = reading_of(trigger, key)
+            preset = PRESETS.get(trigger.metadata.get(key, "").strip())
+            given = {_THRESHOLDS[key], _THRESHOLDS[key] + FROM_ENV} & trigger.metadata.keys()
+            if reading is not None and (given or (preset and preset.threshold)):
+                yield Number(trigger, key, reading)
 
 
-def _number(trigger: Trigger, key: str, threshold_key: str) -> Number | None:
-    reading = reading_of(trigger, key)
-    return None if reading is None else Number(trigger, key, reading, threshold_key)
+def _fault(number: Number) -> tuple[str, str] | None:
+    """Return why replicas cannot follow a number, and what to write; None: they can."""
+    unlike = number.reading.unlike_sum
+    if unlike == readings.LATENCY:
+        why = (
+            f"{unlike}, which neither adds up over the replicas nor grows in proportion to the "
+            "work: the replicas do not follow the load"
+        )
+        return why, "Scale by requests in progress, with a threshold at which a load test meets it."
+    if unlike and number.trigger.average:
+        why = f"{unlike}, and the HPA divides it by the replicas again: busy replicas are removed"
+        fix = "Write sum(...) of what the replicas have to do, or multiply a mean by count(...)."
+        is_kedas = number.trigger.type == "prometheus"
+        return why, f"{fix} metricType: Value fits an average too." if is_kedas else fix
+    if number.reading.unit is Unit.COUNTER:
+        why = "a counter, which only grows: the replicas never become fewer"
+        return why, "Write sum(rate(...[1m])), and as threshold what one replica does in a second."
+    return None
 
 
 def demand_not_a_sum(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger, key, reading, _ in filter(lambda number: number.is_demand, numbers(manifest)):
-        unlike = reading.unlike_sum
-        fix = "Write sum(...) of what the replicas have to do, or multiply a mean by count(...)."
-        if unlike == readings.LATENCY:
-            why = (
-                f"this demand is {unlike}, which neither adds up over the replicas nor grows in "
-                "proportion to the work: the replicas do not follow the load"
-            )
-            fix = (
-                "Scale by the requests in progress, with a demandThreshold at which a load test "
-                "still meets that latency."
-            )
-        elif unlike and trigger.average:
-            why = (
-                f"this demand is {unlike}, and the HPA divides it by the replicas again: of four "
-                "full replicas it removes busy ones"
-            )
-        elif reading.unit is Unit.COUNTER:
-            why = "this demand is a counter, which only grows: the replicas never become fewer"
-            fix = "Write sum(rate(...[1m])), and as demandThreshold what one replica does a second."
-        else:
+    for number in numbers(manifest):
+        found = _fault(number) if number.key in DEMANDS else None
+        if found is not None:
+            why, fix = found
+            yield Wrong(number.trigger.place(number.key), f"this demand is {why}", fix)
+
+
+def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.triggers if manifest.maximum != 1 and not manifest.formula else ():
+        if trigger.type != "prometheus":
             continue
-        yield Wrong(trigger.place(key), why, fix)
+        reading, query = reading_of(trigger, "query"), trigger.metadata.get("query", "")
+        instead = "workload and threshold in percent, which sums over the workload's pods"
+        found = None
+        if reading is None:
+            if readings.is_no_promql(query) and any(name in query for name in metrics.METRICS):
+                why = "this query is not PromQL: Prometheus refuses it, and the trigger fails"
+                found = why, "Correct it on Prometheus' own query page."
+        elif reading.known:
+            if not reading.is_of(Owner.EXPORTER):
+                instead = "a demandPreset, or a demandQuery"
+            found = _fault(Number(trigger, "query", reading))
+            if found is not None:
+                why = f"this number is {found[0]}; without data KEDA uses 0, and the HPA scales in"
+                found = why, found[1]
+            elif reading.is_several:
+                why = "KEDA fails with several elements, which this has from the second pod on"
+                found = why, "Write sum(...) around the metric."
+        if found is not None:
+            fix = f"{found[1]} Or use a trigger of type external for this scaler, with {instead}."
+            yield Wrong(trigger.node.position, found[0], fix)
 
 
 def several_elements(manifest: Manifest) -> Iterator[Wrong]:
-    for number in numbers(manifest):
-        if number.is_demand and _is_several(number):
+    for trigger in manifest.ours:
+        reading = reading_of(trigger, "demandQuery")
+        if reading is not None and reading.is_several:
             why = (
                 "this demand has an element for each pod: from the second pod on it is unknown, "
                 "and the scaler holds the replicas"
             )
-            yield Wrong(number.place, why, "Write sum(...) around it.")
-
-
-def _is_several(number: Number) -> bool:
-    """Tell whether there are several elements as soon as there are several pods."""
-    reading = number.reading
-    is_of_pods = reading.is_per_pod and reading.is_of(Owner.SERVER, Owner.EXPORTER)
-    if not is_of_pods or reading.unlike_sum:  # that is the cause then
-        return False
-    return not any(
-        matcher.label in readings.PER_POD and matcher.sign == "="
-        for node in readings.nodes(number.trigger.metadata.get(number.key, ""))
-        if isinstance(node, tree.Selector)
-        for matchers in node.alternatives
-        for matcher in matchers
-    )
+            yield Wrong(trigger.place("demandQuery"), why, "Write sum(...) around it.")
 
 
 def queue_alone(manifest: Manifest) -> Iterator[Wrong]:
-    given = list(numbers(manifest))
-    if len(manifest.triggers) != 1 or "threshold" in manifest.triggers[0].metadata:
-        return
-    for number in given:
-        known = number.reading.known
-        reason = min((row.never_alone for row in known), default="")
-        # The scaler refuses such a preset.
-        if number.key == "demandQuery" and reason and number.reading.is_known:
-            if number.reading.is_per_pod or number.reading.unlike_sum:
-                continue  # another rule's
+    for number in numbers(manifest) if len(manifest.triggers) == 1 else ():
+        reading, metadata = number.reading, number.trigger.metadata
+        reason = min((row.never_alone for row in reading.known), default="")
+        is_another_rules = reading.is_several or reading.unlike_sum or not reading.is_known
+        # The scaler itself refuses such a preset.
+        is_alone = number.key == "demandQuery" and "threshold" not in metadata
+        if is_alone and reason and not is_another_rules:
             why = f"only this demand sets the replicas, and {reason}: the HPA removes busy ones"
-            fix = "Count the requests in work as well, or write threshold for the GPUs beside it."
-            yield Wrong(number.place, why, fix)
+            fix = "Count the requests in work as well, or write threshold for the GPUs."
+            yield Wrong(number.trigger.place(number.key), why, fix)
 
 
 def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
-    for number in numbers(manifest):
-        threshold, spec = number.threshold, number.trigger.spec
-        most = _MOST_PODS if spec is not None and spec.pods.group_regex else 1
-        if number.reading.unit is Unit.SHARE and threshold is not None and threshold > most:
+    for trigger, key, reading in numbers(manifest):
+        number = Number(trigger, key, reading)
+        most = _MOST_PODS if trigger.spec and trigger.spec.pods.group_regex else 1
+        threshold = number.threshold if reading.unit is Unit.SHARE else None
+        if threshold is not None and threshold > most:
             why = (
                 f"the number is a share of 1, and {number.threshold_key} {threshold:g} a "
                 "percentage: full replicas ask for one, and busy ones are removed"
             )
-            fix = f"Write {threshold / 100:g}."
-            if not number.is_demand:
-                fix = f"Write {threshold / 100:g}, or 100 * before the query."
-            yield Wrong(number.trigger.place(number.threshold_key), why, fix)
+            other = "" if key == "demandPreset" else f", or 100 * before the {key}"
+            fix = f"Write {threshold / 100:g}{other}."
+            yield Wrong(trigger.place(number.threshold_key), why, fix)
 
 
 def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
-    gpus = (
-        (trigger, "threshold", spec.threshold, "a busy GPU")
-        for trigger, spec in percentages(manifest)
-    )
+    gpus = ((one, "threshold", spec.threshold, "a GPU") for one, spec in percentages(manifest))
     others = (
-        (number.trigger, number.threshold_key, number.threshold, "a full one")
+        (number.trigger, number.threshold_key, number.threshold, "a replica")
         for number in numbers(manifest)
         if number.reading.unit is Unit.PERCENT
     )
-    for trigger, key, threshold, one in (*gpus, *others):
+    for trigger, key, threshold, full in (*gpus, *others):
         if threshold is not None and 0 < threshold <= 1:
-            why = f"{key} is in percent: at {threshold:g} {one} asks for"
-            meant = 100 * threshold if threshold < 1 else 70
-            fix = f"Write a percentage, such as {meant:g}."
-            replicas = f"{-(-100 // threshold):g} replicas"
-            yield Wrong(trigger.place(key), f"{why} {replicas}", fix)
+            replicas = -(-100 // threshold)
+            why = f"{key} is in percent: at {threshold:g} {full} at 100 % asks for {replicas:g}"
+            fix = f"Write a percentage, such as {100 * threshold if threshold < 1 else 70:g}."
+            yield Wrong(trigger.place(key), f"{why} replicas", fix)
 
 
 def percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
@@ -210,8 +196,7 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, spec in percentages(manifest):
         # The least that is out of reach of a sum depends on the GPUs of a pod.
         if requests and spec.gpu_aggregation is not GpuAggregation.SUM:
-            (first, *_) = requests
-            named = first.trigger.metadata.get("demandPreset", first.key)
+            named = requests[0].trigger.metadata.get("demandPreset", requests[0].key)
             why = (
                 "the GPUs of an LLM server are near 100 % from the first request: with threshold "
                 f"{spec.threshold:g} they ask for more replicas than {shown(named)} does"
@@ -221,19 +206,19 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _counts_requests(reading: Reading) -> bool:
-    known = reading.known
-    needs_threshold = all(row.never_alone or row.doubt_alone for row in known)
-    is_of_llm = reading.is_known and all(row.fills_gpus for row in known)
+    needs_threshold = all(row.never_alone or row.doubt_alone for row in reading.known)
+    is_of_llm = reading.is_known and all(row.fills_gpus for row in reading.known)
     return is_of_llm and not needs_threshold and not reading.unlike_sum
 
 
 def query_without_pods(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         reading = reading_of(trigger, "query")
-        if reading is None or reading.labels is None or reading.labels >= readings.OTHERS:
+        labels = None if reading is None else reading.labels
+        if labels is None or labels >= readings.OTHERS:
             continue
-        if profiles.pod_of(dict.fromkeys(reading.labels, "x")) is None:
-            what = "namespace" if reading.labels & _PODS_LABELS else "pod"
+        if profiles.pod_of(dict.fromkeys(labels, "x")) is None:
+            what = "namespace" if labels & _PODS_LABELS else "pod"
             why = f"the elements of this query name no {what}: none of them counts for the workload"
             fix = (
                 "Keep the labels, as in max by (namespace, pod) (...), or by (exported_namespace, "
@@ -242,55 +227,14 @@ def query_without_pods(manifest: Manifest) -> Iterator[Wrong]:
             yield Wrong(trigger.place("query"), why, fix)
 
 
-def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
-    if manifest.formula or manifest.maximum == 1:
-        return
-    for trigger in manifest.triggers:
-        found = _recipes_fault(trigger) if trigger.type == "prometheus" else None
-        if found is not None:
-            reading = reading_of(trigger, "query")
-            instead = "workload and threshold in percent, which sums over the workload's pods"
-            if reading is not None and not reading.is_of(Owner.EXPORTER):
-                instead = "a demandPreset, or a demandQuery"
-            why, fix = found
-            fix += f" Or use a trigger of type external for this scaler, with {instead}."
-            yield Wrong(trigger.node.position, why, fix)
-
-
-def _recipes_fault(trigger: Trigger) -> tuple[str, str] | None:
-    """Return what is wrong with a query of KEDA's own on GPUs or servers, and what to write."""
-    query, reading = trigger.metadata.get("query", ""), reading_of(trigger, "query")
-    if reading is None:
-        is_meant = any(name in query for name in metrics.METRICS)
-        why = "Prometheus refuses this query, which is not PromQL: KEDA's trigger always fails"
-        return (why, "Correct it on Prometheus' own query page.") if is_meant else None
-    if _is_several(Number(trigger, "query", reading)):
-        why = "KEDA fails with several elements, and from the second pod on this query has them"
-        return why, "Write sum(...) around the metric."
-    unlike = reading.unlike_sum
-    if unlike == readings.LATENCY and reading.known:
-        why = f"{unlike} does not grow in proportion to the work: replicas do not follow the load"
-        return why, "Scale by the requests in progress."
-    if unlike and trigger.average and reading.is_of(Owner.SERVER, Owner.EXPORTER):
-        why = (
-            f"the HPA divides this number, {unlike} over the pods, by the replicas again, so the "
-            "replicas do not follow the load; without data KEDA uses 0, and the HPA scales in"
-        )
-        return why, "Write sum(...), or metricType: Value beside the trigger's metadata."
-    return None
-
-
 def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
-        for key in ("demandQuery", "query"):
-            namespace = manifest.namespace
-            if key == "query" and trigger.spec is not None:
-                namespace = trigger.spec.pods.namespace
-            others = sorted(_other_namespaces(trigger.metadata.get(key, ""), namespace))
-            if others:
+        measured = trigger.metadata.get("namespace", manifest.namespace).strip()
+        for key, own in (("demandQuery", manifest.namespace), ("query", measured)):
+            for other in sorted(_other_namespaces(trigger.metadata.get(key, ""), own))[:1]:
                 why = (
-                    f"{key} reads namespace {shown(others[0])}, and the scaler confines it to "
-                    f"{shown(namespace)} unless its settings allow more: it finds nothing"
+                    f"{key} reads namespace {shown(other)}, and the scaler confines it to "
+                    f"{shown(own)} unless its settings allow more: it finds nothing"
                 )
                 fix = (
                     "Read series of this namespace, or have KEDA_GPU_SCALER_OWN_PROMQL=allow set; "
@@ -299,16 +243,14 @@ def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
                 yield Wrong(trigger.place(key), why, fix)
 
 
-def _other_namespaces(query: str, namespace: str) -> Iterator[str]:
-    for node in readings.nodes(query):
-        alternatives = node.alternatives if isinstance(node, tree.Selector) else ()
-        for matcher in (one for matchers in alternatives for one in matchers):
-            wanted = matcher.value.replace("{namespace}", namespace)
-            if matcher.label not in profiles.NAMESPACE_LABELS:
-                continue
-            if matcher.sign == "=" and wanted not in {"", namespace}:
-                yield matcher.value
-            if matcher.sign == "=~" and not re2.compile(wanted).fullmatch(namespace):
+def _other_namespaces(query: str, own: str) -> Iterator[str]:
+    for selector in readings.nodes(query):
+        for matcher in tree.matchers(selector):
+            wanted = matcher.value.replace("{namespace}", own)
+            is_own = wanted in {"", own} or matcher.sign in {"!=", "!~"}
+            if matcher.sign == "=~":
+                is_own = re2.compile(wanted).fullmatch(own) is not None
+            if matcher.label in profiles.NAMESPACE_LABELS and not is_own:
                 yield matcher.value
 
 
@@ -324,13 +266,13 @@ def _is_silent(trigger: Trigger, selector: tree.Selector) -> bool:
     GPUs may be another workload's, of which this scaler's trigger may ask.
     """
     reading = readings.of(selector)
-    spoken = (Owner.EXPORTER,) if trigger.is_ours else ()
-    if not reading.is_known or any(row.at_zero for row in reading.known) or reading.is_of(*spoken):
+    is_asked = trigger.is_ours and reading.is_of(Owner.EXPORTER)
+    if not reading.is_known or is_asked or any(row.at_zero for row in reading.known):
         return False
     own = trigger.of.node.text("spec", "scaleTargetRef", "name")
-    for matcher in (one for matchers in selector.alternatives for one in matchers):
-        if matcher.label in _PODS_LABELS:
-            (start,) = _NAME.findall(matcher.value)[:1]
-            if start and not (own.startswith(start) or start.startswith(own)):
-                return False  # another workload's
+    for matcher in tree.matchers(selector):
+        match = _NAME.match(matcher.value) if matcher.label in _PODS_LABELS else None
+        start = match[0] if match else ""
+        if start and not (own.startswith(start) or start.startswith(own)):
+            return False  # another workload's
     return True

@@ -68,6 +68,12 @@ class Reading(NamedTuple):
     def is_per_pod(self) -> bool:
         return self.labels is None or not PER_POD.isdisjoint(self.labels)
 
+    @property
+    def is_several(self) -> bool:
+        """Whether there are several elements as soon as there are several pods."""
+        is_of_pods = self.is_per_pod and self.is_of(Owner.SERVER, Owner.EXPORTER)
+        return is_of_pods and not self.unlike_sum  # that is the cause then
+
 
 def parsed(query: str) -> tree.Node | None:
     """Return the tree of PromQL; None if it cannot be read."""
@@ -75,6 +81,15 @@ def parsed(query: str) -> tree.Node | None:
         return policy.expression(query, _ANY_KIND)
     except ValueError:
         return None
+
+
+def is_no_promql(query: str) -> bool:
+    """Tell whether a text breaks PromQL's grammar; other servers may have more functions."""
+    try:
+        policy.expression(query, _ANY_KIND)
+    except ValueError as error:
+        return str(error).startswith("a PromQL expression: ") and "function" not in str(error)
+    return False
 
 
 def nodes(query: str) -> list[tree.Node]:
@@ -86,7 +101,7 @@ def nodes(query: str) -> list[tree.Node]:
 def names(selector: tree.Selector) -> frozenset[str]:
     """Return the metrics of a selector; of a pattern those that are known."""
     found = set[str]()
-    for matcher in (one for matchers in selector.alternatives for one in matchers):
+    for matcher in tree.matchers(selector):
         if matcher.label == "__name__" and matcher.sign == "=":
             found.add(matcher.value)
         elif matcher.label == "__name__" and matcher.sign == "=~":

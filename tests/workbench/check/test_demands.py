@@ -107,7 +107,6 @@ def beside(query: str, source: str = STAYS) -> str:
                 "max(queue_length)",
                 "max(dynamo_frontend_inflight_requests)",
                 "sum(rate(vllm:prompt_tokens_total[1m]))",
-                f'{RUNNING}{{pod="bert-0"}}',
                 f"sum({RUNNING} and on (pod) up == 1) or 0 * count(up)",
                 f"sum({RUNNING} unless on (pod) draining)",
                 "queue_length",
@@ -151,6 +150,10 @@ def test_an_average_is_right_where_the_hpa_multiplies_by_the_replicas_and_a_late
     assert by_value(f"avg({RUNNING})") == set()
     assert by_value(f"histogram_quantile(0.9, {BUCKETS})") == {"demand-not-a-sum"}
     assert by_value(f"sum({RUNNING})") == {"sum-with-value"}
+
+
+def test_a_demand_of_several_elements_cannot_wake_either() -> None:
+    assert rules(key(STAYS, f"demandQuery: {RUNNING}")) == {"several-elements"}
 
 
 def test_a_queue_may_be_a_demand_beside_something_that_keeps_busy_replicas() -> None:
@@ -209,7 +212,7 @@ def test_a_threshold_has_the_unit_of_its_number(rule: str, source: str) -> None:
 def test_a_threshold_of_one_percent_is_the_cause_of_all_that_does_not_fit_it() -> None:
     (one,) = report(changed(STAYS, ('"70"', '"1"'))).findings
     assert one.rule.name == "fraction-for-percent"
-    assert "at 1 a busy GPU asks for 100 replicas" in one.why
+    assert "at 1 a GPU at 100 % asks for 100 replicas" in one.why
 
 
 @pytest.mark.parametrize(
@@ -298,14 +301,19 @@ def test_requests_set_the_replicas_of_llm_servers_and_gpus_do_not(rule: str, sou
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("avg(DCGM_FI_DEV_GPU_UTIL)", "an average over the pods, by the replicas again"),
+        ("avg(DCGM_FI_DEV_GPU_UTIL)", "an average, and the HPA divides it by the replicas again"),
         ("avg by (pod) (DCGM_FI_DEV_GPU_UTIL)", "KEDA fails with several elements"),
-        ("sum(DCGM_FI_DEV_MEM_COPY_UTIL) / count(DCGM_FI_DEV_MEM_COPY_UTIL)", "a ratio over"),
-        (f"max({RUNNING})", "a maximum over the pods"),
-        ("avg(DCGM_FI_DEV_GPU_UTIL) by pod", "Prometheus refuses this query"),
-        (f"histogram_quantile(0.9, {BUCKETS})", "does not grow in proportion to the work"),
+        (
+            "sum(DCGM_FI_DEV_MEM_COPY_UTIL) / count(DCGM_FI_DEV_MEM_COPY_UTIL)",
+            "a ratio, and",
+        ),
+        (f"max({RUNNING})", "a maximum, and the HPA"),
+        ("avg(DCGM_FI_DEV_GPU_UTIL) by pod", "Prometheus refuses it"),
+        (f"histogram_quantile(0.9, {BUCKETS})", "nor grows in proportion to the work"),
         ("sum(DCGM_FI_DEV_GPU_UTIL)", ""),
         ("avg(queue_length", ""),
+        ("median(DCGM_FI_DEV_GPU_UTIL)", ""),
+        (f"avg({' + '.join(['DCGM_FI_DEV_GPU_UTIL'] * 300)})", ""),
         ("histogram_quantile(0.9, rate(http_seconds_bucket[5m]))", ""),
     ],
 )
@@ -317,7 +325,8 @@ def test_the_recipe_is_told_its_fault(query: str, said: str) -> None:
 
 def test_the_recipe_is_told_what_to_write() -> None:
     (gpus,) = report(kedas("avg(DCGM_FI_DEV_GPU_UTIL)")).findings
-    assert gpus.fix.startswith("Write sum(...), or metricType: Value beside the trigger's metadata")
+    assert gpus.fix.startswith("Write sum(...) of what the replicas have to do")
+    assert "metricType: Value fits an average too" in gpus.fix
     assert gpus.fix.endswith(", which sums over the workload's pods.")
     (servers,) = report(kedas(f"avg({RUNNING})")).findings
     assert servers.fix.endswith("for this scaler, with a demandPreset, or a demandQuery.")

@@ -323,7 +323,7 @@ MISTAKES = [
         "fraction-for-percent",
         f"threshold: {PERCENT}",
         "activationThreshold: '0.1'\n        threshold: '0.7'",
-        "at 0.7 a busy GPU asks for 143 replicas. Write a percentage, such as 70.",
+        "at 0.7 a GPU at 100 % asks for 143 replicas. Write a percentage, such as 70.",
     ),
     (
         "gpus-beside-requests",
