@@ -110,11 +110,10 @@ def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
         reading, query = reading_of(trigger, "query"), trigger.metadata.get("query", "")
         instead = "workload and threshold in percent, which sums over the workload's pods"
         found = None
-        if reading is None:
-            if readings.is_no_promql(query) and any(name in query for name in metrics.METRICS):
-                why = "this query is not PromQL: Prometheus refuses it, and the trigger fails"
-                found = why, "Correct it on Prometheus' own query page."
-        elif reading.known:
+        if readings.is_no_promql(query) and any(name in query for name in metrics.METRICS):
+            why = "this query is not PromQL: Prometheus refuses it, and the trigger fails"
+            found = why, "Correct it on Prometheus' own query page."
+        elif reading is not None and reading.known:
             if not reading.is_of(Owner.EXPORTER):
                 instead = "a demandPreset, or a demandQuery"
             found = _fault(Number(trigger, "query", reading))

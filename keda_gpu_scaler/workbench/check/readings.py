@@ -4,6 +4,7 @@ What is not known is taken for right: a metric without a row may be anything.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import re2
@@ -14,7 +15,7 @@ from keda_gpu_scaler.promql import policy, tree
 from keda_gpu_scaler.query import profiles
 
 _ANY_KIND = frozenset(tree.Kind)
-_WITH_LABELS = frozenset({tree.Kind.VECTOR, tree.Kind.MATRIX})
+_OF_SERIES = frozenset({tree.Kind.VECTOR, tree.Kind.MATRIX})
 PER_POD = frozenset({"instance", *profiles.POD_LABELS, *profiles.BOARD_LABELS})
 """Labels by which the elements of two pods differ."""
 OTHERS = frozenset({"labels that pods share"})
@@ -27,9 +28,12 @@ _AVERAGES = {
 }
 _EXTREMES = {"max": "a maximum", "min": "a minimum", "topk": "a maximum", "bottomk": "a minimum"}
 """Of a queue that several exporters show, these are right."""
+_DROPPING = frozenset({"topk", "bottomk", "limitk", "limit_ratio"})
 _TOTALS = frozenset({"sum", "count", "group"})
 _RATES = frozenset({"rate", "irate", "increase", "delta", "idelta", "deriv"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "atan2"})
+_REMEMBERED = 32
+"""Each rule reads the same few texts."""
 LATENCY = "a latency"
 RATIO = "a ratio"
 _TIMES = ("seconds", "latency", "duration", "time_to", "time_per")
@@ -75,6 +79,7 @@ class Reading(NamedTuple):
         return is_of_pods and not self.unlike_sum  # that is the cause then
 
 
+@lru_cache(_REMEMBERED)
 def parsed(query: str) -> tree.Node | None:
     """Return the tree of PromQL; None if it cannot be read."""
     try:
@@ -137,10 +142,7 @@ def _of_selector(node: tree.Selector) -> Reading:
 
 
 def _of_call(node: tree.Call) -> Reading:
-    given = (
-        one for one in node.arguments if tree.kind(one) in {tree.Kind.VECTOR, tree.Kind.MATRIX}
-    )
-    reading = next(map(of, given), Reading())
+    reading = next((of(one) for one in node.arguments if tree.kind(one) in _OF_SERIES), Reading())
     if node.name in _OF_HISTOGRAMS:
         labels = None if reading.labels is None else reading.labels - {"le"}
         unlike = LATENCY if _is_of_time(reading.names) else "a quantile"
@@ -162,17 +164,11 @@ def _is_of_time(read: Iterable[str]) -> bool:
 
 def _of_aggregation(node: tree.Aggregation) -> Reading:
     inner = of(node.operand)
-    is_part = node.name in {"topk", "bottomk"} and node.parameter != tree.Number(1)
-    if is_part or node.name.startswith("limit"):
-        return inner
-    labels: frozenset[str] | None = frozenset()
-    if node.grouping is not None:
-        labels = frozenset(node.grouping.names)
-        if node.grouping.word == "without":
-            is_of_pods = inner.is_per_pod and not {"pod", "instance"} <= labels
-            labels = inner.labels - labels if inner.labels is not None else OTHERS
-            labels = None if is_of_pods and inner.labels is None else labels
+    labels = frozenset[str]() if node.grouping is None else frozenset(node.grouping.names)
     outer = inner._replace(labels=labels)
+    if node.grouping is not None and node.grouping.word == "without":
+        left = OTHERS if {"pod", "instance"} <= labels else None
+        outer = inner._replace(labels=left if inner.labels is None else inner.labels - labels)
     if node.name in {"count", "group", "count_values"}:
         return outer._replace(unlike_sum="", unit=None)
     unlike = _AVERAGES.get(node.name, "")
@@ -180,9 +176,14 @@ def _of_aggregation(node: tree.Aggregation) -> Reading:
         unlike = unlike or _EXTREMES.get(node.name, "")
     elif inner.is_known:
         unlike = ""  # a router's number is the same for any number of replicas
-    unlike = LATENCY if unlike and _is_of_time(inner.names) else unlike
-    is_joined = inner.is_per_pod and not outer.is_per_pod
-    return outer._replace(unlike_sum=inner.unlike_sum or (unlike if is_joined else ""))
+    if inner.unlike_sum or not inner.is_per_pod or outer.is_per_pod:
+        unlike = inner.unlike_sum
+    elif unlike and _is_of_time(inner.names):
+        unlike = LATENCY
+    if node.name in _DROPPING:  # the elements that it keeps are as they were
+        is_one = node.parameter == tree.Number(1)
+        return inner._replace(unlike_sum=unlike if is_one else inner.unlike_sum)
+    return outer._replace(unlike_sum=unlike)
 
 
 def constant(node: tree.Node) -> float | None:
@@ -202,7 +203,8 @@ def _of_operation(node: tree.Operation) -> Reading:
     left, right = of(node.left), of(node.right)
     factors = constant(node.left), constant(node.right)
     if node.sign not in _ARITHMETIC | {"or"} or (node.sign == "or" and factors[1] is not None):
-        return left._replace(unit=None if node.is_bool else left.unit)
+        kept = left if factors[0] is None else right
+        return kept._replace(unit=None if node.is_bool else kept.unit)
     if factors[1] is not None:
         number = 1 / factors[1] if node.sign == "/" and factors[1] else factors[1]
         return left._replace(unit=_scaled(node.sign, left.unit, number))
@@ -212,9 +214,9 @@ def _of_operation(node: tree.Operation) -> Reading:
     unlike, unit = left.unlike_sum or right.unlike_sum, left.unit
     unit = unit if unit is right.unit else None
     if node.sign == "*":
-        whole, other = (node.right, left) if right.unlike_sum == "" else (node.left, right)
-        unlike = "" if _has(whole, *_TOTALS) and of(whole).unlike_sum == "" else other.unlike_sum
-        unit = None
+        other = node.right if left.unlike_sum else node.left
+        is_mean_of = not (left.unlike_sum and right.unlike_sum) and _has(other, *_TOTALS)
+        unlike, unit = "" if is_mean_of else unlike, None
     labels = _joined(node, left.labels, right.labels)
     reading = Reading(left.names | right.names, labels, unlike, unit)
     return _quotient(node, left, right, reading) if node.sign == "/" else reading
@@ -243,11 +245,9 @@ def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Read
     return reading._replace(unlike_sum=unlike, unit=unit)
 
 
-def _has(node: tree.Node, *aggregations: str) -> bool:
-    return any(
-        isinstance(one, tree.Aggregation) and one.name in aggregations
-        for one, _ in tree.nodes(node)
-    )
+def _has(node: tree.Node, *names: str) -> bool:
+    within = (one for one, _ in tree.nodes(node))
+    return any(isinstance(one, tree.Aggregation) and one.name in names for one in within)
 
 
 def _joined(
@@ -270,7 +270,7 @@ def shows(node: tree.Node, silent: Callable[[tree.Selector], bool]) -> bool:
     number = constant(node)
     if number is not None:
         return number > 0
-    children = [one for one in tree.children(node) if tree.kind(one) in _WITH_LABELS]
+    children = [one for one in tree.children(node) if tree.kind(one) in _OF_SERIES]
     match node:
         case tree.Selector():
             return not silent(node)

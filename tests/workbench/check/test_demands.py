@@ -68,6 +68,8 @@ def beside(query: str, source: str = STAYS) -> str:
                 f"sum({RUNNING}) / sum(kube_deployment_status_replicas)",
                 f'sum({RUNNING}) / on () kube_deployment_spec_replicas{{deployment="bert"}}',
                 f"sum(a) + avg({RUNNING})",
+                f"a{f' * avg({RUNNING})' * 30}",
+                f"0 < avg({RUNNING})",
                 f"avg_over_time(avg({RUNNING})[5m:])",
                 f"sum({SUMS}) / sum({COUNTS})",
                 f"histogram_quantile(0.9, sum by (le) ({BUCKETS}))",
@@ -229,6 +231,7 @@ def test_a_threshold_of_one_percent_is_the_cause_of_all_that_does_not_fit_it() -
         ("pod", f"sum by (job) ({RUNNING}) * on (job) group_left (namespace) kube_pod_info"),
         ("", f"sum without (instance, pod) ({RUNNING})"),
         ("", "gpu_load"),
+        ("", "topk(1, DCGM_FI_DEV_GPU_UTIL)"),
     ],
 )
 def test_an_element_of_a_query_names_its_pod_and_the_namespace(labels: str, query: str) -> None:
