@@ -293,7 +293,7 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
         "without pods no GPU is busy"
     )
     if demanding:
-        why += f", and this {_demands(demanding[0])} shows no request"
+        why += f", and this {_demands(demanding[0])} shows no request then"
     elif len(manifest.triggers) > len(manifest.ours):
         why += ", and the other triggers read what the pods show"
     key, fix = "minReplicaCount", "Write minReplicaCount: 1, or"
