@@ -16,6 +16,7 @@ from dataclasses import replace
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.attribution import attributed
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -28,6 +29,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     busy_before,
     confined,
     join,
+    without,
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.spec import FORGET_SECONDS
@@ -157,6 +159,7 @@ class SnapshotFetcher:
         """
         # The present first: while the source is away, the past is not queried.
         observation, pod_statuses = await self._fetch_both(snapshot_query, at)
+        observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
         reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
         last_at = reported_pods.at
         is_seamless = last_at is not None and at - last_at < snapshot_query.span_seconds
@@ -172,10 +175,10 @@ class SnapshotFetcher:
                 # A source that cannot answer this larger query still answers the small ones. A pod
                 # that never reported is then believed absent only after an hour of watching.
                 self._past_refused_at = at
-            reported_pods = await self._advance(reported_pods, observation)
+            reported_pods = await self._advance(without(reported_pods, invented), observation)
             reported_pods = await self._look_back(reported_pods, observation, of_new)
         else:
-            reported_pods = await self._advance(reported_pods, observation)
+            reported_pods = await self._advance(without(reported_pods, invented), observation)
         self._reported_pods, self._watched = reported_pods, watched
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         return await asyncio.to_thread(

@@ -9,14 +9,19 @@ the whole instant of its pod unknown: here the pod's other GPUs still count.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.kube_state_metrics import KINDS, LINKS
 from keda_gpu_scaler.query.profiles.model import (
+    EXPORTED,
+    NAMESPACE,
+    POD,
     SHARE_LIMIT,
     Metric,
     MetricSource,
     Part,
+    naming,
 )
 from keda_gpu_scaler.query.promql_texts import quoted, range_text, selector
 from keda_gpu_scaler.spec import workload
@@ -51,7 +56,7 @@ class Explained:
     found: Collection[str] = ()
     """The exporters beside dcgm-exporter that the profile `auto` looks for."""
     shown_by: Collection[str] = ()
-    """The metrics that show the workload's pods, as `Labels.naming` names them: the queries are
+    """The metrics that show the workload's pods, as `model.naming` names them: the queries are
     about no other. Empty: they are about every metric that the profile can read. Where all are
     averages, as `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, the usual window is shorter."""
     owned: bool = False
@@ -62,14 +67,12 @@ class Explained:
     @property
     def value(self) -> str:
         """The query for the trigger's value: one number, or nothing where no pod reports."""
-        spec, metric_sources = self.spec, self._sources()
+        spec, sources = self.spec, self._sources()
         is_averaged = all(
-            metric.averaged
-            for metric_source in metric_sources
-            for metric in metric_source.measure.metrics
+            metric.averaged for named in sources for metric in named.metric_source.measure.metrics
         )
         usual = AVERAGED_WINDOW_SECONDS if is_averaged else WINDOW_SECONDS
-        gpus = _gpus(spec.pods, metric_sources)
+        gpus = _gpus(spec.pods, sources)
         is_mean = spec.gpu_aggregation is GpuAggregation.AVERAGE
         over_gpus = "avg" if is_mean else spec.gpu_aggregation
         pods = f"{over_gpus} by (pod) ({gpus}){self._owned()}"
@@ -105,33 +108,58 @@ class Explained:
         linked = f'label_replace({owned}, "{label}", "$1", "owner_name", "(.*)")'
         return f" and on (pod) ({linked} and on ({label}) {LINKS[label]}{{{namespace},{owner}}})"
 
-    def _sources(self) -> list[MetricSource]:
+    def _sources(self) -> list["_Named"]:
         """Return the metric sources with the metrics that show something; all, if none does."""
-        every = profiles.metric_sources(self.spec.profile, self.spec.signal, self.found)
+        every = [
+            _Named(metric_source, namespace, pod)
+            for metric_source in profiles.metric_sources(
+                self.spec.profile, self.spec.signal, self.found
+            )
+            for namespace in metric_source.labels.namespaces
+            for pod in metric_source.labels.pods
+        ]
         showing = []
-        for metric_source in every:
-            labels, measure, _ = metric_source
+        for named in every:
+            measure = named.metric_source.measure
             shown = tuple(
-                metric for metric in measure.metrics if labels.naming(metric) in self.shown_by
+                metric
+                for metric in measure.metrics
+                if naming(metric, named.namespace, named.pod) in self.shown_by
             )
             if shown and measure.is_ratio:
-                showing.append(metric_source)  # a ratio needs all of its metrics
+                showing.append(named)  # a ratio needs all of its metrics
             elif shown:
-                showing.append(metric_source._replace(measure=replace(measure, metrics=shown)))
-        return showing or every
+                measure = replace(measure, metrics=shown)
+                showing.append(
+                    named._replace(metric_source=named.metric_source._replace(measure=measure))
+                )
+        return showing or [named for named in every if named.is_usual]
 
 
-def _gpus(pods: PodSelector, metric_sources: Iterable[MetricSource]) -> str:
+class _Named(NamedTuple):
+    """A way to read a signal, with the labels that name the pod."""
+
+    metric_source: MetricSource
+    namespace: str
+    pod: str
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether both labels were renamed in the same way, or neither was."""
+        labels = self.metric_source.labels
+        return (self.namespace, self.pod) in zip(labels.namespaces, labels.pods, strict=True)
+
+
+def _gpus(pods: PodSelector, sources: Iterable[_Named]) -> str:
     """Return one element for each `pod` and `gpu`, from the first exporter that shows the pod."""
     exporters = []
-    for _, of_exporter in groupby(metric_sources, lambda metric_source: metric_source.rank):
+    for _, of_exporter in groupby(sources, lambda named: named.metric_source.rank):
         branches = []
-        for metric_source in of_exporter:
-            labels = metric_source.labels
-            parts = ", ".join(map(quoted, _gpu_labels(metric_source)))
-            gpus = f'label_join({_Reader(metric_source, pods).value()}, "gpu", "/", {parts})'
-            if labels.pod != "pod":
-                gpus = f'label_replace({gpus}, "pod", "$1", "{labels.pod}", "(.*)")'
+        for named in of_exporter:
+            parts = ", ".join(map(quoted, _gpu_labels(named.metric_source)))
+            gpus = f'label_join({_Reader(named, pods).value()}, "gpu", "/", {parts})'
+            if named.pod != POD:
+                gpus = f'label_replace({gpus}, "pod", "$1", "{named.pod}", "(.*)")'
             branches.append(gpus)
         exporters.append(f"max by (pod, gpu) ({' or '.join(branches)})")
     return " or on (pod) ".join(exporters)
@@ -146,11 +174,11 @@ def _gpu_labels(metric_source: MetricSource) -> tuple[str, ...]:
 class _Reader:
     """Writes the expression for a workload's GPUs in one metric source, in the signal's unit."""
 
-    def __init__(self, metric_source: MetricSource, pods: PodSelector) -> None:
-        self._labels, self._measure, _ = metric_source
+    def __init__(self, named: _Named, pods: PodSelector) -> None:
+        (self._labels, self._measure, _), self._namespace, self._pod = named
         self._pods = pods
-        gpu = _gpu_labels(metric_source)
-        self._identity = ", ".join((self._labels.pod, *gpu, "job", "instance"))
+        gpu = _gpu_labels(named.metric_source)
+        self._identity = ", ".join((self._pod, *gpu, "job", "instance"))
 
     def value(self) -> str:
         if not self._measure.is_ratio:
@@ -170,15 +198,17 @@ class _Reader:
         )
 
     def _in_unit(self, metric: Metric) -> str:
-        labels, at_least = self._labels, ">" if metric.zero_is_unknown else ">="
+        at_least = ">" if metric.zero_is_unknown else ">="
+        labels = self._labels
         matchers = [
-            f"{labels.namespace}={quoted(self._pods.namespace)}",
-            f"{labels.pod}=~{quoted(self._pods.regex)}",
-            *(f'{label}=""' for label in labels.absent),
+            f"{self._namespace}={quoted(self._pods.namespace)}",
+            f"{self._pod}=~{quoted(self._pods.regex)}",
         ]
+        if self._pod == POD:
+            matchers.append(f'{EXPORTED}{POD}=""')
         series = selector(metric, labels, matchers)
         shown = f"{series} {at_least} 0 <= {_number(metric.limit)}"
-        if labels.may_name_exporter:
+        if (self._namespace, self._pod) == (NAMESPACE, POD):
             here = f"up{{namespace={quoted(self._pods.namespace)}}}"
             shown = f"{shown} unless on (job, instance, namespace, pod) {here}"
         if metric.factor < 1:

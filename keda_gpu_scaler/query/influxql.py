@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.profiles import model
 from keda_gpu_scaler.query.profiles.model import Labels
 
 METRIC = "{metric}"
@@ -59,13 +60,14 @@ class Schema:
         """
         renamed = {
             labels.gpu[0]: tags.get(self.gpu_tag),
-            labels.namespace: tags.get(self.namespace_tag),
-            labels.pod: tags.get(self.pod_tag),
+            model.NAMESPACE: tags.get(self.namespace_tag),
+            model.POD: tags.get(self.pod_tag),
         }
-        others = {name: text for name, text in tags.items() if name not in labels.absent}
+        others = {name: text for name, text in tags.items() if name not in _NAMING}
         return others | {name: text for name, text in renamed.items() if text}
 
 
+_NAMING = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "'": r"\'", "\n": r"\n"})
 _UNSPEAKABLE = frozenset("\r\0")
 """The scanner reads a carriage return as the end of a line and NUL as the end of the text."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import re2
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import IDLE_LIMIT, Labels, Measure, Metric, MetricSource
+from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, MetricSource
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
@@ -19,8 +19,12 @@ ON_TIME_LABEL = "on_time"
 """Marks the row of `ages_text` which says that a sample of any target is fresh."""
 EXPORTER_LABEL = "exporter"
 """Names the exporter that a row of `EXPORTERS` has found."""
+TARGET_LABEL = "target"
+"""Marks the rows of `snapshot_text` which are about targets."""
 STATE_LABEL = "state"
 """Marks the rows of `gpus_text`: reported or busy."""
+BREADTH_LABEL, TARGETS, NAMESPACES = "breadth", "targets", "namespaces"
+"""Marks the rows of `breadth_text`, and how."""
 ORIGIN_LABEL = "origin"
 """Keeps apart what the selectors of a query say of one pod."""
 METRIC_LABEL = "metric"
@@ -63,16 +67,15 @@ def snapshot_text(
 
     `jobs` are the scrape jobs of the exporters, as far as they are known.
     """
-    here = alternatives(namespaces)
+    here, pod_labels = alternatives(namespaces), dict[str, None]()
     branches = []
     for labels, measure, _ in metric_sources:
-        branch = _gpus(measure, labels, here)
-        if labels.may_name_exporter:
-            exporters = f"up{{namespace=~{here}}}"
-            branch = f"({branch}) unless on (job, instance, namespace, pod) {exporters}"
-        branches.append(f"({branch})")
+        branches.append(f"({_gpus(measure, labels, here)})")
+        pod_labels |= dict.fromkeys((*labels.namespaces, *labels.pods))
     if jobs:
-        branches.append(_good_scrapes(jobs))
+        scrapes = _good_scrapes(jobs, pod_labels)
+        # A GPU whose series has no label but these would be equal, and `or` would drop one of them.
+        branches.append(marked(scrapes, TARGET_LABEL, "1"))
     return f"({' or '.join(branches)}){range_text(span_seconds, step_seconds)}"
 
 
@@ -85,10 +88,12 @@ def ages_text(metric_sources: Iterable[MetricSource], namespaces: Iterable[str])
     here = alternatives(namespaces)
     newest, pod_labels = [], dict[str, None]()
     for labels, measure, _ in metric_sources:
-        pod_labels |= {labels.namespace: None, labels.pod: None}
+        by = dict.fromkeys((*labels.namespaces, *labels.pods))
+        pod_labels |= by
         for metric in measure.metrics:
-            times = f"timestamp({selector(metric, labels, _matchers(labels, here))})"
-            by_pod = f"max by ({labels.namespace}, {labels.pod}) ({times})"
+            # Only of a selector it is the sample's time; of any other expression the present.
+            times = [f"timestamp({each})" for each in _selectors(metric, labels, here)]
+            by_pod = f"max by ({', '.join(by)}) ({' or '.join(times)})"
             newest.append(marked(by_pod, METRIC_LABEL, metric.name))
     stale = f"time() - max by ({', '.join(pod_labels)}) ({' or '.join(newest)}) > {STALE_SECONDS}"
     alive = marked("group(up offset 2m)", ALIVE_LABEL, "1")
@@ -101,13 +106,14 @@ def range_text(span_seconds: float, step_seconds: float) -> str:
     return f"[{durations.text(span_seconds)}:{durations.text(step_seconds)}]"
 
 
-def _good_scrapes(jobs: Iterable[str]) -> str:
+def _good_scrapes(jobs: Iterable[str], labels: Iterable[str] = ()) -> str:
     """Return an expression with a row for each target with a good latest scrape.
 
     The value is the time of that scrape. `timestamp(up == 1)` would be the evaluation time instead.
+    A row has the target's own texts of `labels` too.
     """
     up = f"up{{job=~{alternatives(jobs)}}}"
-    return f"max by (job, instance) (timestamp({up}) and {up} == 1)"
+    return f"max by ({', '.join(('job', 'instance', *labels))}) (timestamp({up}) and {up} == 1)"
 
 
 def _gpus(measure: Measure, labels: Labels, here: str) -> str:
@@ -117,25 +123,26 @@ def _gpus(measure: Measure, labels: Labels, here: str) -> str:
     """
     gpu = (*labels.gpu, labels.number, labels.slice)
     told_apart = dict.fromkeys(label for metric in measure.metrics for label, _ in metric.where)
-    identity = ", ".join((labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance"))
-    matchers = _matchers(labels, here)
+    pod = (*labels.namespaces, *labels.pods)
+    identity = ", ".join((*pod, *gpu, *told_apart, "job", "instance"))
     if measure.is_ratio:
         # Both metrics at once: `used or free` would drop one, as `or` ignores metric names.
         names = "|".join(metric.name for metric in measure.metrics)
-        series = f'{{__name__=~"{names}",{",".join(matchers)}}}'
-        return f"max by ({identity}, __name__) ({series})"
+        both = [
+            f'{{__name__=~"{names}",{",".join(matchers)}}}'
+            for matchers in namespace_matchers(labels, here)
+        ]
+        return f"max by ({identity}, __name__) ({' or '.join(both)})"
     preferred = ""
     for metric in measure.metrics:
-        series = selector(metric, labels, matchers)
+        series = _series(metric, labels, here)
         if metric.zero_is_unknown:
             # Not `> 0`: that would drop NaN, and the instant would count without it.
             series = f"{series} != 0"
         if metric is measure.twin:
-            # Both where they contradict each other: on the series, which costs less than on maxima.
-            first = selector(measure.metrics[0], labels, matchers)
-            busy = f"{series} > {IDLE_LIMIT / metric.factor:g}"
-            stuck = f"{busy} and on ({identity}) {first} == 0"
-            series = f"{series} unless on ({identity}) {first} or {stuck}"
+            # Both where the first is 0, on the series, which costs less than on maxima.
+            first = _series(measure.metrics[0], labels, here)
+            series = f"{series} unless on ({identity}) {first} != 0"
         shown = f"max by ({identity}, __name__) ({series})"
         if not preferred:
             preferred = shown
@@ -148,6 +155,28 @@ def _gpus(measure: Measure, labels: Labels, here: str) -> str:
     return preferred
 
 
+def namespace_matchers(labels: Labels, here: str) -> list[list[str]]:
+    """Return matchers for each label that can name the namespace; no series has two of them.
+
+    A selector has no "or". Prometheus' own name for a renamed label is the only one that is never
+    a target's, and always decides (`profiles.namings`).
+    """
+    exported, *others = labels.namespaces
+    confined = [[f"{exported}=~{here}"]]
+    for number, label in enumerate(others):
+        before = [f"{each}!~{here}" for each in others[:number]]
+        confined.append([f"{label}=~{here}", f'{exported}=""', *before])
+    return confined
+
+
+def _selectors(metric: Metric, labels: Labels, here: str) -> list[str]:
+    return [selector(metric, labels, matchers) for matchers in namespace_matchers(labels, here)]
+
+
+def _series(metric: Metric, labels: Labels, here: str) -> str:
+    return f"({' or '.join(_selectors(metric, labels, here))})"
+
+
 def selector(metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
     """Return the selector of a metric; `matchers` say of which pods."""
     whole = [_one_of(labels.slice, labels.whole)] if metric.whole_gpus_only else []
@@ -157,11 +186,6 @@ def selector(metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
 
 def _one_of(label: str, texts: tuple[str, ...]) -> str:
     return f"{label}={quoted(texts[0])}" if len(texts) == 1 else f"{label}=~{alternatives(texts)}"
-
-
-def _matchers(labels: Labels, here: str) -> list[str]:
-    absent = [f'{label}=""' for label in labels.absent]
-    return [f"{labels.namespace}=~{here}", f'{labels.pod}!=""', *absent]
 
 
 def elements_text(own: OwnQuery, span_seconds: float, step_seconds: float) -> str:
@@ -193,21 +217,22 @@ def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
     return f"time() - ({' or '.join(newest_times)}) > {STALE_SECONDS}"
 
 
-def gpus_text(uuids: Iterable[str]) -> str:
+def gpus_text(uuids: Iterable[str], jobs: Iterable[str] = ()) -> str:
     """Return the query for which of these GPUs are reported, and which are busy without a pod.
 
-    A row has no pod when no label names one, or when `pod` is the exporter's own, which is what
-    Prometheus attaches to idle GPUs: then `up` carries the same pod. A GPU has no pod when no row
-    of it has one: where GPUs are shared, exporters show the device itself beside each pod's copy.
+    A row has no pod when no label names one, or when those that do are the target's own, which is
+    what Prometheus attaches to idle GPUs: then `up` has the same. A GPU has no pod when no row has
+    one: where GPUs are shared, exporters show the device itself beside each pod's copy. With `jobs`
+    only their rows count.
     """
     names, matched = "|".join(sorted(profiles.UTILIZATION_METRICS)), alternatives(uuids)
-    no_other_pod = ",".join(f'{name}=""' for name in profiles.POD_LABELS if name != "pod")
+    no_pod = ",".join(f'{name}=""' for name in profiles.POD_LABELS)
+    own_pod = f"on ({', '.join(('job', 'instance', *profiles.POD_LABELS))}) up"
+    of_jobs = f",job=~{alternatives(jobs)}" if jobs else ""
     branches = []
     for label in profiles.BOARD_LABELS:
-        gpu = f'__name__=~"{names}",{label}=~{matched}'
-        no_pod = f'{{{gpu},{no_other_pod},pod=""}}'
-        own_pod = f'{{{gpu},{no_other_pod},pod!=""}} and on (job, instance, namespace, pod) up'
-        unmapped = f"({no_pod} or ({own_pod}))"
+        gpu = f'__name__=~"{names}",{label}=~{matched}{of_jobs}'
+        unmapped = f"({{{gpu},{no_pod}}} or {{{gpu}}} and {own_pod})"
         # NaN differs from 0: only a number can show that a GPU is idle.
         busy = f"{unmapped} != 0 unless on ({label}, GPU_I_ID) ({{{gpu}}} unless {unmapped})"
         branches.append(marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy"))
@@ -215,15 +240,23 @@ def gpus_text(uuids: Iterable[str]) -> str:
     return " or ".join(branches)
 
 
+def breadth_text(metrics: Iterable[str], jobs: Iterable[str]) -> str:
+    """Return the query for how many targets and namespaces each of these jobs shows."""
+    series = f"{{__name__=~{alternatives(metrics)},job=~{alternatives(jobs)}}}"
+    namespaces = ", ".join(profiles.NAMESPACE_LABELS)
+    return " or ".join(
+        marked(f"count by (job) (group by (job, {labels}) ({series}))", BREADTH_LABEL, what)
+        for what, labels in ((TARGETS, "instance"), (NAMESPACES, namespaces))
+    )
+
+
 def _exporters_text() -> str:
     branches = []
     for name in profiles.DETECTED:
         for labels, measure, _ in profiles.metric_sources(name, Signal.UTILIZATION):
             names = "|".join(metric.name for metric in measure.metrics)
-            absent = "".join(f',{label}=""' for label in labels.absent)
-            pods = f'{labels.namespace}!="",{labels.pod}!=""{absent}'
-            shown = f'group({{__name__=~"{names}",{pods}}})'
-            branches.append(marked(shown, EXPORTER_LABEL, name))
+            shown = [f'group({{__name__=~"{names}",{label}!=""}})' for label in labels.pods]
+            branches.append(marked(f"group({' or '.join(shown)})", EXPORTER_LABEL, name))
     return " or ".join(branches)
 
 

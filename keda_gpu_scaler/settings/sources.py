@@ -86,6 +86,8 @@ class PrometheusSettings(ApiSettings):
     environment's credentials, and needs the extra aws."""
     matchers: values.Matchers = ()
     """Matchers for every series, such as cluster="eu-1"."""
+    exporter_jobs: values.Jobs = frozenset()
+    """Scrape jobs of the GPU exporters, separated by commas: the series of no other job count."""
     namespace_parameter: values.Parameter | None = None
     """URL parameter that names the one namespace of a request."""
     namespace_header: (

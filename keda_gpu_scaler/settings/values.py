@@ -321,4 +321,5 @@ Resource = Annotated[str, AfterValidator(_check_resource)]
 Resources = Annotated[frozenset[Resource], BeforeValidator(_split), _SORTED]
 Name = Annotated[str, Field(pattern=r"^[ \p{L}\p{M}\p{N}\p{P}\p{S}]+$")]
 """The name of an object in a database, or a placeholder for such a name."""
+Jobs = Annotated[frozenset[Name], BeforeValidator(_split), _SORTED]
 SourceName = Annotated[str, Field(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$")]

@@ -88,6 +88,8 @@ class Series:
     """Which metric is stuck at 0, and which is read instead, as a clause; empty: none is."""
     contradicted_at: float = float("-inf")
     """The newest instant at which one metric was 0 beside work of another, and neither is read."""
+    rivals: tuple[tuple[str, str], ...] = ()
+    """The other pods that it may be about by its labels, each with its namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ class Observation:
     """For each target, the instants at which its latest scrape was good, and that scrape's time."""
     sample_ages: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Seconds from the newest sample of a (namespace, pod) to the last instant, only where long."""
+    targets_own: frozenset[tuple[str, str]] | None = None
+    """The labels of the targets themselves, as far as such labels can name pods; None: no target is
+    known."""
+    overruled: Mapping[str, str] = field(default_factory=dict)
+    """The scrape jobs of which series do not count, because a wider job shows the same pods."""
     absence_known: bool = False
     """The source has been watching long enough for absence to mean something."""
     misses_targets: bool = False

@@ -6,7 +6,7 @@ its state is unknown. Absence right after a target (or the whole source) came ba
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -106,6 +106,12 @@ def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> Reported
         reported_pods,
         pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in wanted},
     )
+
+
+def without(reported_pods: ReportedPods, invented: Collection[PodKey]) -> ReportedPods:
+    """Return the reported pods without some that turned out not to exist."""
+    pods = {key: pod for key, pod in reported_pods.pods.items() if key not in invented}
+    return replace(reported_pods, pods=pods) if invented else reported_pods
 
 
 @dataclass(frozen=True, slots=True)

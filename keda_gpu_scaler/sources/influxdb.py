@@ -40,7 +40,7 @@ from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points
 from keda_gpu_scaler.sources import evaluation_times, query_client
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
 from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
-from keda_gpu_scaler.sources.series import read_series, sample_ages
+from keda_gpu_scaler.sources.series import Exporters, read_series, sample_ages
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import OK, Answer, printable
@@ -347,7 +347,8 @@ def record(
 def _observation(
     placed: list[Row], asked: SnapshotQuery, times: tuple[float, ...], collection_seconds: float
 ) -> Observation:
-    series, refused = read_series(placed, asked.profile, asked.signal, {}, collection_seconds)
+    exporters = Exporters(collection_seconds=collection_seconds)
+    series, refused, _ = read_series(placed, asked.profile, asked.signal, exporters)
     return Observation(
         times,
         series,

@@ -12,11 +12,11 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.profiles.model import (
     IDLE_LIMIT,
@@ -25,8 +25,10 @@ from keda_gpu_scaler.query.profiles.model import (
     Metric,
     MetricSource,
     Part,
+    naming,
 )
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.attribution import Breadth, Showing, believed
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import (
     Observation,
@@ -40,12 +42,10 @@ from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
 _BOARD_LABELS = frozenset(profiles.BOARD_LABELS)
-TARGET_LABELS = frozenset(Target._fields)
-"""A row about the scrapes of a target has no other labels."""
 
 
-_Key = tuple[str, str, str, Target]
-"""Namespace, pod, GPU and target."""
+_Key = tuple[tuple[PodKey, ...], str, Target]
+"""The pods that it may be about, GPU and target."""
 
 
 class _Recognized(NamedTuple):
@@ -55,6 +55,8 @@ class _Recognized(NamedTuple):
     source: MetricSource
     metric: Metric
     points: Points
+    labels: tuple[str, str]
+    """Those that name the namespace and the pod."""
 
 
 LARGEST_GPUS = 20_000
@@ -69,16 +71,25 @@ _Scrapes = Mapping[Target, Mapping[float, float]]
 """For each target, the instants at which its latest scrape was good, and that scrape's time."""
 
 
-def read_series(
-    rows: Iterable[Row],
-    profile: str,
-    signal: Signal,
-    good_scrapes: _Scrapes,
-    collection_seconds: float,
-) -> tuple[tuple[Series, ...], int]:
-    """Return the GPU series among `rows`, and how many samples were refused as unbelievable.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exporters:
+    """What is known of the targets whose rows are read, and of their jobs."""
 
-    `collection_seconds` is how often the exporter reads its GPUs.
+    collection_seconds: float
+    """How often they read their GPUs."""
+    good_scrapes: _Scrapes = field(default_factory=dict)
+    own_labels: Mapping[Target, Collection[tuple[str, str]]] = field(default_factory=dict)
+    """The labels of a target itself; of one that is not there they are not known."""
+    breadths: Mapping[str, Breadth] = field(default_factory=dict)
+    """How much each job shows; nothing is known of one that is not there."""
+
+
+def read_series(
+    rows: Iterable[Row], profile: str, signal: Signal, exporters: Exporters
+) -> tuple[tuple[Series, ...], int, Mapping[str, str]]:
+    """Return the GPU series among `rows`, how many samples were refused, and overruled jobs.
+
+    Samples are refused as unbelievable; each overruled job has the one that is read instead.
     """
     candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
     for source in profiles.metric_sources(profile, signal):
@@ -87,12 +98,19 @@ def read_series(
     targets: dict[Target, Target] = {}
     readings = list[_Recognized]()
     for row in rows:
-        reading = _recognize(row, candidates.get(row.labels.get("__name__", ""), ()), targets)
+        metrics = candidates.get(row.labels.get("__name__", ""))
+        if metrics is None:
+            continue
+        target = target_of(row)
+        target = targets.setdefault(target, target)  # every pod of it has the same object
+        named = profiles.namings(row.labels, exporters.own_labels.get(target))
+        reading = _recognize(row, named, target, metrics)
         if reading is not None and reading.points.times:
             readings.append(reading)
     grouped: dict[_Key, list[_Recognized]] = defaultdict(list)
     refused = 0
-    for reading in _of_one_exporter(readings):
+    readings, overruled = _of_one_job(readings, exporters.breadths)
+    for reading in readings:
         grouped[reading.key].append(reading)
         values, limit = reading.points.values, reading.metric.limit
         refused += len(values) - len([value for value in values if 0 <= value <= limit])
@@ -103,57 +121,70 @@ def read_series(
         )
     gpus = [
         _series(
-            key, readings, good_scrapes.get(key[-1], {}), STUCK_COLLECTIONS * collection_seconds
+            readings,
+            exporters.good_scrapes.get(key[-1], {}),
+            STUCK_COLLECTIONS * exporters.collection_seconds,
         )
         for key, readings in grouped.items()
     ]
-    return tuple(gpus), refused
+    return tuple(gpus), refused, overruled
 
 
 def _recognize(
-    row: Row, candidates: Iterable[tuple[MetricSource, Metric]], targets: dict[Target, Target]
+    row: Row,
+    named: list[profiles.Naming],
+    target: Target,
+    candidates: Iterable[tuple[MetricSource, Metric]],
 ) -> _Recognized | None:
-    """Return what a row shows, by the first of the candidates that fits it; None: nothing.
-
-    Every pod of a target has the same object of `targets`, which gets new ones.
-    """
+    """Return what a row shows, by the first of the candidates that fits it; None: nothing."""
     texts = row.labels
-    for source, metric in candidates:
+    for source, metric in candidates if named else ():
         labels, measure, _ = source
         part = texts.get(labels.slice, "")
-        if not labels.fit(texts) or (metric.whole_gpus_only and part not in labels.whole):
+        if metric.whole_gpus_only and part not in labels.whole:
             continue
         if not all(texts.get(label, "") in wanted for label, wanted in metric.where):
             continue
-        target = target_of(row)
-        target = targets.setdefault(target, target)
         board = next((texts[label] for label in labels.gpu if texts.get(label)), "")
         gpu = board or f"{target.instance}#{texts.get(labels.number, '')}"
         if not measure.per_board and part not in labels.whole:
             gpu = f"{gpu}/{part}"
-        key = texts[labels.namespace], texts[labels.pod], gpu, target
-        return _Recognized(key, source, metric, Points.of(row.points))
+        pods = tuple([each[:2] for each in named])
+        return _Recognized((pods, gpu, target), source, metric, Points.of(row.points), named[0][2:])
     return None
 
 
-def _of_one_exporter(readings: list[_Recognized]) -> list[_Recognized]:
-    """Return the readings of one exporter for each pod: two would count its GPUs twice.
+def _of_one_job(
+    readings: list[_Recognized], breadths: Mapping[str, Breadth]
+) -> tuple[list[_Recognized], Mapping[str, str]]:
+    """Return for each pod the readings that count: two jobs or exporters would count GPUs twice."""
 
-    It is the preferred exporter of those that showed the pod last.
-    """
-    if len({reading.source.rank for reading in readings}) <= 1:
-        return readings
-    latest: dict[tuple[str, str], tuple[float, int]] = {}
+    def shown_by(reading: _Recognized) -> tuple[str, int]:
+        return reading.key[-1].job, reading.source.rank
+
+    if len({shown_by(reading) for reading in readings}) <= 1:
+        return readings, {}
+    spans: dict[tuple[PodKey, ...], dict[tuple[str, int], tuple[float, float]]] = defaultdict(dict)
     for reading in readings:
-        pod, shown = reading.key[:2], (reading.points.times[-1], -reading.source.rank)
-        latest[pod] = max(shown, latest.get(pod, shown))
-    return [reading for reading in readings if -reading.source.rank == latest[reading.key[:2]][1]]
+        times, spans_of_pod = reading.points.times, spans[reading.key[0]]
+        first, last = spans_of_pod.get(shown_by(reading), (times[0], times[-1]))
+        spans_of_pod[shown_by(reading)] = min(first, times[0]), max(last, times[-1])
+    counting: dict[tuple[PodKey, ...], Collection[tuple[str, int]]] = {}
+    overruled: dict[str, str] = {}
+    for pods, spans_of_pod in spans.items():
+        counting[pods] = spans_of_pod
+        if len(spans_of_pod) > 1:
+            showings = [Showing(*by, *span) for by, span in spans_of_pod.items()]
+            counting[pods], losers = believed(showings, breadths)
+            overruled |= losers
+    kept = [reading for reading in readings if shown_by(reading) in counting[reading.key[0]]]
+    return kept, overruled
 
 
 def _series(
-    key: _Key, readings: list[_Recognized], scrapes: Mapping[float, float], stuck_seconds: float
+    readings: list[_Recognized], scrapes: Mapping[float, float], stuck_seconds: float
 ) -> Series:
-    _, source, metric, _ = readings[0]
+    (((namespace, pod), *rivals), gpu, target), source, metric, _, labels = readings[0]
     stuck, contradicted_at = "", float("-inf")
     if source.measure.is_ratio:
         values, used = _ratio(source.measure, readings)
@@ -175,15 +206,19 @@ def _series(
         present = tuple(sorted({time for reading in readings for time in reading.points.times}))
     times = present if len(values) == len(present) else tuple(sorted(values))
     return Series(
-        *key,
+        namespace,
+        pod,
+        gpu,
+        target,
         present=present,
         times=times,
         values=tuple([values[time] for time in times]),
         averaged=all(metric.averaged for metric in used),
         shows_free_gpus=not _BOARD_LABELS.isdisjoint(source.labels.gpu),
-        shown_by=tuple([source.labels.naming(metric) for metric in used]),
+        shown_by=tuple([naming(metric, *labels) for metric in used]),
         stuck=stuck,
         contradicted_at=contradicted_at,
+        rivals=tuple(rivals),
     )
 
 
@@ -315,30 +350,53 @@ def read_observation(
     snapshot_query: SnapshotQuery,
     at: float,
     step: float,
-    collection_seconds: float,
+    exporters: Exporters,
 ) -> Observation:
     """Return the observation in the rows of a snapshot, up to `at`, every `step` seconds.
 
-    The rows are GPUs with their pods, and the good scrapes of their targets. The exporters read
-    their GPUs every `collection_seconds`.
+    The rows are GPUs with their pods, and the good scrapes of their targets with their own labels.
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     inside = evaluation_times.between(times[0], times[-1], rows)
-    good_scrapes = {
-        target_of(row): scrape_times(row.points)
-        for row in inside
-        if row.labels.keys() <= TARGET_LABELS
-    }
-    series, refused = read_series(
-        inside, snapshot_query.profile, snapshot_query.signal, good_scrapes, collection_seconds
+    good_scrapes: dict[Target, dict[float, float]] = defaultdict(dict)
+    own_labels: dict[Target, set[tuple[str, str]]] = defaultdict(set)
+    for row in inside:
+        if "__name__" not in row.labels:
+            target = target_of(row)
+            good_scrapes[target] |= scrape_times(row.points)
+            own_labels[target].update(row.labels.items())
+    exporters = replace(exporters, good_scrapes=good_scrapes, own_labels=own_labels)
+    series, refused, overruled = read_series(
+        inside, snapshot_query.profile, snapshot_query.signal, exporters
+    )
+    here = snapshot_query.namespaces
+    series = tuple(
+        each
+        for each in series
+        if each.namespace in here or any(namespace in here for namespace, _ in each.rivals)
     )
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),
         good_scrapes=good_scrapes,
+        targets_own=frozenset().union(*own_labels.values()) if own_labels else None,
+        overruled=overruled,
         refused_samples=refused,
-        collection_seconds=collection_seconds,
+        collection_seconds=exporters.collection_seconds,
     )
+
+
+def breadths(rows: Iterable[Row]) -> dict[str, Breadth]:
+    """Return how much each job shows, from the rows of `promql_texts.breadth_text`."""
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in rows:
+        if math.isfinite(count := row.points[0][1]):
+            what = row.labels.get(promql_texts.BREADTH_LABEL, "")
+            counts[row.labels.get("job", "")][what] = round(count)
+    return {
+        job: Breadth(count.get(promql_texts.TARGETS, 0), count.get(promql_texts.NAMESPACES, 0))
+        for job, count in counts.items()
+    }
 
 
 def target_of(row: Row) -> Target:
@@ -362,14 +420,18 @@ def known_age(seconds: float) -> float:
     return seconds if seconds >= 0 else math.inf
 
 
-def sample_ages(rows: list[Row]) -> dict[tuple[str, str], float]:
-    """Return the age of each pod's newest sample, that of its freshest series."""
+def sample_ages(
+    rows: list[Row], targets_own: Collection[tuple[str, str]] | None = None
+) -> dict[tuple[str, str], float]:
+    """Return the age of each pod's newest sample, that of its freshest series.
+
+    `targets_own` are the labels of any of the targets; None: they are not known.
+    """
     ages: dict[tuple[str, str], float] = {}
     for row in rows:
-        pod = profiles.pod_of(row.labels)
-        if pod is not None:
+        for namespace, pod, *_ in profiles.namings(row.labels, targets_own):
             age = known_age(row.points[0][1])
-            ages[pod] = min(age, ages.get(pod, age))
+            ages[namespace, pod] = min(age, ages.get((namespace, pod), age))
     return ages
 
 

@@ -85,7 +85,7 @@ class Queried(Fact, frozen=True):
 
     source: str
     query: str
-    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, own,
+    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, breadth, own,
     own-targets, own-age, own-history, demand, scrape, lag."""
     seconds: float
     error: str | None
@@ -148,6 +148,15 @@ class JobsLeftOut(Fact, frozen=True):
     jobs: int
     first: str
     """The name of one of them."""
+
+
+class JobOverruled(Fact, frozen=True):
+    """A job's series of pods do not count; stated at each answer with those of a wider job."""
+
+    source: str
+    job: str
+    wider: str
+    """The job that counts instead."""
 
 
 class WatchChanged(Fact, frozen=True):

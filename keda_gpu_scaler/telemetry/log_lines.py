@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 
 import structlog
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 from msgspec.structs import asdict
 from structlog.typing import FilteringBoundLogger
 
@@ -20,7 +20,7 @@ REPEAT_SECONDS = 600.0
 """KEDA and senders of alerts repeat what was refused; it is written once in this time."""
 REMEMBERED = 1_000
 DECIMALS = 3
-PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters"})
+PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters", "breadth"})
 """Queries that can fail without a snapshot failing; of any other one, the snapshot tells."""
 EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
@@ -97,6 +97,7 @@ class LogObserver(facts.Subscriber):
             TRIGGERS, FORGET_SECONDS, clock
         )
         self._written: TTLCache[Hashable, bool] = TTLCache(REMEMBERED, REPEAT_SECONDS, clock)
+        self._overruled: LRUCache[tuple[str, str], bool] = LRUCache(REMEMBERED)
         super().__init__(
             {
                 **dict.fromkeys(_LINES, self._line),
@@ -105,6 +106,7 @@ class LogObserver(facts.Subscriber):
                 facts.TriggerRefused: self._trigger_refused,
                 facts.TriggerChanged: self._trigger_changed,
                 facts.JobsLeftOut: self._jobs_left_out,
+                facts.JobOverruled: self._job_overruled,
                 facts.LagChanged: self._lag_changed,
                 facts.EvidenceChanged: self._evidence_changed,
                 facts.Queried: self._queried,
@@ -174,6 +176,11 @@ class LogObserver(facts.Subscriber):
     def _jobs_left_out(self, fact: facts.JobsLeftOut) -> None:
         if not self._is_repeated((facts.JobsLeftOut, fact.source)):
             self._logger.warning("source.jobs_left_out", **asdict(fact))
+
+    def _job_overruled(self, fact: facts.JobOverruled) -> None:
+        if (fact.source, fact.job) not in self._overruled:
+            self._overruled[fact.source, fact.job] = True
+            self._logger.warning("source.job_overruled", **asdict(fact))
 
     def _lag_changed(self, fact: facts.LagChanged) -> None:
         if not fact.seconds:

@@ -94,6 +94,10 @@ class _Look(NamedTuple):
         pods = PodPattern(self.spec.pods.namespace, ".*")
         every_pod = replace(self.spec, pods=pods, demand=None, neighbour=None)
         neighbours = await evaluator.record(self.scaled_object, every_pod)
+        pods_named = _naming(metrics, profiles.POD_LABELS)
+        namespaces_named = " or ".join(
+            _selector(metrics, label) for label in profiles.NAMESPACE_LABELS
+        )
         series, known = _selector(metrics), _selector(profiles.KNOWN_METRICS)
         return replace(
             seen,
@@ -101,7 +105,8 @@ class _Look(NamedTuple):
             has_series=await self._has(evaluator, series),
             has_ended_series=await self._has(evaluator, f"last_over_time({series}[1h])") is True,
             has_other_series=await self._has(evaluator, known) is True,
-            has_pod_labels=await self._has(evaluator, _naming_pods(metrics)) is not False,
+            has_pod_labels=await self._has(evaluator, pods_named) is not False,
+            has_namespace_labels=await self._has(evaluator, namespaces_named) is not False,
         )
 
     async def _has(self, evaluator: Evaluator, vector: str) -> bool | None:
@@ -122,21 +127,24 @@ def _selector(metrics: Collection[str], label: str = "") -> str:
     return f"{{__name__=~{alternatives(metrics)}{present}}}"
 
 
-def _naming_pods(metrics: Collection[str]) -> str:
-    """Return PromQL for the series that name a pod; `pod` of idle GPUs may be the exporter's."""
-    *others, last = profiles.POD_LABELS
-    own = f"({_selector(metrics, last)} unless on (job, instance, namespace, {last}) up)"
-    return " or ".join([*(_selector(metrics, label) for label in others), own])
+def _naming(metrics: Collection[str], labels: Collection[str]) -> str:
+    """Return PromQL for the series with one of these labels that is not their target's own."""
+    return " or ".join(
+        f"({_selector(metrics, label)} unless on (job, instance, {label}) up)" for label in labels
+    )
 
 
 def _suspects(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
     """Yield PromQL that has elements if the average of a GPU is probably wrong, and why."""
     namespace, pod = quoted(spec.pods.namespace), quoted(spec.pods.regex)
-    for labels, measure, _ in profiles.metric_sources(spec.profile, spec.signal):
-        if measure.metrics[0] != dcgm.ENGINE:
-            continue
-        absent = [f'{label}=""' for label in labels.absent]
-        pods = [f"{labels.namespace}={namespace}", f"{labels.pod}=~{pod}", *absent]
+    named = [
+        (metric_source, pods)
+        for metric_source in profiles.metric_sources(spec.profile, spec.signal)
+        for pods in zip(metric_source.labels.namespaces, metric_source.labels.pods, strict=True)
+        if metric_source.measure.metrics[0] == dcgm.ENGINE
+    ]
+    for (labels, measure, _), (namespace_label, pod_label) in named:
+        pods = [f"{namespace_label}={namespace}", f"{pod_label}=~{pod}"]
         name, ours = dcgm.ENGINE.name, selector(dcgm.ENGINE, labels, pods)
         if measure.twin is not None:
             gpu = ", ".join((*labels.gpu, labels.slice, labels.number, "job", "instance"))

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy, tokens
+from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec.spec import OwnQuery
+from tests.query.test_promql_texts import selectors, takes
 from tests.support.expressions import by_hand, vectors
 
 OTHERS = tuple(
@@ -30,6 +32,23 @@ OTHERS = tuple(
 )
 CONFINED = ('namespace="ml"', *OTHERS)
 CONFINED_EXPORTED = ('exported_namespace="ml"', *OTHERS[1:])
+
+
+@given(
+    st.sampled_from(profiles.NAMESPACE_LABELS),
+    st.dictionaries(
+        st.sampled_from([*profiles.NAMESPACE_LABELS, "pod", "exported_pod"]),
+        st.sampled_from(["", "ml", "other"]),
+    ),
+)
+def test_whatever_label_is_asked_for_no_row_that_is_shown_is_about_another_namespace(
+    label: str, row: dict[str, str]
+) -> None:
+    """The matchers follow the ranking by which elements are read."""
+    (selector,) = selectors(own(f'load{{{label}!=""}}').text)
+    is_shown = takes(selector, row)
+    pod = profiles.pod_of(row)
+    assert not is_shown or pod is None or pod[0] == "ml"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,11 @@ def explained_promql(spec: TriggerSpec, found: Collection[str] = (), **how: Any)
 def test_the_text_of_a_trigger() -> None:
     bert = ScaledObject("inference", "bert")
     keys = {"workload": "bert", "threshold": "70", "profile": "dcgm-exported", "window": "1m"}
-    text = explained_promql(trigger.parse(bert, keys, access()))
+    shown = [
+        f"{metric} by exported_namespace, exported_pod"
+        for metric in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE")
+    ]
+    text = explained_promql(trigger.parse(bert, keys, access()), shown_by=shown)
 
     assert re.sub(r"\s", "", TEXT.read_text(encoding="utf-8")) == re.sub(r"\s", "", text)
 

@@ -1,12 +1,11 @@
 """The table of exporters: every row can be read without guessing."""
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part
+from keda_gpu_scaler.query.profiles.model import Metric, Part
 from keda_gpu_scaler.spec.spec import Signal
 
 POD_LESS = {"mindprince", "nvidia-smi", "drm-exporter"}
@@ -85,9 +84,9 @@ def test_what_belongs_to_the_board_is_counted_once_per_board() -> None:
 
 
 def test_auto_reads_everything_that_any_profile_reads() -> None:
-    def read(profile: str) -> set[tuple[Signal, Labels, str]]:
+    def read(profile: str) -> set[tuple[Signal, str]]:
         return {
-            (signal, way.labels, metric.name)
+            (signal, metric.name)
             for signal in Signal
             for way in profiles.metric_sources(profile, signal)
             for metric in way.measure.metrics
@@ -115,24 +114,78 @@ def test_a_found_exporter_comes_after_dcgm_exporter(subtests: pytest.Subtests) -
             assert all(way.rank > 0 for way in added)
 
 
-def _readers() -> Iterator[tuple[str, Labels, Measure]]:
-    for signal in Signal:
-        for way in profiles.metric_sources(profiles.AUTO, signal):
-            for metric in way.measure.metrics:
-                yield f"{metric.name} for {signal}", way.labels, way.measure
-
-
-def test_no_two_conventions_of_labels_fit_one_row() -> None:
-    for (name, one, _), (other_name, other, _) in itertools.combinations(_readers(), 2):
-        if name == other_name and one != other:
-            assert one.pod in other.absent or other.pod in one.absent
-
-
 def test_a_pod_is_known_by_the_labels_of_every_profile() -> None:
-    assert profiles.POD_LABELS[-1] == "pod"
     for profile in profiles.NAMES:
         for way in profiles.metric_sources(profile, Signal.UTILIZATION):
-            row = {way.labels.namespace: "ml", way.labels.pod: "bert-0"}
-            assert way.labels.fit(row)
-            assert profiles.pod_of(row) == ("ml", "bert-0")
-            assert way.labels.pod in profiles.POD_LABELS
+            for namespace, pod in itertools.product(way.labels.namespaces, way.labels.pods):
+                row = {namespace: "ml", pod: "bert-0"}
+                assert profiles.namings(row) == [("ml", "bert-0", namespace, pod)]
+                assert profiles.pod_of(row) == ("ml", "bert-0")
+
+
+def test_a_row_of_which_no_label_names_the_namespace_is_nobodys() -> None:
+    for labels in ({"pod": "bert-0"}, {"exported_pod": "bert-0", "pod": "x"}, {"namespace": "ml"}):
+        assert profiles.namings(labels) == []
+        assert profiles.namings(labels, ()) == []
+
+
+EXPORTER = {"namespace": "gpu-operator", "pod": "dcgm-x"}
+AS_NAMED = {"namespace": "ml", "pod": "bert-0"}
+BERT = [("ml", "bert-0")]
+
+
+@pytest.mark.parametrize(
+    ("own", "row", "pods"),
+    [
+        pytest.param(
+            {"namespace": "gpu-operator"},
+            {"namespace": "gpu-operator", "exported_namespace": "ml", "pod": "bert-0"},
+            BERT,
+            id="a target with a namespace and no pod",
+        ),
+        pytest.param(
+            {"namespace": "gpu-operator", "pod_name": "dcgm-x"},
+            {**AS_NAMED, "pod_name": "dcgm-x"},
+            BERT,
+            id="a target with another exporter's label, with honor_labels",
+        ),
+        pytest.param({}, {**AS_NAMED, "pod_name": "bert-0"}, BERT, id="a label that is copied"),
+        pytest.param(
+            {"namespace": "ml", "pod": "dcgm-x"},
+            AS_NAMED,
+            BERT,
+            id="the exporter's namespace by chance, with honor_labels",
+        ),
+        pytest.param(
+            {"namespace": "ml"},
+            {"namespace": "ml", "exported_namespace": "other", "pod": "bert-0"},
+            [("other", "bert-0")],
+            id="another namespace's pod, in the exporter's",
+        ),
+        pytest.param(EXPORTER, EXPORTER, [], id="an idle GPU"),
+        pytest.param(
+            {"namespace": "gpu-operator", "pod_name": "dcgm-x"},
+            {"namespace": "gpu-operator", "pod_name": "dcgm-x"},
+            [],
+            id="an idle GPU of a target with another exporter's label",
+        ),
+        pytest.param(
+            EXPORTER,
+            {**AS_NAMED, "exported_pod": "node-7"},
+            [("ml", "node-7"), ("ml", "bert-0")],
+            id="two labels that are not the target's",
+        ),
+        pytest.param(
+            None,
+            {**AS_NAMED, "exported_pod": "node-7"},
+            [("ml", "node-7")],
+            id="two labels, and no target is known",
+        ),
+        pytest.param(None, EXPORTER, [("gpu-operator", "dcgm-x")], id="no target is known"),
+    ],
+)
+def test_a_targets_own_label_names_the_pod_only_if_no_other_one_does(
+    own: dict[str, str] | None, row: dict[str, str], pods: list[tuple[str, str]]
+) -> None:
+    targets_own = None if own is None else frozenset(own.items())
+    assert [naming[:2] for naming in profiles.namings(row, targets_own)] == pods

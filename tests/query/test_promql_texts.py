@@ -1,6 +1,6 @@
 """PromQL texts: whole, one for all triggers, and no value put into them breaks out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql_texts import EXPORTERS, LONGEST_BYTES, alternatives, quoted
+from keda_gpu_scaler.query.promql_texts import (
+    EXPORTERS,
+    LONGEST_BYTES,
+    alternatives,
+    namespace_matchers,
+    quoted,
+)
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.promql_texts import ages_text, reported_gpus_text, snapshot_text
@@ -108,18 +114,60 @@ def test_nothing_breaks_out_of_the_query_of_any_exporter() -> None:
 # Queries
 
 
-def test_every_gpu_selector_is_confined_to_the_namespaces() -> None:
-    read = {
-        (profile, one.name): [
-            each.value for each in one.matchers.matchers if "namespace" in each.name.lower()
-        ]
-        for profile, signal in SHOWN
-        for asked in [snapshot_query("ml", "ai", signal=signal, profile=profile)]
-        for text in (snapshot_text(asked, [], 15), ages_text(asked))
-        for one in selectors(text)
-        if one.name != "up" or text != ages_text(asked)
+LABELS = st.dictionaries(
+    st.sampled_from([*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS]),
+    st.sampled_from(["", "ml", "ai", "other", "bert-0"]),
+)
+
+
+def takes(selector: promql_parser.VectorSelector, row: dict[str, str]) -> bool:
+    """Tell whether a selector of these texts takes a row, as far as labels that name pods say."""
+    signs: dict[str, Callable[[str, str], bool]] = {
+        "MatchOp.Equal": str.__eq__,
+        "MatchOp.NotEqual": str.__ne__,
+        "MatchOp.Re": lambda text, regex: bool(re2.fullmatch(regex, text)),
+        "MatchOp.NotRe": lambda text, regex: not re2.fullmatch(regex, text),
     }
-    assert {each: names for each, names in read.items() if names != ["ai|ml"]} == {}
+    naming = {*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS}
+    return all(
+        signs[str(one.op)](row.get(one.name, ""), one.value)
+        for one in selector.matchers.matchers
+        if one.name in naming
+    )
+
+
+@given(st.sampled_from(SHOWN), LABELS)
+def test_a_row_is_asked_for_once_if_and_only_if_it_may_be_about_a_pod_of_the_namespaces(
+    shown: tuple[str, Signal], row: dict[str, str]
+) -> None:
+    """The selectors follow the ranking: a renamed label decides, wherever it is there."""
+    profile, signal = shown
+    here = alternatives(["ml", "ai"])
+    for way in profiles.metric_sources(profile, signal):
+        exported, *others = way.labels.namespaces
+        known = {label: text for label, text in row.items() if label in way.labels.names}
+        texts = [row.get(label) for label in ([exported] if row.get(exported) else others)]
+        found = [
+            number
+            for number, each in enumerate(namespace_matchers(way.labels, here))
+            for one in selectors(f"x{{{','.join(each)}}}")
+            if takes(one, row)
+        ]
+        assert len(found) == ("ml" in texts or "ai" in texts)
+        pod = profiles.pod_of(known)
+        assert found or pod is None or pod[0] not in {"ml", "ai"}
+
+
+def test_every_gpu_selector_is_confined_to_the_namespaces() -> None:
+    for profile, signal in SHOWN:
+        asked = snapshot_query("ml", "ai", signal=signal, profile=profile)
+        for text in (snapshot_text(asked, [], 15), ages_text(asked)):
+            for one in selectors(text):
+                matchers = [(each.name, str(each.op), each.value) for each in one.matchers.matchers]
+                assert one.name == "up" or any(
+                    label in profiles.NAMESPACE_LABELS and (op, value) == ("MatchOp.Re", "ai|ml")
+                    for label, op, value in matchers
+                )
 
 
 def test_every_metric_of_a_profile_is_asked_for(subtests: pytest.Subtests) -> None:
@@ -134,42 +182,55 @@ def test_every_metric_of_a_profile_is_asked_for(subtests: pytest.Subtests) -> No
 
 def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> None:
     texts = {
-        "amd": 'gpu_gfx_activity{namespace=~"ml",pod!="",exported_pod="",pod_name="",PodName="",'
+        "amd": 'gpu_gfx_activity{namespace=~"ml",exported_namespace="",'
         'gpu_partition_id=~"|0",gpu_compute_partition_type=~"|SPX|spx"}',
-        "intel-xpum-v1": 'xpum_engine_ratio{kube_namespace=~"ml",kube_pod!="",sub_dev=""}',
+        "intel-xpum-v1": 'xpum_engine_ratio{exported_namespace=~"ml",sub_dev=""}',
     }
     for profile, text in texts.items():
         assert text in snapshot_text(snapshot_query(profile=profile), [], 15)
-    assert "by (kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance" in (
+    pod = "exported_namespace, kube_namespace, namespace, exported_pod, kube_pod, pod"
+    assert f"by ({pod}, uuid, dev_file, GPU_I_ID, sub_dev, job, instance" in (
         snapshot_text(snapshot_query(profile="intel-xpum-v1"), [], 15)
     )
 
 
+OF_TASK = [
+    '{exported_namespace=~"ml"}',
+    '{k8s_namespace_name=~"ml",exported_namespace=""}',
+    '{namespace=~"ml",exported_namespace="",k8s_namespace_name!~"ml"}',
+]
+NAMED = "exported_namespace, k8s_namespace_name, namespace, exported_pod, k8s_pod_name, pod"
+
+
 def test_the_ages_of_pods_are_told_apart_by_metric_and_the_source_itself_is_marked() -> None:
-    assert ages_text(snapshot_query(profile="intel-xpum-v1")) == (
-        "(time() - max by (kube_namespace, kube_pod) ("
-        "label_replace(max by (kube_namespace, kube_pod) (timestamp(xpum_engine_ratio"
-        '{kube_namespace=~"ml",kube_pod!="",sub_dev=""})), "metric", "xpum_engine_ratio", "", "")'
-        " or "
-        "label_replace(max by (kube_namespace, kube_pod) (timestamp(xpum_engine_group_ratio"
-        '{kube_namespace=~"ml",kube_pod!="",sub_dev=""})), "metric", "xpum_engine_group_ratio", "",'
-        ' "")) > 60) or label_replace(group(up offset 2m), "alive", "1", "", "")'
+    by_metric = [
+        f"label_replace(max by ({NAMED}) ("
+        + " or ".join(f"timestamp({metric}{matchers})" for matchers in OF_TASK)
+        + f'), "metric", "{metric}", "", "")'
+        for metric in ("hw_power_watts",)
+    ]
+    assert ages_text(snapshot_query(profile="otel-hw", signal=Signal.POWER)) == (
+        f"(time() - max by ({NAMED}) ({' or '.join(by_metric)}) > 60)"
+        ' or label_replace(group(up offset 2m), "alive", "1", "", "")'
         ' or label_replace(max(timestamp(up)) >= time() - 60, "on_time", "1", "", "")'
     )
 
 
-def test_a_second_metric_is_asked_for_where_the_first_is_not_or_is_0_beside_it_and_is_marked() -> (
-    None
-):
-    gpu = "kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance"
-    where = '{kube_namespace=~"ml",kube_pod!="",sub_dev=""}'
-    first = f"max by ({gpu}, __name__) (xpum_engine_ratio{where})"
-    missing = f"xpum_engine_group_ratio{where} unless on ({gpu}) xpum_engine_ratio{where}"
-    beside = f"xpum_engine_group_ratio{where} > 0.02 and on ({gpu}) xpum_engine_ratio{where} == 0"
-    second = f"max by ({gpu}, __name__) ({missing} or {beside})"
-    marked = f'label_replace({second}, "metric", "xpum_engine_group_ratio", "", "")'
-    asked = snapshot_text(snapshot_query(profile="intel-xpum-v1"), [], 15)
-    assert asked == f"(({first} or {marked}))[5m:15s]"
+def test_a_second_metric_is_asked_for_where_the_first_is_not_or_is_0_and_is_marked() -> None:
+    named = "exported_namespace, namespace, exported_pod, pod"
+    gpu = f"{named}, UUID, gpu, GPU_I_ID, job, instance"
+    where = ('{exported_namespace=~"ml"', '{namespace=~"ml",exported_namespace=""')
+    sampled = " or ".join(f'DCGM_FI_DEV_GPU_UTIL{each},GPU_I_ID=""}}' for each in where)
+    average = " or ".join(f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{each}}}" for each in where)
+    ratio = snapshot_text(snapshot_query(profile="dcgm"), [], 15)
+    first = f"max by ({gpu}, __name__) (({sampled}))"
+    second = f"max by ({gpu}, __name__) (({average})) unless on ({gpu}) ({first})"
+    marked = f'label_replace({second}, "metric", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "", "")'
+    assert ratio == f"(({first} or {marked}))[5m:15s]"
+    auto = snapshot_text(snapshot_query(), [], 15, found=())
+    assert "(DCGM_FI_DEV_GPU_UTIL{" in auto
+    assert " unless on (exported_namespace, pod_namespace, namespace," in auto
+    assert ',exported_namespace="",pod_namespace!~"ml"}) != 0), "metric",' in auto
 
 
 def test_an_average_is_not_asked_for_beside_a_sample_that_is_0() -> None:
@@ -187,8 +248,8 @@ def test_a_text_about_every_exporter_is_as_long_as_victoria_metrics_takes() -> N
 def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
     power = snapshot_text(snapshot_query(profile="amd", signal=Signal.POWER), [], 15)
     busy = snapshot_text(snapshot_query(profile="amd"), [], 15)
-    assert 'gpu_package_power{exported_namespace=~"ml",exported_pod!=""} != 0)' in power
-    assert "!= 0" not in busy
+    assert 'gpu_package_power{namespace=~"ml",exported_namespace=""}) != 0)' in power
+    assert busy.count("!= 0") == 1  # that of the first metric, where the second is asked for
 
 
 def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
@@ -205,7 +266,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
         present = [
             each.name for each in one.matchers.matchers if str(each.op) == "MatchOp.NotEqual"
         ]
-        assert len(present) == 2
+        assert len(present) == 1
     assert all(f'"exporter", "{name}"' in EXPORTERS for name in profiles.DETECTED)
 
 

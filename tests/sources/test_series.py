@@ -10,12 +10,13 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import Metric, MetricSource
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
-from keda_gpu_scaler.sources.series import LARGEST_GPUS, read_series
+from keda_gpu_scaler.sources.series import LARGEST_GPUS, Exporters, read_series
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.snapshots import COLLECTION
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+EXPORTERS = Exporters(collection_seconds=COLLECTION)
 EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "gpu-operator"}
 OWNER = {"exported_pod": "bert-0", "exported_namespace": "ml", **EXPORTER}
 
@@ -29,11 +30,11 @@ def row(name: str, *values: float, **labels: str) -> Row:
 
 
 def read(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[Series]:
-    return list(read_series(rows, profile, signal, {}, COLLECTION)[0])
+    return list(read_series(rows, profile, signal, EXPORTERS)[0])
 
 
 def refused(*rows: Row, signal: Signal = Signal.UTILIZATION) -> int:
-    return read_series(rows, "auto", signal, {}, COLLECTION)[1]
+    return read_series(rows, "auto", signal, EXPORTERS)[1]
 
 
 # Labels
@@ -59,6 +60,9 @@ OLD = {
         pytest.param(OLD, id="old beside the exporter's own"),
         pytest.param({**OLD, "pod": "", "namespace": ""}, id="old alone"),
         pytest.param({"pod_name": "other", "pod_namespace": "other"}, id="exported beats old"),
+        pytest.param({"exported_pod": "", "pod": "bert-0"}, id="only the namespace renamed"),
+        pytest.param({"exported_namespace": "", "namespace": "ml"}, id="only the pod renamed"),
+        pytest.param({**OLD, "pod_namespace": "", "namespace": "ml"}, id="only the pod is old"),
     ],
 )
 def test_every_label_scheme_names_the_workloads_pod(labels: dict[str, str]) -> None:
@@ -81,8 +85,6 @@ def test_every_label_scheme_names_the_workloads_pod(labels: dict[str, str]) -> N
     [
         pytest.param({**PLAIN, "pod": ""}, id="no pod"),
         pytest.param({**PLAIN, "namespace": ""}, id="no namespace"),
-        pytest.param({**PLAIN, "exported_pod": "x"}, id="exported pod without its namespace"),
-        pytest.param({**OLD, "pod_namespace": ""}, id="old pod without its namespace"),
     ],
 )
 def test_a_row_without_a_pod_is_nobodys(labels: dict[str, str]) -> None:
@@ -285,7 +287,8 @@ def test_a_contradiction_is_believed_in_scrapes_of_two_collections(
 ) -> None:
     rows = [row(UTIL, 90, 90, 90, 90), row(ENGINE, 0, 0, 0, 0)]
     target = Target("dcgm", "10.0.0.1:9400")
-    ((gpu,), _) = read_series(rows, "auto", Signal.UTILIZATION, {target: scraped}, COLLECTION)
+    exporters = Exporters(collection_seconds=COLLECTION, good_scrapes={target: scraped})
+    ((gpu,), *_) = read_series(rows, "auto", Signal.UTILIZATION, exporters)
     assert gpu.present == (0, 15, 30, 45)
     assert gpu.values == ((90, 90, 90, 90) if is_stuck else ())
     assert gpu.contradicted_at == (-math.inf if is_stuck else 45)
@@ -321,9 +324,7 @@ def test_an_unbelievable_number_is_refused_and_counted(name: str) -> None:
 
 
 def test_the_limits_themselves_are_believable() -> None:
-    ((gpu,), refusals) = read_series(
-        [row(UTIL, 0, 100)], "auto", Signal.UTILIZATION, {}, COLLECTION
-    )
+    ((gpu,), refusals, _) = read_series([row(UTIL, 0, 100)], "auto", Signal.UTILIZATION, EXPORTERS)
     assert (gpu.values, refusals) == ((0, 100), 0)
     assert refused(row(ENGINE, 0, 1.01)) == 0
 
@@ -365,8 +366,8 @@ rows = st.lists(st.builds(Row, labels, points), max_size=12)
 def test_any_rows_are_read_without_an_error(
     given_rows: list[Row], profile: str, signal: Signal
 ) -> None:
-    gpus, refusals = read_series(given_rows, profile, signal, {}, COLLECTION)
-    twice, doubled = read_series([*given_rows, *given_rows], profile, signal, {}, COLLECTION)
+    gpus, refusals, _ = read_series(given_rows, profile, signal, EXPORTERS)
+    twice, doubled, _ = read_series([*given_rows, *given_rows], profile, signal, EXPORTERS)
     named = {profiles.pod_of(one.labels) for one in given_rows}
     believable = [value for gpu in gpus for value in gpu.values]
 
@@ -426,4 +427,4 @@ def test_more_gpus_than_any_cluster_has_are_not_read() -> None:
     uuids = (f"GPU-{number}" for number in range(LARGEST_GPUS + 1))
     rows = [row("DCGM_FI_DEV_GPU_UTIL", 1, UUID=uuid) for uuid in uuids]
     with pytest.raises(errors.SourceMalformedError, match="spread the triggers over several"):
-        read_series(rows, "auto", Signal.UTILIZATION, {}, COLLECTION)
+        read_series(rows, "auto", Signal.UTILIZATION, EXPORTERS)

@@ -46,7 +46,7 @@ class _Job:
         """Service discovery's labels: where the exporter is, and its own pod."""
         namespace, name = self._node.exporter
         target = {
-            "job": self.copy.job,
+            "job": f"{self.copy.job}-of-{self.cluster.number}",
             "instance": f"node-{self.index}.cluster-{self.cluster.number}:9400",
             "namespace": self.cluster.namespace(namespace),
             "pod": name,

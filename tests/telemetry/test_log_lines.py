@@ -105,6 +105,7 @@ LINES: list[tuple[facts.Fact, str, str]] = [
     (QUERY(works=False), "warning", "query.failed"),
     (facts.ExportersFound("default", ("amd", "hami")), "info", "source.exporters"),
     (facts.JobsLeftOut("default", 250, "job-51"), "warning", "source.jobs_left_out"),
+    (facts.JobOverruled("default", "team-a/app", "dcgm"), "warning", "source.job_overruled"),
     (QUERIED(None), "debug", "source.queried"),
     # What takes the source down has a line of its own, and so has what was given up.
     (QUERIED(facts.GIVEN_UP), "debug", "source.queried"),
@@ -185,6 +186,15 @@ def test_jobs_that_are_left_out_at_each_step_are_told_once_of_a_source(lines: Lo
         ("default", 250),
         ("other", 1),
     ]
+
+
+def test_a_job_that_is_overruled_at_each_step_is_told_once(lines: LogCapture) -> None:
+    clock = Clock()
+    observe = LogObserver(clock)
+    for job in ("team-a/app", "team-a/app", "team-b/app"):
+        observe(facts.JobOverruled("default", job, "dcgm"))
+        clock.now += 3600
+    assert [line["job"] for line in lines.entries] == ["team-a/app", "team-b/app"]
 
 
 def test_samples_that_are_late_are_told_once_with_the_figure(lines: LogCapture) -> None:

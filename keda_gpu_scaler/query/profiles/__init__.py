@@ -3,9 +3,10 @@
 Pure data, and the functions that read it. The documentation's table is compared with this one.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
-from keda_gpu_scaler.query.profiles import dcgm, vendors
+from keda_gpu_scaler.query.profiles import dcgm, model, vendors
 from keda_gpu_scaler.query.profiles.model import MetricSource, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -15,7 +16,7 @@ PROFILES: Mapping[str, Profile] = {
     **vendors.PROFILES,
 }
 AUTO = "auto"
-"""dcgm-exporter's series of any convention, and those of the exporters that were detected."""
+"""dcgm-exporter's series of any release, and those of the exporters that were detected."""
 NAMES = (AUTO, *PROFILES)
 DETECTED = tuple(
     name for name, profile in PROFILES.items() if profile.conventions and name not in dcgm.PROFILES
@@ -62,11 +63,51 @@ def board_of(labels: Mapping[str, str]) -> str:
     return next((labels[name] for name in BOARD_LABELS if labels.get(name)), "")
 
 
+class Naming(NamedTuple):
+    """A pod that a row may be about, and the labels that name it."""
+
+    namespace: str
+    pod: str
+    namespace_label: str
+    pod_label: str
+
+
+def namings(
+    row: Mapping[str, str], targets_own: Collection[tuple[str, str]] | None = None
+) -> list[Naming]:
+    """Return the pods that a row may be about: one as a rule, none without both labels.
+
+    Each of the two labels is ranked by itself, because Prometheus renames only those that the
+    target has as well: `exported_pod`, then exporters' own names, then `pod`. `targets_own` are the
+    labels of the row's target, with their texts. One of them names the pod only if no other label
+    does, and never together with the target's namespace: that is an idle GPU of the exporter's pod.
+    None: they are not known, and the ranking alone decides.
+    """
+    own = frozenset[tuple[str, str]]() if targets_own is None else targets_own
+    found = [
+        Naming(namespace[1], pod[1], namespace[0], pod[0])
+        for namespace in _candidates(row, NAMESPACE_LABELS, own)
+        for pod in _candidates(row, POD_LABELS, own)
+        if namespace not in own or pod not in own
+    ]
+    return found[:1] if targets_own is None else found
+
+
+def _candidates(
+    row: Mapping[str, str], ranking: Iterable[str], own: Collection[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    by_text: dict[str, str] = {}
+    for label in ranking:
+        if text := row.get(label):
+            by_text.setdefault(text, label)
+    found = [(label, text) for text, label in by_text.items()]
+    return [each for each in found if each not in own] or found
+
+
 def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the namespace and the name of the pod that a row of any convention is about."""
-    for labels in _CONVENTIONS:
-        if labels.fit(row):
-            return row[labels.namespace], row[labels.pod]
+    """Return the namespace and the name of the pod that a row of any exporter is about."""
+    for naming in namings(row):
+        return naming[:2]
     return None
 
 
@@ -75,15 +116,20 @@ _EVERY = (
     *(convention for profile in PROFILES.values() for convention in profile.conventions),
 )
 _SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)
-_LABELS_BY_POD_LABELS = {
-    (convention.labels.namespace, convention.labels.pod): convention.labels for convention in _EVERY
-}
-_CONVENTIONS = sorted(_LABELS_BY_POD_LABELS.values(), key=lambda labels: labels.may_name_exporter)
-"""Each pair of pod labels once, and last those where `pod` may be the exporter's own."""
-NAMESPACE_LABELS = tuple(dict.fromkeys(labels.namespace for labels in _CONVENTIONS))
-"""Every label that can name the namespace of a workload's pod; the last is `namespace` itself."""
-POD_LABELS = tuple(dict.fromkeys(labels.pod for labels in _CONVENTIONS))
-"""Every label that can name a workload's pod; the last is `pod` itself."""
+NAMESPACE_LABELS = (
+    model.EXPORTED + model.NAMESPACE,
+    *dict.fromkeys(
+        each.labels.namespace for each in _EVERY if each.labels.namespace != model.NAMESPACE
+    ),
+    model.NAMESPACE,
+)
+"""Every label that can name the namespace of a workload's pod, the surest first."""
+POD_LABELS = (
+    model.EXPORTED + model.POD,
+    *dict.fromkeys(each.labels.pod for each in _EVERY if each.labels.pod != model.POD),
+    model.POD,
+)
+"""Every label that can name a workload's pod, the surest first."""
 BOARD_LABELS = ("UUID", "uuid", "gpu_uuid")
 """The labels that identify a GPU in series of exporters that also show GPUs without a pod."""
 UTILIZATION_METRICS = frozenset(

@@ -1,4 +1,4 @@
-"""dcgm-exporter's metrics and label conventions, of all its releases and of products based on it.
+"""dcgm-exporter's metrics and labels, of all its releases and of products based on it.
 
 Pure data. Facts come from dcgm-exporter (`etc/default-counters.csv`, its `dcp-metrics-included.csv`
 and its label code).
@@ -18,8 +18,9 @@ BLANKS = frozenset(
 )
 """DCGM's placeholders for a number that is not available; old exporters pass them on."""
 
-OLD = Labels("pod_namespace", "pod_name", ("uuid",), absent=("exported_pod",))
-ACK = Labels("NamespaceName", model.ACK_POD, absent=("exported_pod", "pod_name"))
+LABELS = Labels("pod_namespace", "pod_name", ("UUID", "uuid"))
+"""Those of every release: old ones have names of their own."""
+ACK = Labels("NamespaceName", "PodName")
 
 SAMPLED = Metric("DCGM_FI_DEV_GPU_UTIL", limit=100, whole_gpus_only=True)
 ENGINE = Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
@@ -91,31 +92,28 @@ Not DCGM_FI_DEV_GPU_UTIL_RATIO: that is a percentage with DCGM 4.6 and a ratio w
 series says which.
 """
 
-AUTO_CONVENTIONS = (
-    *model.conventions(model.EXPORTED, _ANY),
-    *model.conventions(OLD, _ANY, _OLD_NAMES),
-    *model.conventions(model.PLAIN, _ANY),
-)
-"""dcgm-exporter's series of any convention; of two metrics the average before the sample."""
+AUTO_CONVENTIONS = model.conventions(LABELS, _ANY, _OLD_NAMES)
+"""dcgm-exporter's series of any release; of two metrics the average before the sample."""
 PROFILES = {
     "dcgm-exported": Profile(
         "dcgm-exporter, scraped without honor_labels",
-        model.conventions(model.EXPORTED, _SAMPLES_FIRST),
+        model.conventions(model.PLAIN, _SAMPLES_FIRST),
     ),
     "dcgm": Profile(
         "dcgm-exporter, scraped with honor_labels or by GKE's managed collection",
         model.conventions(model.PLAIN, _SAMPLES_FIRST),
     ),
     "dcgm-prof": Profile(
-        "dcgm-exporter, profiling metrics alone", model.both(model.PLAIN, _ENGINE_ONLY)
+        "dcgm-exporter, profiling metrics alone", model.conventions(model.PLAIN, _ENGINE_ONLY)
     ),
     "dcgm-old": Profile(
         "dcgm-exporter before 2.0, or with its old namespace",
-        model.conventions(OLD, _SAMPLES_FIRST, _OLD_NAMES),
+        model.conventions(LABELS, _SAMPLES_FIRST, _OLD_NAMES),
     ),
     "acs": Profile("Alibaba Cloud ACS GPU pods", model.conventions(model.PLAIN, _ACS)),
 }
 """The parts of what `auto` reads of dcgm-exporter."""
 RATIO = Profile(
-    "dcgm-exporter with counters by the names of DCGM 4.6", model.both(model.PLAIN, _RATIO)
+    "dcgm-exporter with counters by the names of DCGM 4.6",
+    model.conventions(model.PLAIN, _RATIO),
 )

@@ -6,7 +6,7 @@ blank values, are refused and never clamped.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -68,12 +68,17 @@ class Measure:
         return None if first.zero_is_unknown or shows_more else second
 
 
+EXPORTED, NAMESPACE, POD = "exported_", "namespace", "pod"
+"""Prometheus puts `exported_` before a series' label that its target has as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The label names under which one scrape configuration shows a workload's pod."""
+    """The names of an exporter's labels."""
 
-    namespace: str
-    pod: str
+    namespace: str = NAMESPACE
+    """The exporter's own name for the namespace of the pod that uses a GPU."""
+    pod: str = POD
     gpu: tuple[str, *tuple[str, ...]] = ("UUID",)
     """The labels that identify the board, at least one: the first of them that is present."""
     slice: str = "GPU_I_ID"
@@ -82,29 +87,30 @@ class Labels:
     """The values of `slice` that stand for the whole board."""
     number: str = "gpu"
     """The label that identifies the board on its target where no other label does."""
-    absent: tuple[str, ...] = ()
-    """Labels that must be empty: otherwise they name the workload's pod instead of `pod`."""
-    may_name_exporter: bool = False
-    """`pod` can be the scrape target itself: an idle GPU under Prometheus' honor_labels rules."""
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The labels that can name the namespace, as `profiles.namings` ranks them."""
+        return tuple(dict.fromkeys((EXPORTED + NAMESPACE, self.namespace, NAMESPACE)))
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The same for the pod; each of the two is renamed by itself."""
+        return tuple(dict.fromkeys((EXPORTED + POD, self.pod, POD)))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.namespace, self.pod, *self.gpu, self.slice, self.number, *self.absent
+        return *self.namespaces, *self.pods, *self.gpu, self.slice, self.number
 
-    def fit(self, row: Mapping[str, str]) -> bool:
-        """Tell whether a row names its pod under these labels."""
-        if not row.get(self.pod) or not row.get(self.namespace):
-            return False
-        return not (self.absent and any(row.get(label) for label in self.absent))
 
-    def naming(self, metric: Metric) -> str:
-        """Return the words for a metric whose pods are named by these labels."""
-        return sys.intern(f"{metric.name} by {self.namespace}, {self.pod}")
+def naming(metric: Metric, namespace: str, pod: str) -> str:
+    """Return the words for a metric whose pods are named by these labels."""
+    return sys.intern(f"{metric.name} by {namespace}, {pod}")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelConvention:
-    """One way in which an exporter's series reach the source: labels, and metrics by signal."""
+    """Labels of an exporter, and its metrics by signal."""
 
     labels: Labels
     measures: Mapping[Signal, Measure]
@@ -112,7 +118,7 @@ class LabelConvention:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One exporter with one convention of labels: one row of the table."""
+    """One exporter: one row of the table."""
 
     exporter: str
     """The exporter's name, in words."""
@@ -185,13 +191,8 @@ MIB = 1024 * 1024
 _MEMORY_LIMIT_MIB = 4 * MIB
 WATTS_LIMIT = 10_000
 CELSIUS_LIMIT = 200
-ACK_POD = "PodName"
-
-EXPORTED = Labels("exported_namespace", "exported_pod")
-"""Prometheus' names for a series' `namespace` and `pod` where its target has these labels too."""
-PLAIN = Labels(
-    "namespace", "pod", absent=("exported_pod", "pod_name", ACK_POD), may_name_exporter=True
-)
+PLAIN = Labels()
+"""The names that most exporters have."""
 
 
 def in_mebibytes(name: str, part: Part = Part.VALUE) -> Metric:
@@ -233,10 +234,3 @@ def memory(
 
 def conventions(labels: Labels, *measures: Mapping[Signal, Measure]) -> tuple[LabelConvention, ...]:
     return tuple(LabelConvention(labels, each) for each in measures)
-
-
-def both(plain: Labels, measures: Mapping[Signal, Measure]) -> tuple[LabelConvention, ...]:
-    """Return the conventions of an exporter with `namespace` and `pod`, for either honor_labels."""
-    names = (EXPORTED.namespace, EXPORTED.pod)
-    exported = replace(plain, namespace=names[0], pod=names[1], absent=(), may_name_exporter=False)
-    return LabelConvention(exported, measures), LabelConvention(plain, measures)

@@ -69,7 +69,7 @@ PROFILES = {
     ),
     "amd": Profile(
         "AMD device-metrics-exporter",
-        model.both(
+        model.conventions(
             replace(
                 model.PLAIN,
                 gpu=("gpu_uuid", "serial_number"),
@@ -144,7 +144,7 @@ PROFILES = {
     ),
     "hami": Profile(
         "HAMi's monitor since 2.9",
-        model.both(
+        model.conventions(
             replace(model.PLAIN, gpu=("device_uuid",), slice="vdevice_index"),
             {
                 Signal.UTILIZATION: model.percent(
@@ -170,7 +170,7 @@ PROFILES = {
     ),
     "cadvisor-accel": Profile(
         "the kubelet's cAdvisor, Kubernetes up to 1.24",
-        model.both(
+        model.conventions(
             replace(model.PLAIN, gpu=("acc_id",)),
             {
                 Signal.UTILIZATION: model.percent("container_accelerator_duty_cycle"),
@@ -197,7 +197,7 @@ PROFILES = {
     ),
     "openshift-rules": Profile(
         "OpenShift's recording rules over dcgm-exporter",
-        model.both(
+        model.conventions(
             model.PLAIN,
             {
                 Signal.UTILIZATION: Measure(

@@ -1,8 +1,9 @@
 """A Prometheus, or another server with its HTTP API, as a source.
 
 Each step needs one snapshot query, one for the age of stale samples and one about
-kube-state-metrics, for all triggers. A few others are rare: the clock, the exporters, the last hour
-of new namespaces, and the GPUs of pods that just vanished.
+kube-state-metrics, for all triggers. A few others are rare: the clock, the exporters, how much each
+of several scrape jobs shows, the last hour of new namespaces, and the GPUs of pods that have just
+vanished.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import contextlib
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -19,6 +20,7 @@ from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvide
 from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
@@ -28,6 +30,7 @@ from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetri
 from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.client import printable
 
 GPUS_PER_QUERY = 500
 QUERIES_OF_A_STEP = 3
@@ -74,6 +77,8 @@ class PrometheusSource:
         To query every known one would take many times longer texts. One that was found once is
         always queried: an empty answer costs next to nothing.
         """
+        self._breadths_asked: dict[frozenset[str], tuple[float, Mapping[str, Breadth]]] = {}
+        """When it was asked how much each job shows of some metrics, and the answer."""
         self._exporters_asked_at = float("-inf")
         self._exporters_asking = asyncio.Lock()
 
@@ -155,7 +160,7 @@ class PrometheusSource:
             self._note_age(at, 0.0)
         return replace(
             observation,
-            sample_ages=series.sample_ages(rows),
+            sample_ages=series.sample_ages(rows, observation.targets_own),
             absence_known=is_alive and self._client.shows_targets,
         )
 
@@ -198,7 +203,8 @@ class PrometheusSource:
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
             with self._client.turn():
-                names, write = frozenset(batch), promql_texts.gpus_text
+                names, jobs = frozenset(batch), self._client.settings.exporter_jobs
+                write = partial(promql_texts.gpus_text, jobs=jobs)
                 rows = await self._client.rows("gpus", names, write, at, parse_vector)
             for row in rows:
                 state = row.labels.get(promql_texts.STATE_LABEL, "")
@@ -224,6 +230,8 @@ class PrometheusSource:
             rows = await self._client.rows(kind, snapshot_query.namespaces, write, at, parse_matrix)
             if snapshot_query.profile == profiles.AUTO:
                 await self._look_for_exporters(at)
+            if allowed := self._client.settings.exporter_jobs:
+                rows = [row for row in rows if row.labels.get("job") in allowed]
             shown: dict[str, set[str | None]] = defaultdict(set)
             for row in rows:
                 if job := row.labels.get("job"):
@@ -231,10 +239,36 @@ class PrometheusSource:
             self._jobs.note({job: len(namespaces) for job, namespaces in shown.items()})
             if (self._metric_sources(snapshot_query), self._jobs.names) == (metric_sources, jobs):
                 break
-        collection_seconds = self._client.settings.collection_seconds
-        return await asyncio.to_thread(
-            series.read_observation, rows, snapshot_query, at, step, collection_seconds
+        exporters = series.Exporters(
+            collection_seconds=self._client.settings.collection_seconds,
+            breadths=await self._breadths(snapshot_query, shown.keys(), at),
         )
+        observation = await asyncio.to_thread(
+            series.read_observation, rows, snapshot_query, at, step, exporters
+        )
+        for job, wider in observation.overruled.items():
+            self._client.observe(facts.JobOverruled(self._client.name, printable(job), wider))
+        return observation
+
+    async def _breadths(
+        self, snapshot_query: SnapshotQuery, jobs: Collection[str], at: float
+    ) -> Mapping[str, Breadth]:
+        """Return how much each of several jobs shows in all namespaces, as asked recently.
+
+        If the server refuses that query, what was known stays in use.
+        """
+        metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+        asked_at, breadths = self._breadths_asked.get(metrics, (float("-inf"), {}))
+        # One that is left out of queries shows nothing that is known.
+        asked = self._jobs.names.intersection(jobs)
+        is_recent = self._client.clock() - asked_at < DETECTED_SECONDS
+        if len(jobs) > 1 and not (is_recent and breadths.keys() >= asked):
+            with contextlib.suppress(errors.SourceError):
+                text = promql_texts.breadth_text(metrics, asked)
+                rows = await self._client.ask("breadth", text, at, parse_vector)
+                breadths = dict.fromkeys(asked, Breadth()) | series.breadths(rows)
+            self._breadths_asked[metrics] = self._client.clock(), breadths
+        return breadths
 
     def _metric_sources(self, snapshot_query: SnapshotQuery) -> list[MetricSource]:
         return profiles.metric_sources(

@@ -15,7 +15,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row, Target
 from keda_gpu_scaler.sources.scrape.exposition import PageSamples, PageSeries
-from keda_gpu_scaler.sources.series import fill_gaps, read_series
+from keda_gpu_scaler.sources.series import Exporters, fill_gaps, read_series
 
 OVERLOOKED_SECONDS = 3600.0
 """A listed target that has not answered for this long is taken to have no exporter."""
@@ -103,9 +103,8 @@ class Rounds:
             for target, good in scrapes.items()
         }
         rows, asked = _rows(scrapes, snapshot_query), snapshot_query
-        series, refused = read_series(
-            rows, asked.profile, asked.signal, good_scrapes, self.collection_seconds
-        )
+        exporters = Exporters(collection_seconds=self.collection_seconds, good_scrapes=good_scrapes)
+        series, refused, _ = read_series(rows, asked.profile, asked.signal, exporters)
         return Observation(
             instants=tuple(round_.at for round_ in rounds),
             series=fill_gaps(series, good_scrapes),

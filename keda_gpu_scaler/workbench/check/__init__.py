@@ -106,7 +106,7 @@ OF_JOBS = (_rule(_ERROR, fields.scaled_job, "a ScaledJob with the scaler's trigg
 OF_SOURCES = (
     Rule("no-answer", _ERROR, "a source that does not answer"),
     Rule("no-series", _ERROR, "no series of the signal"),
-    Rule("no-pod-labels", _ERROR, "series of GPUs that name no pod"),
+    Rule("no-pod-labels", _ERROR, "series of GPUs that name no pod, or no namespace"),
     Rule("no-pods", _ERROR, "no GPU of the workload's pods, but others"),
     Rule("late-samples", _WARNING, "samples that arrive late, or have ended"),
     Rule("slow-scrape", _WARNING, "samples that arrive less often than a window is long"),

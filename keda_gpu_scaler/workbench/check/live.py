@@ -33,6 +33,8 @@ class Seen:
     """There are series of other GPU metrics."""
     has_pod_labels: bool = True
     """One of the series names the pod that uses its GPU."""
+    has_namespace_labels: bool = True
+    """One of the series names a namespace."""
     interval_seconds: float | None = None
     """The time between two samples; None: not known."""
     lag_seconds: float = 0.0
@@ -109,6 +111,13 @@ def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wron
     elif seen.has_series is None:
         why = f"the source shows no GPU of {spec.workload}"
         fix = "Check whether the exporters run, and whether their series name the workload's pods."
+    elif seen.has_series and seen.has_pod_labels and not seen.has_namespace_labels:
+        rule = "no-pod-labels"
+        why = (
+            "the series of GPUs name pods without their namespace, so that none can be told from a "
+            "namesake in another namespace"
+        )
+        fix = "Keep the label namespace, or exported_namespace, where relabelling drops it."
     elif seen.has_series and seen.has_pod_labels:
         why = f"exporters show GPUs, but none of a pod in namespace {namespace}"
         fix = "Correct the namespace, or run an exporter on the nodes of its pods."

@@ -59,6 +59,13 @@ def test_what_names_no_pod_is_as_old_for_everybody() -> None:
     assert series.oldest_ages([], shown) == {}
 
 
+def test_the_target_of_a_model_server_is_the_workloads_pod() -> None:
+    labels = {"namespace": "ml", "pod": "vllm-0", "job": "vllm", "instance": "10.0.0.7:8000"}
+    rows = [row({**labels, "model_name": "llama"}, 20)]
+    ((gpu,), *_) = series.read_elements(rows, {"ml"})
+    assert (gpu.namespace, gpu.pod) == ("ml", "vllm-0")
+
+
 def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry_and_not_by_the_exporter() -> (
     None
 ):

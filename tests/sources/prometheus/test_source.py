@@ -241,8 +241,8 @@ async def test_a_tenants_hundreds_of_jobs_make_no_query_too_long(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     for number in range(300):
-        labels = {"job": f"{ns}-{number:03}-{'j' * 80}", "instance": "a:1", "exported_pod": "a"}
-        shown = {**labels, "exported_namespace": ns, "UUID": f"GPU-{ns}"}
+        labels = {"job": f"{ns}-{number:03}-{'j' * 80}", "instance": "a:1"}
+        shown = {**labels, "exported_namespace": ns, "exported_pod": f"a-{number}", "UUID": "GPU"}
         await server.write([series.Series(UTIL, shown, [(now - 15, 50.0), (now, 50.0)])])
     async with connected(server.url) as source:
         await source.synchronize()

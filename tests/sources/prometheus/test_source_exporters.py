@@ -84,10 +84,11 @@ async def test_a_profile_and_auto_read_the_right_numbers_of_the_right_pods(
 
 
 KIN = {
-    "dcgm": {"dcgm", "dcgm-prof", "acs"},
-    "acs": {"dcgm", "acs"},
+    "dcgm": {"dcgm", "dcgm-prof", "dcgm-exported", "acs", SHARED},
+    "acs": {"dcgm", "dcgm-exported", "acs", SHARED},
     "dcgm-prof": {"dcgm", "dcgm-prof", "dcgm-exported", SHARED},
-    "dcgm-exported": {"dcgm-exported", SHARED},
+    "dcgm-exported": {"dcgm", "dcgm-prof", "dcgm-exported", "acs", SHARED},
+    "dcgm-old": {"dcgm", "dcgm-prof", "dcgm-exported", "dcgm-old", "acs", SHARED},
 }
 """Profiles that share labels and metrics."""
 

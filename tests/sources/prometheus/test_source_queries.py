@@ -11,7 +11,12 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.promql_texts import EXPORTER_LABEL, STATE_LABEL
+from keda_gpu_scaler.query.promql_texts import (
+    BREADTH_LABEL,
+    EXPORTER_LABEL,
+    STATE_LABEL,
+    TARGETS,
+)
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Row
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
@@ -168,6 +173,49 @@ async def test_other_exporters_are_looked_for_every_few_minutes_and_stay() -> No
     assert exporters == [("hami",), ("amd",)]
     assert "gpu_gfx_activity" in prometheus.texts("snapshot")[-1]
     assert "hami_container_device_utilization_ratio" in prometheus.texts("snapshot")[-1]
+
+
+async def test_how_much_jobs_show_is_asked_every_few_minutes_if_there_are_two() -> None:
+    clock, stated = Clock(), list[facts.Fact]()
+    source, prometheus = scripted(observe=stated.append, clock=clock)
+    known = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "namespace": "ml", "pod": "bert-0"}
+
+    def shown(*jobs: str) -> None:
+        points = [(AT - 15, 50.0), (AT, 50.0)]
+        labels = [{**known, "job": job, "UUID": f"GPU-{job}"} for job in jobs]
+        prometheus.answers["snapshot"] = [Row(each, points) for each in labels]
+
+    def breadth(**targets: int) -> None:
+        prometheus.answers["breadth"] = [
+            Row({"job": job, BREADTH_LABEL: TARGETS}, [(AT, count)])
+            for job, count in targets.items()
+        ]
+
+    async def read() -> tuple[list[str], int]:
+        observation = await source.fetch(NEED, AT)
+        jobs = [gpu.target.job for gpu in observation.series]
+        return jobs, len(prometheus.texts("breadth"))
+
+    shown("a")
+    assert await read() == (["a"], 0)
+    shown("a", "b")
+    breadth(a=2, b=1)
+    assert await read() == (["a"], 1)
+    clock.now += DETECTED_SECONDS - 1
+    breadth(a=2, b=3)
+    assert await read() == (["a"], 1)
+    clock.now += 1
+    assert await read() == (["b"], 2)
+    # A new one is asked about at once, also where it turns out to show nothing.
+    shown("a", "b", "c")
+    assert await read() == (["b"], 3)
+    assert await read() == (["b"], 3)
+    clock.now += DETECTED_SECONDS
+    prometheus.answers["breadth"] = errors.SourceRefusedError("out of order")
+    assert await read() == (["b"], 4)
+    overruled = [(one.job, one.wider) for one in stated if isinstance(one, facts.JobOverruled)]
+    assert overruled[:2] == [("b", "a"), ("b", "a")]
+    assert set(overruled[2:]) == {("a", "b"), ("c", "b")}
 
 
 # The clock

@@ -16,7 +16,7 @@ from keda_gpu_scaler.sources.scrape.rounds import (
     Rounds,
     Scrape,
 )
-from keda_gpu_scaler.sources.series import fill_gaps, read_series
+from keda_gpu_scaler.sources.series import Exporters, fill_gaps, read_series
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support import gpu_samples
 from tests.support.gpu_samples import Sample
@@ -196,9 +196,8 @@ def test_a_series_has_the_points_of_all_rounds_that_showed_it(
     asked = snapshot_query(span=span)
     observation = history.observation(asked, at)
     every = [Row(dict(labels), points) for (_, labels), points in rows.items()]
-    series, refused = read_series(
-        every, asked.profile, asked.signal, {}, history.collection_seconds
-    )
+    exporters = Exporters(collection_seconds=history.collection_seconds)
+    series, refused, _ = read_series(every, asked.profile, asked.signal, exporters)
 
     expected = fill_gaps(series, observation.good_scrapes)
     assert sorted(observation.series, key=repr) == sorted(expected, key=repr)

@@ -17,7 +17,7 @@ from keda_gpu_scaler.sources.evaluation_times import (
     LEAST_SECONDS,
     Lag,
 )
-from keda_gpu_scaler.sources.series import read_series
+from keda_gpu_scaler.sources.series import Exporters, read_series
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
@@ -305,8 +305,10 @@ class Monitoring:
                 ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", averages, 0.01),
             )
         ]
-        scrapes = {pod.target: scraped}
-        return read_series(rows, "auto", Signal.UTILIZATION, scrapes, COLLECT_SECONDS)[0]
+        exporters = Exporters(
+            collection_seconds=COLLECT_SECONDS, good_scrapes={pod.target: scraped}
+        )
+        return read_series(rows, "auto", Signal.UTILIZATION, exporters)[0]
 
 
 def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:

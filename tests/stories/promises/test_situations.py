@@ -20,6 +20,7 @@ from tests.support.series import STALE, Series
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 NODES = [f"10.0.0.{number}:9400" for number in (1, 2, 9)]
 SCHEMES = ("exported", "plain", "old", "exported", "plain")
+TENANT = "team-a/app"
 NOT_ENDED = "did not end, and no fresh sample of them is left"
 CLAIM = {"claim_name": "gpu", "resourceclaim_name": "", "resourceclaim_template_name": "one-gpu"}
 """A ResourceClaim of a pod, as kube-state-metrics shows it."""
@@ -165,6 +166,33 @@ SITUATIONS = {
             *answers(90),
         ],
         [KubePod(name=PODS[0]), kube_state.replicas(1), kube_state.stateful(1)],
+    ),
+    # Whoever is scraped can name any pod; what is shown of the last hour counts for nothing too.
+    "pods that another job has made up": Situation(
+        [
+            *AN_HOUR,
+            Up(job=TENANT, instance=NODES[2]),
+            *(Gpu(pod, 100, job=TENANT, instance=NODES[2], begin=-3600) for pod in PODS[2:]),
+        ],
+        answers(120),
+        [*TWO, kube_state.replicas(2), kube_state.wanted(2)],
+    ),
+    "pods that another job has made up of a workload with no replicas": Situation(
+        [
+            *lost("router-0", 0),
+            Up(job=TENANT, instance=NODES[2]),
+            *(Gpu(pod, 100, job=TENANT, instance=NODES[2]) for pod in PODS),
+        ],
+        answers(0, active=False),
+        [KubePod(name="router-0", owner=("", "")), kube_state.replicas(0)],
+    ),
+    "two labels that name a pod, of which the cluster lists one": Situation(
+        [
+            Gpu(PODS[0], 60, convention="plain", extra={"pod_name": "node-7"}),
+            Gpu(PODS[1], 60, convention="plain", extra={"exported_pod": "node-7"}),
+        ],
+        answers(120),
+        [*TWO, kube_state.replicas(2), kube_state.wanted(2)],
     ),
     # A rollout replaces requests by ResourceClaims, and the exporter names no pod with claims.
     "a pod that moved to a claim an hour ago takes nothing away": Situation(

@@ -223,7 +223,7 @@ def test_a_threshold_of_one_percent_is_the_cause_of_all_that_does_not_fit_it() -
         ("pod", "avg(DCGM_FI_DEV_GPU_UTIL)"),
         ("pod", f"sum by (model_name) ({RUNNING})"),
         ("namespace", f"sum by (pod) ({RUNNING})"),
-        ("namespace", f"sum by (namespace, exported_pod) ({RUNNING})"),
+        ("", f"sum by (namespace, exported_pod) ({RUNNING})"),
         ("", f"sum by (namespace, pod) ({RUNNING})"),
         ("", f"sum by (exported_namespace, exported_pod, UUID) ({RUNNING})"),
         ("", f"sum without (engine) ({RUNNING})"),

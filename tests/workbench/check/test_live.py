@@ -40,6 +40,7 @@ ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
     (UNSEEN, {"neighbours": [*"abcdefg"]}, "no-pods", 15, "inference: a, b, c, d, e and 2 more"),
     (UNSEEN, {"neighbours": ["\x1b[31m"]}, "no-pods", 15, r"\x1b[31m"),
     (UNSEEN, {"has_pod_labels": False}, "no-pod-labels", 15, "name no pod"),
+    (UNSEEN, {"has_namespace_labels": False}, "no-pod-labels", 15, "without their namespace"),
     (UNSEEN, {"has_series": False}, "no-series", 15, "there is no DCGM_CUSTOM_PROCESS_SM_UTIL, "),
     (
         UNSEEN,
