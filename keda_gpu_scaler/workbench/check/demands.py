@@ -195,7 +195,7 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, spec in percentages(manifest):
         # The least that is out of reach of a sum depends on the GPUs of a pod.
         if requests and spec.gpu_aggregation is not GpuAggregation.SUM:
-            named = requests[0].trigger.metadata.get("demandPreset", requests[0].key)
+            named = requests[0].trigger.metadata.get("demandPreset", f"the {requests[0].key}")
             why = (
                 "the GPUs of an LLM server are near 100 % from the first request: with threshold "
                 f"{spec.threshold:g} they ask for more replicas than {shown(named)} does"
@@ -256,22 +256,24 @@ def _other_namespaces(query: str, own: str) -> Iterator[str]:
 def wakes(trigger: Trigger, query: str) -> bool:
     """Tell whether PromQL can say that there is work while the workload has no pods."""
     root = readings.parsed(query)
-    return root is None or readings.shows(root, lambda selector: _is_silent(trigger, selector))
+    if root is None:
+        return True
+    return readings.without_pods(root, lambda selector: _without_pods(trigger, selector)) == 1
 
 
-def _is_silent(trigger: Trigger, selector: tree.Selector) -> bool:
-    """Tell whether a selector has no series then, or none that tells of work.
+def _without_pods(trigger: Trigger, selector: tree.Selector) -> int | None:
+    """Return what a selector gives then, as `readings.without_pods` says.
 
     GPUs may be another workload's, of which this scaler's trigger may ask.
     """
     reading = readings.of(selector)
     is_asked = trigger.is_ours and reading.is_of(Owner.EXPORTER)
     if not reading.is_known or is_asked or any(row.at_zero for row in reading.known):
-        return False
+        return 1
     own = trigger.of.node.text("spec", "scaleTargetRef", "name")
     for matcher in tree.matchers(selector):
         match = _NAME.match(matcher.value) if matcher.label in _PODS_LABELS else None
         start = match[0] if match else ""
         if start and not (own.startswith(start) or start.startswith(own)):
-            return False  # another workload's
-    return True
+            return 1  # another workload's
+    return 0 if reading.is_of(Owner.ROUTER) else None

@@ -230,7 +230,8 @@ def wide_pod_pattern(manifest: Manifest) -> Iterator[Wrong]:
     target, kind = scaled.text("name"), scaled.text("kind") or Kind.DEPLOYMENT
     suffix = _POD_SUFFIXES.get(kind.lower())
     for trigger, pods in _patterns(manifest):
-        if suffix and pods.matches(target + suffix) and pods.matches(f"{target}-canary{suffix}"):
+        is_of_one = "|" not in pods.pattern and pods.matches(target + (suffix or ""))
+        if suffix and is_of_one and pods.matches(f"{target}-canary{suffix}"):
             why = (
                 f"podPattern also matches the pods of a {kind} {shown(target)}-canary, which then "
                 "count as replicas"

@@ -265,22 +265,32 @@ def _joined(
     return right if left is None else left if right is None else left & right
 
 
-def shows(node: tree.Node, silent: Callable[[tree.Selector], bool]) -> bool:
-    """Tell whether an expression can be above 0 where some selectors have no series."""
+def without_pods(  # noqa: PLR0911 - one for each kind of node
+    node: tree.Node, shown: Callable[[tree.Selector], int | None]
+) -> int | None:
+    """Return what an expression gives while the workload has no pods, by what its selectors do.
+
+    1: something above 0, where there is work; 0: not above 0; None: no element.
+    """
     number = constant(node)
     if number is not None:
-        return number > 0
-    children = [one for one in tree.children(node) if tree.kind(one) in _OF_SERIES]
+        return int(number > 0)
+    is_operation = isinstance(node, tree.Operation)
+    operands = [one for one in tree.children(node) if is_operation or tree.kind(one) in _OF_SERIES]
+    given = [without_pods(one, shown) for one in operands]
+    found = [one for one in given if one is not None]
+    are_both = len(found) == len(given)
     match node:
         case tree.Selector():
-            return not silent(node)
+            return shown(node)
         case tree.Operation("or"):
-            return any(shows(child, silent) for child in children)
-        case tree.Operation("unless"):
-            children = children[:1]
-        case tree.Operation("*") if 0 in {constant(node.left), constant(node.right)}:
-            return False
-        case tree.Call() if node.name.startswith("absent"):
-            return True
-    # Arithmetic needs an element of both sides; numbers have no part in it.
-    return all(shows(child, silent) for child in children if constant(child) is None)
+            return max(found, default=None)
+        case tree.Operation("+") if are_both:
+            return max(found)
+        case tree.Operation("*" | "and") if are_both:
+            return min(found)
+        case tree.Operation(sign) if sign != "unless" and not are_both:
+            return None
+        case tree.Call(name) if name.startswith("absent"):
+            return 1
+    return given[0] if given else 1

@@ -132,6 +132,7 @@ CLEAN = [
     changed(SHORT, ("minReplicaCount: 1", "minReplicaCount: 8")),
     changed(STAYS, ("workload: bert", "podPattern: engine-.*")),
     changed(STAYS, ("workload: bert", "podPattern: bert-[a-z0-9]+-[a-z0-9]+")),
+    changed(STAYS, ("workload: bert", "podPattern: (bert|bart)-.*")),
     changed(
         STAYS, ("workload: bert", "podPattern: bert-.*"), (TARGET, f"{TARGET}    kind: Model\n")
     ),
