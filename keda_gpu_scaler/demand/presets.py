@@ -16,6 +16,8 @@ shows with and without requests, and not in releases without the series, is know
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from keda_gpu_scaler.demand import metrics
+from keda_gpu_scaler.demand.metrics import Known, Owner
 from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import PodSelector
 
@@ -61,23 +63,40 @@ class Preset:
     wakes."""
     needs_threshold: str = ""
     """What a `demandThreshold` is, of a preset that means nothing without one."""
-    never_alone: str = ""
-    """Why it would remove busy replicas if it scaled alone."""
-    doubt_alone: str = ""
-    """Why it may ask for too few replicas where it scales alone."""
-    wakes: bool = False
-    """What it shows while the workload has no pods says when there is work."""
     activates: bool = True
     """Above `demandActivationThreshold` the workload is in use."""
     idle: tuple[str, ...] = ()
     """Metrics that a router shows without requests as well, and only if it counts them: with one of
     these, no series means 0."""
-    is_of_router: bool = False
-    """The pods of a router show it, and not the workload's own."""
     model_label: str = ""
     """The label of a router's series that names the model; empty: none does."""
     needs_model: bool = False
     """Its router may serve several workloads, so the model has to be named."""
+
+    @property
+    def known(self) -> tuple[Known, ...]:
+        """What is known of the metric of each quantity."""
+        return tuple(metrics.METRICS[quantity[0].names[0]] for quantity in self.added)
+
+    @property
+    def is_of_router(self) -> bool:
+        """Whether the pods of a router show it, and not the workload's own."""
+        return any(known.owner is Owner.ROUTER for known in self.known)
+
+    @property
+    def wakes(self) -> bool:
+        """Whether it says when there is work also without pods, as a user's own query may."""
+        return not self.added or any(known.at_zero for known in self.known)
+
+    @property
+    def never_alone(self) -> str:
+        """Why it would remove busy replicas if it scaled alone; empty if one quantity would not."""
+        return min((known.never_alone for known in self.known), default="")
+
+    @property
+    def doubt_alone(self) -> str:
+        """Why it may ask for too few replicas where it scales alone; empty likewise."""
+        return min((known.doubt_alone for known in self.known), default="")
 
     @property
     def needs_pods(self) -> bool:
@@ -196,7 +215,6 @@ _ENVOY_RATE = (
     ),
 )
 
-_QUEUE = "nobody waits where the replicas keep up"
 _MISSED = "1h"
 """For how long a server that does not answer its scrapes is missed, as a pod with a GPU is."""
 _WAITING = 5
@@ -208,26 +226,23 @@ _SATURATED = 0.7
 """What llm-d's guides take."""
 
 _TABLE = (
-    Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
+    Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING),
     Preset(name="vllm-running", added=(_VLLM_RUNNING,), threshold=_AT_ONCE),
     Preset(name="vllm-requests", added=(_VLLM_WAITING, _VLLM_RUNNING), threshold=_AT_ONCE),
     Preset(name="vllm-kv-cache", added=(_VLLM_KV_CACHE,), threshold=_FULL),
-    Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
+    Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING),
     Preset(name="sglang-running", added=(_SGLANG_RUNNING,), threshold=_AT_ONCE),
     Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),
-    Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
+    Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING),
     Preset(name="tgi-requests", added=(_TGI_WAITING, _TGI_RUNNING), threshold=_AT_ONCE),
-    Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING, never_alone=_QUEUE),
+    Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING),
     Preset(name="triton-trtllm-requests", added=(_TRTLLM_ACTIVE,), threshold=_AT_ONCE),
     Preset(name="knative-requests", added=(_KNATIVE,), threshold=_AT_ONCE),
     Preset(
         name="llm-d-epp-queue",
         added=(_EPP_WAITING,),
         threshold=_WAITING,
-        never_alone=_QUEUE,
-        wakes=True,
         idle=_EPP_HOLDS,
-        is_of_router=True,
         model_label="model_name",
     ),
     Preset(
@@ -235,16 +250,13 @@ _TABLE = (
         added=(_EPP_RUNNING,),
         threshold=_AT_ONCE,
         idle=_EPP_RUNS,
-        is_of_router=True,
         model_label="model_name",
     ),
     Preset(
         name="llm-d-epp-requests",
         added=(_EPP_WAITING, _EPP_RUNNING),
         threshold=_AT_ONCE,
-        wakes=True,
         idle=_EPP_HOLDS,
-        is_of_router=True,
         model_label="model_name",
     ),
     Preset(
@@ -253,30 +265,23 @@ _TABLE = (
         threshold=None,
         needs_threshold="the tokens that one replica prefills in a second, times the seconds that "
         "they may wait",
-        doubt_alone="leaves out answers whose prompt is prefilled: servers that decode as well "
-        "need threshold beside it",
-        is_of_router=True,
     ),
     Preset(
         name="llm-d-epp-saturation",
         added=(_EPP_SATURATION,),
         threshold=_SATURATED,
         activates=False,
-        is_of_router=True,
     ),
     Preset(
         name="dynamo-requests",
         added=(_DYNAMO,),
         threshold=_AT_ONCE,
-        is_of_router=True,
         model_label="model",
     ),
     Preset(
         name="vllm-router-rate",
         added=(_ROUTER_RATE,),
         threshold=None,
-        wakes=True,
-        is_of_router=True,
         model_label="model",
         needs_model=True,
     ),
@@ -285,8 +290,6 @@ _TABLE = (
         added=(_ENVOY_RATE,),
         threshold=None,
         needs_threshold="the requests that one replica answers in a second",
-        never_alone="it counts answers, and overloaded replicas give fewer",
-        is_of_router=True,
         model_label="gen_ai_original_model",
         needs_model=True,
     ),

@@ -167,6 +167,12 @@ def children(node: Node) -> Sequence[Node]:
             return []
 
 
+def matchers(node: Node) -> list[Matcher]:
+    """Return the conditions of a selector, in all its alternatives; of other nodes none."""
+    alternatives = node.alternatives if isinstance(node, Selector) else ()
+    return [matcher for given in alternatives for matcher in given]
+
+
 def nodes(root: Node) -> Iterator[tuple[Node, int]]:
     """Yield every node with its depth, from the top."""
     left = [(root, 1)]

@@ -118,6 +118,8 @@ def parse_kind(text: str) -> Kind:
             hint = " (a Service has no pods of its own; a Knative service is a ksvc)"
         elif nearest := get_close_matches(word, KINDS_BY_ALIAS, n=1):
             hint = f" (did you mean {nearest[0]}?)"
+        else:
+            hint = " (a namespace has a key of its own)"
         raise ValueError(f"a kind out of {', '.join(Kind)}{hint}")
     return kind
 
@@ -364,12 +366,14 @@ class PodPattern(PodSelector):
     def __post_init__(self) -> None:
         """Refuse a pattern that RE2 refuses, alone or anchored as Prometheus anchors it."""
         if not (self.pattern and self.pattern.isascii()):
-            raise ValueError("an RE2 pattern for whole pod names, in ASCII, such as bert-.*")
+            raise ValueError("an RE2 pattern for whole pod names, in ASCII, such as bert-[0-9]+")
         try:
             _compiled(self.pattern)
         except re2.error as error:
             why = error.args[0].decode(errors="replace").partition(":")[0]
-            raise ValueError(f"an RE2 pattern such as bert-.*; RE2 says: {why}") from error
+            raise ValueError(
+                f"an RE2 pattern such as bert-[0-9]+, and no glob; RE2 says: {why}"
+            ) from error
 
     def __str__(self) -> str:
         return self.pattern
@@ -393,6 +397,11 @@ class PodPattern(PodSelector):
 def parse(text: str, namespace: str) -> Workload:
     """Return the workload that `[kind/]name` names; a bare name is a Deployment."""
     kind, slash, name = text.rpartition("/")
+    if kind not in KINDS_BY_ALIAS and kind.partition("/")[0] == namespace:
+        raise ValueError(
+            "a name, or a kind before the slash, such as deployment/bert; a namespace has a key of "
+            "its own, namespace"
+        )
     return Workload(parse_kind(kind) if slash else Kind.DEPLOYMENT, namespace, name)
 
 

@@ -128,6 +128,7 @@ def is_of_keda(key: str) -> bool:
 
 _BESIDE_METADATA = "belongs beside the trigger's metadata, not into it"
 _NAMED_SOURCE = "a trigger names a source of the scaler's settings: use source"
+_OF_A_SOURCE = "remove it: a source's credentials, headers and limits are in the scaler's settings"
 _HINTS = {
     "metrictype": _BESIDE_METADATA,
     "usecachedmetrics": _BESIDE_METADATA,
@@ -135,11 +136,16 @@ _HINTS = {
     "serveraddress": _NAMED_SOURCE,
     "prometheusaddress": _NAMED_SOURCE,
     "url": _NAMED_SOURCE,
+    **dict.fromkeys(
+        ("authmodes", "customheaders", "cortexorgid", "queryparameters", "timeout", "awsregion"),
+        _OF_A_SOURCE,
+    ),
+    "ignorenullvalues": 'write onUnknown: hold (the default), error for "false", zero for "true"',
     "deployment": "write workload: deployment/<name>",
     "targetvalue": "did you mean threshold?",
 }
 _COMPARED_CHARACTERS = 100
-_KEYS_BY_LOWER_CASE = {key.lower(): key for key in KEYS}
+_KEYS_BY_LOWER_CASE = {key.lower(): key for key in (*KEYS, *sorted(KEDA_KEYS))}
 
 
 def hint(key: str) -> str:

@@ -261,7 +261,7 @@ _OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
 _OF_ACTIVATION = ("demandActivationThreshold", "demandOnEmpty")
 _OF_PRESET = ("demandRouter", "demandRouterNamespace", "demandModel")
-_OWN_QUERY = Preset(name="", added=(), threshold=None, wakes=True)
+_OWN_QUERY = Preset(name="", added=(), threshold=None)
 """In place of a preset: a query of the user's own, or a preset that does not exist."""
 
 

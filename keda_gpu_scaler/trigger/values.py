@@ -243,7 +243,7 @@ def metric_name(text: str) -> str:
     if len(text) > _METRIC_NAME_LIMIT or not METRIC_NAME.fullmatch(text):
         raise ValueError(
             "letters, digits, '-', '_' and '.', a letter or digit at both ends, "
-            f"at most {_METRIC_NAME_LIMIT} characters, such as gpu-load"
+            f"at most {_METRIC_NAME_LIMIT} characters, such as gpu-load; or no such key"
         )
     if _INDEXED_NAME.fullmatch(text):
         raise ValueError("a name without an index such as s0- before it: KEDA adds that itself")

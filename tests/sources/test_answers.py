@@ -184,7 +184,7 @@ WRONG: list[Refusal] = [
     ([VECTOR], result("string", [0, "x"]), f"{NO_TYPE}vector"),
     ([CLOCK, NUMBER], result("string", [0, "x"]), f"{NO_TYPE}scalar or vector"),
     ([NUMBER], elements("2147483632"), "2147483632, which is what DCGM shows instead of a number"),
-    ([NUMBER], elements("1", "1"), "2 elements instead of one number; sum(...)"),
+    ([NUMBER], elements("1", "1"), "the query gives 2 elements instead of one number; sum(...)"),
     *(
         ([reader], given, f"{words} instead of {expected}")
         for reader, texts, expected in (

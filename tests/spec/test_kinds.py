@@ -26,7 +26,7 @@ def test_kubectls_words_are_understood(words: str, kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("pod", r"a kind out of deployment, statefulset, .*, cronjob$"),
+        ("pod", r"a kind out of deployment, .*, cronjob \(a namespace has a key of its own\)$"),
         ("statefullset", r"did you mean statefulset\?"),
         ("service services svc Service", "a Knative service is a ksvc"),
         ("deployments.batch", "a kind out of"),

@@ -44,6 +44,10 @@ def test_all_mistakes_stand_below_one_heading() -> None:
         ("serverAddress", "a trigger names a source of the scaler's settings: use source"),
         ("deployment", "write workload: deployment/<name>"),
         ("FromEnv", "known are workload, namespace, podPattern"),
+        ("scaleraddress", "did you mean scalerAddress?"),
+        ("authModes", "remove it: a source's credentials, headers and limits are in the scaler's"),
+        ("timeout", "remove it: a source's credentials, headers and limits are in the scaler's"),
+        ("ignoreNullValues", 'write onUnknown: hold (the default), error for "false", zero for'),
         ("qqq", "known are workload, namespace, podPattern"),
     ],
 )

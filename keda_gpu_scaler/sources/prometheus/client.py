@@ -163,7 +163,8 @@ def parse_number(answer: Answer) -> float | None:
     values = _values(_result(answer, "scalar", "vector"))
     if len(values) > 1:
         raise errors.SourceMalformedError(
-            f"{len(values)} elements instead of one number; sum(...) or max(...) makes one of them"
+            f"the query gives {len(values)} elements instead of one number; "
+            "sum(...) makes one of them"
         )
     return query_client.countable(values[0]) if values else None
 

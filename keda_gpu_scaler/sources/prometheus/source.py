@@ -193,7 +193,7 @@ class PrometheusSource:
         numbers = dict(points)
         if len(numbers) < len(points):
             raise errors.SourceMalformedError(
-                "several elements instead of one number; sum(...) or max(...) makes one of them"
+                "the query gives several elements instead of one number; sum(...) makes one of them"
             )
         return {time: number for time, number in numbers.items() if is_countable(number)}
 

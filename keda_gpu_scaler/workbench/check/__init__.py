@@ -5,7 +5,8 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     documents         text → YAML with positions, bounded
     objects           YAML → objects, and their triggers that are for this scaler
     findings          what is found, and where
-    fields, replicas  the rules, each a function; the table of all is below
+    readings          PromQL → what is known of its numbers, by the metrics that it reads
+    fields, demands, replicas   the rules, each a function; the table of all is below
     formulas          the formula of scalingModifiers → its names, and its value
     live              what the source and the cluster show of a trigger
     formats           findings → JSON and SARIF
@@ -21,7 +22,7 @@ from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV
-from keda_gpu_scaler.workbench.check import documents, fields, replicas
+from keda_gpu_scaler.workbench.check import demands, documents, fields, replicas
 from keda_gpu_scaler.workbench.check.findings import Check, Finding, Rule, Severity, Wrong
 from keda_gpu_scaler.workbench.check.objects import Manifest, Trigger, manifests
 
@@ -56,7 +57,9 @@ OF_TRIGGERS = (
     Rule("wrong-value", _ERROR, "a value of the trigger that the scaler refuses"),
     _rule(_WARNING, fields.doubtful_value, "what the scaler accepts with a warning in its log"),
     # What it refers to, and what it reads.
+    _rule(_ERROR, fields.other_project, "a trigger of pmady/keda-gpu-scaler"),
     _rule(_ERROR, fields.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),
+    _rule(_WARNING, demands.other_namespace, "PromQL on a namespace that it may not read"),
     _rule(_WARNING, replicas.zero_for_unknown, "`or vector(0)` in a query that scales"),
 )
 OF_SCALING = (
@@ -64,13 +67,20 @@ OF_SCALING = (
     # How many replicas.
     _rule(_ERROR, replicas.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
     _rule(_ERROR, replicas.average_without_value, "an average without `metricType: Value`"),
-    _rule(_ERROR, replicas.average_recipe, "KEDA's own trigger on an average of GPU metrics"),
+    _rule(_ERROR, demands.average_recipe, "KEDA's own trigger on GPUs, and not on their sum"),
+    _rule(_ERROR, demands.demand_not_a_sum, "a demand that does not add up over replicas"),
+    _rule(_WARNING, demands.several_elements, "a demand with an element for each pod"),
+    _rule(_ERROR, demands.queue_alone, "a `demandQuery` of waiting requests that scales alone"),
+    _rule(_ERROR, demands.query_without_pods, "a `query` whose elements name no pod"),
     _rule(_ERROR, replicas.threshold_out_of_reach, "a threshold that no load exceeds"),
-    _rule(_ERROR, replicas.fraction_for_percent, "a share of 1 where `threshold` is in percent"),
-    _rule(_WARNING, replicas.gpus_beside_requests, "an LLM server's GPUs beside its requests"),
+    _rule(_ERROR, demands.fraction_for_percent, "a share of 1 where the number is in percent"),
+    _rule(_ERROR, demands.percent_for_fraction, "a percentage where the number is a share of 1"),
+    _rule(_WARNING, demands.gpus_beside_requests, "an LLM server's GPUs beside its requests"),
     _rule(_NOTE, replicas.formula_metric_type, "a formula whose `metricType` may not fit"),
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
+    _rule(_ERROR, fields.pod_pattern, "a `podPattern` that is a prefix or a glob"),
+    _rule(_WARNING, fields.wide_pod_pattern, "a `podPattern` that matches other workloads"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
     # To and from zero.
     _rule(_ERROR, replicas.missing_workload, "zero replicas and a `workload` that no file has"),
@@ -85,6 +95,8 @@ OF_SCALING = (
     # KEDA's other fields.
     _rule(_ERROR, replicas.cached_number_for_formula, "`useCachedMetrics` beside `forFormula`"),
     _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
+    _rule(_ERROR, fields.idle_replicas, "an `idleReplicaCount` other than 0"),
+    _rule(_NOTE, fields.unused_fallback, "a `fallback` that no unknown load uses"),
     _rule(_ERROR, fields.fallback_to_zero, "a `fallback` of 0 replicas"),
     _rule(_WARNING, fields.fallback_scales_in, "a `fallback` that removes busy replicas"),
     _rule(_ERROR, fields.modifiers_with_demand, "`scalingModifiers` beside a demand"),

@@ -145,8 +145,10 @@ def read(text: str, values_limit: int = VALUES_LIMIT) -> Documents:
     except _ProblemError as error:
         builder.problems.append(error.problem)
     except yaml.MarkedYAMLError as error:
-        what = error.problem or "it cannot be read"
-        builder.problems.append(Problem("yaml-syntax", _error_place(text, error), what))
+        what, place = error.problem or "it cannot be read", _error_place(text, error)
+        if any("\xa0" in line for line in text.split("\n")[max(0, place.line - 2) : place.line]):
+            what += "; there is a no-break space in this line or the one before"
+        builder.problems.append(Problem("yaml-syntax", place, what))
     return Documents(tuple(builder.documents), tuple(builder.problems))
 
 

@@ -7,10 +7,12 @@ contain. What the API server or KEDA's webhook refuses in plain words is left to
 the value that is most often without its quotes.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import OnUnknown
+from keda_gpu_scaler.spec.workload import Kind, PodPattern
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
@@ -36,6 +38,13 @@ _GRPC_SCHEMES = frozenset({"", "dns", "passthrough"})
 _HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
 """Of the chart's Service for people."""
 
+_TYPESET = re.compile("[\u00a0\u2018-\u201f\u200b\u202f]")
+"""What word processors and web pages write for quotes and spaces."""
+_PLAIN_NAME = re.compile("[a-z0-9.-]+")
+_GLOB = re.compile("[a-z0-9-](?:[*]|[?][?]|[?]$)")
+_POD_SUFFIXES = {"deployment": "-5d8f7c9b4d-x2x7z", "statefulset": "-0"}
+"""What follows the name in that of a pod."""
+
 
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
     """Yield the name of the rule and what is wrong for each mistake, where its key is."""
@@ -46,12 +55,17 @@ def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str
             rule = "wrong-value" if is_given else "missing-key"
         end = "" if mistake.advice.endswith("?") else "."
         fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
+        if _TYPESET.search(mistake.key + trigger.metadata.get(mistake.key, "")):
+            fix = "Write plain quotes and spaces: curly and no-break ones are a part of the text."
         yield rule, Wrong(trigger.place(mistake.key), f"The scaler refuses {mistake.what}", fix)
 
 
 def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
-        for warning in trigger.spec.warnings if trigger.spec is not None else ():
+        spec = trigger.spec
+        if spec is None or (spec.unit == "%" and spec.threshold <= 1 and not manifest.formula):
+            continue  # that is another rule's, and the cause
+        for warning in spec.warnings:
             # Every warning begins with the key that it is about.
             key = warning.partition(" ")[0]
             fix = f"Change {key}, or the value that it is compared with."
@@ -176,7 +190,82 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
         elif not (host or is_tls or trigger.node.has("authenticationRef")):  # it may bring a CA
             why = "scalerAddress has no port, and gRPC then uses 443"
+        elif _TYPESET.search(address):
+            why = "scalerAddress has a curly quote or a no-break space in it"
         else:
             continue
         fix = "Write the scaler's Service with its gRPC port: keda-gpu-scaler.keda.svc:6000."
         yield Wrong(trigger.place("scalerAddress"), why, fix)
+
+
+def other_project(manifest: Manifest) -> Iterator[Wrong]:
+    for trigger in manifest.triggers:
+        keys = trigger.namesakes_keys
+        if keys:
+            why = (
+                f"{shown(', '.join(keys))}: this is a trigger of pmady/keda-gpu-scaler, another "
+                "project of the same name, and this scaler refuses it"
+            )
+            fix = "Write this scaler's keys: docs/migrate/exporters.md#pmadykeda-gpu-scaler."
+            yield Wrong(trigger.place(*keys), why, fix)
+
+
+def pod_pattern(manifest: Manifest) -> Iterator[Wrong]:
+    target = manifest.node.text("spec", "scaleTargetRef", "name")
+    for trigger, pods in _patterns(manifest):
+        is_start = _PLAIN_NAME.fullmatch(pods.pattern) and target.startswith(
+            pods.pattern.rstrip("-")
+        )
+        if is_start or pods.pattern.endswith("-") or _GLOB.search(pods.pattern):
+            why = (
+                "podPattern is a regular expression for the whole name, neither a prefix nor a "
+                "glob: no pod has such a name, so nothing is measured"
+            )
+            fix = f"Write workload: {shown(target)}, or a pattern such as {shown(target)}-[0-9]+."
+            yield Wrong(trigger.place("podPattern"), why, fix)
+
+
+def wide_pod_pattern(manifest: Manifest) -> Iterator[Wrong]:
+    scaled = manifest.node.block("spec", "scaleTargetRef")
+    target, kind = scaled.text("name"), scaled.text("kind") or Kind.DEPLOYMENT
+    suffix = _POD_SUFFIXES.get(kind.lower())
+    for trigger, pods in _patterns(manifest):
+        is_of_one = "|" not in pods.pattern and pods.matches(target + (suffix or ""))
+        if suffix and is_of_one and pods.matches(f"{target}-canary{suffix}"):
+            why = (
+                f"podPattern also matches the pods of a {kind} {shown(target)}-canary, which then "
+                "count as replicas"
+            )
+            name = target if kind.lower() == Kind.DEPLOYMENT else f"{kind.lower()}/{target}"
+            fix = f"Write workload: {shown(name)} in its place."
+            yield Wrong(trigger.place("podPattern"), why, fix)
+
+
+def _patterns(manifest: Manifest) -> Iterator[tuple[Trigger, PodPattern]]:
+    for trigger in manifest.ours:
+        pods = None if trigger.spec is None else trigger.spec.pods
+        if isinstance(pods, PodPattern) and "podPattern" in trigger.metadata:
+            yield trigger, pods
+
+
+def idle_replicas(manifest: Manifest) -> Iterator[Wrong]:
+    idle = manifest.node.integer("spec", "idleReplicaCount")
+    if manifest.ours and idle:
+        why = (
+            f"while the workload is inactive KEDA sets {idle} and the HPA minReplicaCount "
+            f"{manifest.minimum}, in turn: a GPU pod is created and removed for ever"
+        )
+        place = manifest.node.place("spec", "idleReplicaCount")
+        yield Wrong(place, why, "Remove idleReplicaCount, or write 0.")
+
+
+def unused_fallback(manifest: Manifest) -> Iterator[Wrong]:
+    fallback = manifest.node.block("spec", "fallback")
+    is_all_ours = 0 < len(manifest.ours) == len(manifest.triggers)
+    if is_all_ours and fallback.integer("replicas") and not _is_error_counted(manifest):
+        why = (
+            "with onUnknown: hold an unknown load is no error, so that KEDA never uses this "
+            "fallback for it, and keeps the replicas"
+        )
+        fix = "Remove fallback, or write onUnknown: error to have it used."
+        yield Wrong(manifest.node.place("spec", "fallback"), why, fix)

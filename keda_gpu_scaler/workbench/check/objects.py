@@ -24,6 +24,17 @@ _OUR_KEYS = frozenset(
     {"workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"}
 )
 """Keys that other external scalers hardly have."""
+_NAMESAKES_KEYS = frozenset(
+    {
+        *("targetGpuUtilization", "targetMemoryUtilization", "targetValue", "gpuIndex"),
+        *("pollIntervalSeconds", "vllmEndpoint", "tritonEndpoint"),
+    }
+)
+_NAMESAKES_VALUES = re.compile(
+    "(vllm|tgi|triton)-(inference|queue-depth|queue-wait|request-rate)|ollama|batch"
+    "|(distributed-)?training|(gpu|memory|pcie|nvlink|vllm|triton)_[a-z_]+|temperature|power_draw"
+)
+"""Of `profile` and `metricType`, in the metadata of pmady/keda-gpu-scaler."""
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
 
 
@@ -152,10 +163,22 @@ class Trigger:
     @property
     def is_ours(self) -> bool:
         """Whether it asks this scaler, as far as its address or its keys tell."""
-        if self.type not in EXTERNAL:
+        if self.type not in EXTERNAL or self.namesakes_keys:
             return False
         address = self.metadata.get("scalerAddress", "")
         return OUR_NAME in address or not _OUR_KEYS.isdisjoint(self.metadata)
+
+    @cached_property
+    def namesakes_keys(self) -> tuple[str, ...]:
+        """The keys that show that it is another project's, which has this scaler's name."""
+        if OUR_NAME not in self.metadata.get("scalerAddress", "") or _OUR_KEYS & {*self.metadata}:
+            return ()
+        return tuple(
+            key
+            for key, text in self.metadata.items()
+            if key in _NAMESAKES_KEYS
+            or (key in {"profile", "metricType"} and _NAMESAKES_VALUES.fullmatch(text))
+        )
 
     @property
     def aggregation(self) -> str | None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.demand.presets import PRESETS
-from keda_gpu_scaler.promql import policy, tree
-from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -19,7 +18,7 @@ from keda_gpu_scaler.spec.spec import (
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 from keda_gpu_scaler.trigger.rules import IDLE_PERCENT
-from keda_gpu_scaler.workbench.check import formulas
+from keda_gpu_scaler.workbench.check import demands, formulas, readings
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
 from keda_gpu_scaler.workbench.check.objects import MODIFIERS, Manifest, Trigger
@@ -40,18 +39,14 @@ _NAMED_ALIKE = frozenset(
     }
 )
 """Kinds of which one never owns another's pods under another name on purpose."""
-_OF_ANY_MODEL = frozenset({"knative-requests"})
-"""Presets of servers with other models as well, whose GPUs are busy in proportion."""
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _ZERO = tree.Call("vector", (tree.Number(0),), tree.Kind.VECTOR)
-_ANY_KIND = frozenset(tree.Kind)
 SCRAPE_SECONDS = 60
 """Prometheus' default; the interval of the source is not known here."""
 _POLLING_SECONDS = 30
 _COOLDOWN_SECONDS = 300
 _STABILIZATION_SECONDS = 300
 _WAKING = [preset.name for preset in PRESETS.values() if preset.wakes]
-_WAKES = frozenset({"demandQuery", "activationWorkload"})
 _SIGNALS = f"a demandQuery or a router's demandPreset ({', '.join(_WAKING)})"
 _NEVER_WAKES = frozenset({"cpu", "memory"})
 """KEDA's own triggers on what pods use: with no pod they are inactive."""
@@ -76,13 +71,16 @@ def sum_with_value(manifest: Manifest) -> Iterator[Wrong]:
         aggregation = trigger.aggregation
         if aggregation in (None, Aggregation.AVERAGE) or trigger.average:
             continue
+        is_by_demand = trigger.spec is not None and trigger.spec.is_by_demand
+        demand = demands.reading_of(trigger, "demandQuery")
+        if is_by_demand and demand is not None and demand.unlike_sum:
+            continue  # it is no sum, and another rule's
         is_sum = aggregation == Aggregation.SUM
         already = "their sum" if is_sum else "for all of them"
         why = (
             "with metricType Value the HPA multiplies the answer by the replicas, but it is "
             f"already {already}: 2 busy replicas become 6, and 5 become 33"
         )
-        is_by_demand = trigger.spec is not None and trigger.spec.is_by_demand
         other = "" if is_by_demand else ", or write aggregation: average beside it"
         yield Wrong(trigger.metric_type_place, why, f"Remove metricType{other}.")
 
@@ -173,51 +171,6 @@ def new_object(manifest: Manifest) -> Iterator[Wrong]:
         yield Wrong(manifest.node.place("spec", key), why, fix)
 
 
-def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
-    if manifest.formula or manifest.maximum == 1:
-        return
-    for trigger in manifest.triggers:
-        aggregation = _aggregation_of_gpus(trigger.metadata.get("query", ""))
-        if trigger.type == "prometheus" and trigger.average and aggregation:
-            why = (
-                f"the HPA divides this {aggregation} over the pods by the replicas again, so the "
-                "replicas do not follow the load; without data KEDA uses 0, and the HPA scales in"
-            )
-            fix = (
-                "Use a trigger of type external for this scaler instead, with workload and with "
-                "threshold in percent: it sums over exactly the workload's pods."
-            )
-            yield Wrong(trigger.node.position, why, fix)
-
-
-def _aggregation_of_gpus(query: str) -> str:
-    """Return the outermost aggregation, such as `max`; empty for sums and other queries."""
-    names = [node.name for node in _nodes(query) if isinstance(node, tree.Aggregation)]
-    # A count beside it may make the average a sum again.
-    if not names or names[0] == "sum" or "count" in names or not _shows_gpus(query):
-        return ""
-    return "average" if names[0] == "avg" else names[0]
-
-
-def _shows_gpus(query: str) -> bool:
-    """Tell whether PromQL reads the metrics of a GPU exporter, which end with the last pod."""
-    return any(
-        matcher.value in profiles.KNOWN_METRICS
-        for node in _nodes(query)
-        if isinstance(node, tree.Selector)
-        for matchers in node.alternatives
-        for matcher in matchers
-    )
-
-
-def _nodes(query: str) -> list[tree.Node]:
-    """Return what PromQL consists of, from the top; nothing if it cannot be read."""
-    try:
-        return [node for node, _ in tree.nodes(policy.expression(query, _ANY_KIND))]
-    except ValueError:
-        return []
-
-
 def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
     # One replica needs no reach, and with a formula KEDA compares that with its own target.
     if manifest.maximum == 1 or manifest.formula:
@@ -243,38 +196,6 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
             yield Wrong(trigger.place("threshold"), why, fix)
 
 
-def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger, spec in _percentages(manifest):
-        if spec.threshold < 1:
-            replicas = math.ceil(100 / spec.threshold)
-            why = f"threshold is in percent: at {spec.threshold:g} a busy GPU asks for {replicas}"
-            fix = f"Write {100 * spec.threshold:g} if you mean a share of 1."
-            yield Wrong(trigger.place("threshold"), f"{why} replicas", fix)
-
-
-def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger, spec in _percentages(manifest):
-        demand, is_sum = spec.demand, spec.gpu_aggregation is GpuAggregation.SUM
-        preset = None if demand is None or demand.threshold is None else PRESETS.get(demand.preset)
-        # The least that is out of reach of a sum depends on the GPUs of a pod.
-        needs_threshold = preset and (preset.never_alone or preset.doubt_alone)
-        if preset and not is_sum and not needs_threshold and preset.name not in _OF_ANY_MODEL:
-            why = (
-                "the GPUs of an LLM server are near 100 % from the first request: with threshold "
-                f"{spec.threshold:g} they ask for more replicas than {preset.name} does"
-            )
-            fix = "Remove threshold: then only the demand sets the replicas."
-            yield Wrong(trigger.place("threshold"), why, fix)
-
-
-def _percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    """Yield the triggers with a threshold in percent of a GPU that KEDA uses."""
-    for trigger in manifest.ours if not manifest.formula else ():
-        spec = trigger.spec
-        if spec is not None and spec.query is None and spec.unit == "%":
-            yield trigger, spec
-
-
 def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.triggers:
         keys = ["query"] if trigger.is_ours or trigger.type == "prometheus" else []
@@ -283,7 +204,7 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
         for key in keys:
             operations = [
                 node
-                for node in _nodes(trigger.metadata.get(key, ""))
+                for node in readings.nodes(trigger.metadata.get(key, ""))
                 if isinstance(node, tree.Operation) and node.sign == "or"
             ]
             if any(operation.right == _ZERO for operation in operations):
@@ -362,16 +283,19 @@ def _other_workloads(manifest: Manifest) -> Iterator[tuple[Workload, Wrong]]:
 
 
 def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
-    if not _sleeps_for_good(manifest) or any(
-        trigger.type == "external-push" for trigger in manifest.ours
-    ):
+    if not _sleeps_for_good(manifest):
         return
+    demanding = [trigger for trigger in manifest.ours if _demands(trigger)]
+    if not demanding and any(trigger.type == "external-push" for trigger in manifest.ours):
+        return  # it may be for alerts
     why = (
         "KEDA removes the last replica, and only an alert to the scaler's webhook brings it back: "
         "without pods no GPU is busy"
     )
-    if any("demandPreset" in trigger.metadata for trigger in manifest.ours):
-        why += ", and this demandPreset shows no request"
+    if demanding:
+        why += f", and this {_demands(demanding[0])} shows no request then"
+    elif len(manifest.triggers) > len(manifest.ours):
+        why += ", and the other triggers read what the pods show"
     key, fix = "minReplicaCount", "Write minReplicaCount: 1, or"
     if manifest.minimum > 0:
         key, fix = "idleReplicaCount", "Remove idleReplicaCount, or write"
@@ -383,7 +307,7 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
 
 def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
     pushing = [trigger for trigger in manifest.ours if trigger.type == "external-push"]
-    if pushing and _sleeps_for_good(manifest):
+    if pushing and _sleeps_for_good(manifest) and not any(map(_demands, manifest.ours)):
         why = (
             "only an alert to the scaler's webhook can wake this workload: its external-push "
             "trigger has no other activation"
@@ -392,21 +316,31 @@ def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
         yield Wrong(pushing[0].node.place("type"), why, fix)
 
 
+def _demands(trigger: Trigger) -> str:
+    """Return the key of a trigger's demand; empty: it has none."""
+    keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
+    return next((key for key in ("demandPreset", "demandQuery") if key in keys), "")
+
+
 def _sleeps_for_good(manifest: Manifest) -> bool:
     return manifest.goes_to_zero and bool(manifest.ours) and not any(map(_wakes, manifest.triggers))
 
 
 def _wakes(trigger: Trigger) -> bool:
-    if trigger.is_ours:
-        spec = trigger.spec
-        is_ignored = trigger.of.formula and not trigger.for_formula
-        if is_ignored and trigger.type == "external" and spec and not spec.is_by_demand:
-            return False  # with a formula KEDA ignores whether it is active
-        keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
-        preset = PRESETS.get(trigger.metadata.get("demandPreset", "").strip())
-        by_preset = "demandPreset" in keys and (preset is None or preset.wakes)
-        return by_preset or not _WAKES.isdisjoint(keys)
-    return trigger.type not in _NEVER_WAKES and not _shows_gpus(trigger.metadata.get("query", ""))
+    if not trigger.is_ours:
+        query = trigger.metadata.get("query", "")
+        return trigger.type not in _NEVER_WAKES and demands.wakes(trigger, query)
+    spec = trigger.spec
+    is_ignored = trigger.of.formula and not trigger.for_formula
+    if is_ignored and trigger.type == "external" and spec and not spec.is_by_demand:
+        return False  # with a formula KEDA ignores whether it is active
+    if any(key.removesuffix(FROM_ENV) == "activationWorkload" for key in trigger.metadata):
+        return True
+    key = _demands(trigger)
+    preset = PRESETS.get(trigger.metadata.get(key, "").strip())
+    if key == "demandPreset":
+        return preset is None or preset.wakes
+    return bool(key) and demands.wakes(trigger, trigger.metadata.get(key, ""))
 
 
 def never_idle(manifest: Manifest) -> Iterator[Wrong]:

@@ -119,6 +119,8 @@ def target(*lines: str) -> str:
     return changed(STAYS, ("  scaleTargetRef:\n", f"  scaleTargetRef:\n{added}"))
 
 
+BY_DEMAND = STAYS.replace('        threshold: "70"\n', "")
+"""One without what scales it."""
 FORMULA = "advanced: {scalingModifiers: {formula: gpu, target: '70'}}"
 FORMULATED = key(
     beside(
@@ -165,6 +167,49 @@ FAILS: Mapping[str, str] = {
     "fraction-for-percent": key(
         changed(STAYS, ('"70"', '"0.7"  # finds fraction-for-percent')),
         'activationThreshold: "0.1"',
+    ),
+    "percent-for-fraction": key(
+        BY_DEMAND,
+        "demandPreset: vllm-kv-cache",
+        'demandThreshold: "80"  # finds percent-for-fraction',
+    ),
+    "demand-not-a-sum": key(
+        BY_DEMAND,
+        "demandQuery: avg(vllm:num_requests_running)  # finds demand-not-a-sum",
+        'demandThreshold: "8"',
+    ),
+    "several-elements": key(
+        BY_DEMAND,
+        "demandQuery: vllm:num_requests_running  # finds several-elements",
+        'demandThreshold: "8"',
+    ),
+    "queue-alone": key(
+        BY_DEMAND,
+        "demandQuery: sum(vllm:num_requests_waiting)  # finds queue-alone",
+        'demandThreshold: "5"',
+    ),
+    "query-without-pods": key(
+        STAYS,
+        "query: avg(DCGM_FI_DEV_GPU_UTIL)  # finds query-without-pods",
+        'activationThreshold: "2"',
+    ),
+    "other-namespace": key(
+        STAYS, 'demandQuery: sum(requests{namespace="gateway"})  # finds other-namespace'
+    ),
+    "other-project": changed(
+        STAYS,
+        ("        workload: bert\n", "        targetGpuUtilization: '80'  # finds other-project\n"),
+        ('        threshold: "70"\n', ""),
+    ),
+    "pod-pattern": changed(STAYS, ("workload: bert", "podPattern: bert-  # finds pod-pattern")),
+    "wide-pod-pattern": changed(
+        STAYS, ("workload: bert", "podPattern: bert-.*  # finds wide-pod-pattern")
+    ),
+    "idle-replicas": changed(
+        STAYS, ("Count: 1", "Count: 2\n  idleReplicaCount: 1  # finds idle-replicas")
+    ),
+    "unused-fallback": spec(
+        STAYS, "fallback: {failureThreshold: 3, replicas: 4}  # finds unused-fallback"
     ),
     "gpus-beside-requests": key(
         changed(STAYS, ('"70"', '"70"  # finds gpus-beside-requests')),

@@ -131,6 +131,11 @@ CLEAN = [
     changed(SHORT, ("Seconds: 15", "Seconds: 15, selectPolicy: Disabled")),
     changed(SHORT, ("minReplicaCount: 1", "minReplicaCount: 8")),
     changed(STAYS, ("workload: bert", "podPattern: engine-.*")),
+    changed(STAYS, ("workload: bert", "podPattern: bert-[a-z0-9]+-[a-z0-9]+")),
+    changed(STAYS, ("workload: bert", "podPattern: (bert|bart)-.*")),
+    changed(
+        STAYS, ("workload: bert", "podPattern: bert-.*"), (TARGET, f"{TARGET}    kind: Model\n")
+    ),
     changed(STAYS, ("workload: bert", "workload: inferenceservice/bert")),
     # What it refers to.
     target("apiVersion: example.com/v1", "kind: Workspace"),
@@ -171,7 +176,6 @@ CLEAN = [
     beside(STAYS, "useCachedMetrics: false"),
     key(spec(STAYS, FALLBACK.format(0)), "onUnknown: zero"),
     key(spec(STAYS, FALLBACK.format(8)), "onUnknown: error"),
-    key(spec(STAYS, FALLBACK.format(4)), "onUnknown: hold"),
     changed(LOWER, ("replicas: 4", "replicas: 4, behavior: currentReplicasIfHigher")),
 ]
 BART = ("workload: bert", "workload: bart")
@@ -247,6 +251,7 @@ NOT_CLEAN = [
     ("nothing-wakes", ZERO + other_trigger("cpu")),
     ("nothing-wakes", ZERO + other_trigger("prometheus", "sum(DCGM_FI_DEV_GPU_UTIL)")),
     ("modifiers-with-demand", changed(MODIFIED, ("demandQuery: sum", "demandQueryFromEnv: sum"))),
+    ("unused-fallback", key(spec(STAYS, FALLBACK.format(4)), "onUnknown: hold")),
     ("fallback-to-zero", key(spec(STAYS, FALLBACK.format(0)), "onUnknown: error")),
     ("fallback-to-zero", key(spec(STAYS, FALLBACK.format(0)), "onUnknownFromEnv: U")),
     (
@@ -275,10 +280,12 @@ def test_a_variant_has_what_its_rule_finds(rule: str, source: str) -> None:
 
 
 BASE = changed(
-    target("apiVersion: apps/v1", "kind: Deployment"), ("workload: bert", "podPattern: bert-.*")
+    target("apiVersion: apps/v1", "kind: Deployment"),
+    ("workload: bert", "podPattern: bert-[a-z0-9]+-[a-z0-9]+"),
 )
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 KIND = "apiVersion: apps/v1\n    kind: Deployment"
+PODS = "podPattern: bert-[a-z0-9]+-[a-z0-9]+"
 PERCENT = '"70"'
 MOST = "maxReplicaCount: 8"
 MISTAKES = [
@@ -317,7 +324,7 @@ MISTAKES = [
         "fraction-for-percent",
         f"threshold: {PERCENT}",
         "activationThreshold: '0.1'\n        threshold: '0.7'",
-        "at 0.7 a busy GPU asks for 143 replicas. Write 70 if",
+        "at 0.7 a GPU at 100 % asks for 143 replicas. Write a percentage, such as 70.",
     ),
     (
         "gpus-beside-requests",
@@ -325,9 +332,31 @@ MISTAKES = [
         "demandPreset: vllm-requests\n        threshold: '70'",
         "with threshold 70 they ask for more replicas than vllm-requests does",
     ),
+    ("wrong-value", PERCENT, "\u201c70\u201d", "Write plain quotes and spaces: curly"),
+    ("unknown-key", PERCENT, f"{PERCENT}\n        window\xa0: 1m", "Write plain quotes"),
+    ("wrong-address", ADDRESS, f"\u201c{ADDRESS}\u201d", "a curly quote or a no-break space"),
+    ("yaml-syntax", PERCENT, f"{PERCENT}\n        window:\xa01m\n", "there is a no-break space in"),
+    ("pod-pattern", PODS, "podPattern: bert-*", "neither a prefix nor a glob: no pod has"),
+    (
+        "pod-pattern",
+        PODS,
+        "podPattern: bert-??",
+        "Write workload: bert, or a pattern such as bert-[",
+    ),
+    ("pod-pattern", PODS, "podPattern: bert", "the whole name"),
+    ("pod-pattern", PODS, "podPattern: ^bert-", "the whole name"),
+    (
+        "wide-pod-pattern",
+        PODS,
+        "podPattern: .*bert.*",
+        "also matches the pods of a Deployment bert-c",
+    ),
     *(
         ("zero-for-unknown", PERCENT, f"{PERCENT}\n{more} {query}", said)
-        for query in ("sum(x) or vector(0)", '"(sum(x) / 2) OR on() ( vector (0.0) )"')
+        for query in (
+            "sum by (namespace, pod) (x) or vector(0)",
+            '"(sum by (namespace, pod) (x) / 2) OR ( vector (0.0) )"',
+        )
         for more, said in (
             ("        demandThreshold: '5'\n        demandQuery:", "Remove it; if no"),
             ("        activationThreshold: '1'\n        query:", "turns missing data into 0"),
@@ -418,3 +447,31 @@ def test_the_triggers_of_a_formula_are_decided_as_such_also_without_the_key() ->
         (manifest,), _ = read({"one.yaml": source}, "default")
         (parsed,), _ = parse(manifest.ours, access())
         assert parsed.spec.for_formula is is_formula
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ['profile: "vllm-inference"'],
+        ['targetMemoryUtilization: "80"', 'activationThreshold: "5"'],
+        ['gpuIndex: "0"', "metricType: gpu_utilization", 'targetValue: "85"', "aggregation: max"],
+    ],
+)
+def test_a_trigger_of_the_other_project_has_one_finding_with_the_page_that_moves_it(
+    keys: list[str],
+) -> None:
+    asleep = changed(STAYS, ("Count: 1", "Count: 0"), ("  maxReplicaCount: 8\n", ""))
+    (one,) = report(key(asleep[: asleep.index("        workload")], *keys)).findings
+    assert (one.rule.name, one.position.line) == ("other-project", 14)
+    assert one.why.startswith(keys[0].partition(":")[0])
+    assert "docs/migrate/exporters.md#pmadykeda-gpu-scaler" in one.fix
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [("wrong-value", 'profile: "vllm-inference"'), ("unknown-key", "gpuIndex: '0'")],
+)
+def test_a_key_of_the_other_project_beside_this_ones_is_a_mistake_like_any(
+    rule: str, line: str
+) -> None:
+    assert rules_of(key(STAYS, line)) == {rule}
