@@ -270,7 +270,7 @@ SLEEPS = changed(STAYS, ("Count: 1", ZERO_COUNT))
     ],
 )
 def test_a_metric_wakes_or_does_not_in_whichever_trigger_it_stands(
-    wakes: bool,  # noqa: FBT001 - what is tested
+    wakes: bool,
     query: str,
 ) -> None:
     in_ours = key(SLEEPS, f"demandQuery: '{query}'")
@@ -352,7 +352,7 @@ def test_the_recipe_is_told_what_to_write() -> None:
     ],
 )
 def test_promql_reads_the_namespace_of_the_scaled_object(
-    is_other: bool,  # noqa: FBT001 - what is tested
+    is_other: bool,
     matcher: str,
 ) -> None:
     rule = {"other-namespace"} if is_other else set[str]()
