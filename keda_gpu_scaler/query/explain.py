@@ -147,6 +147,8 @@ class _Named(NamedTuple):
     def is_usual(self) -> bool:
         """Whether both labels were renamed in the same way, or neither was."""
         labels = self.metric_source.labels
+        if len(labels.namespaces) < len(labels.pods):  # only the namespace's is renamed
+            return self.pod == labels.pod
         return (self.namespace, self.pod) in zip(labels.namespaces, labels.pods, strict=True)
 
 

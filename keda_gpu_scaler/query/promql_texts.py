@@ -128,8 +128,9 @@ def _gpus(measure: Measure, labels: Labels, here: str) -> str:
     if measure.is_ratio:
         # Both metrics at once: `used or free` would drop one, as `or` ignores metric names.
         names = "|".join(metric.name for metric in measure.metrics)
+        where = [_one_of(label, texts) for label, texts in measure.metrics[0].where]
         both = [
-            f'{{__name__=~"{names}",{",".join(matchers)}}}'
+            f'{{__name__=~"{names}",{",".join([*matchers, *where])}}}'
             for matchers in namespace_matchers(labels, here)
         ]
         return f"max by ({identity}, __name__) ({' or '.join(both)})"
@@ -225,12 +226,13 @@ def gpus_text(uuids: Iterable[str], jobs: Iterable[str] = ()) -> str:
     one: where GPUs are shared, exporters show the device itself beside each pod's copy. With `jobs`
     only their rows count.
     """
-    names, matched = "|".join(sorted(profiles.UTILIZATION_METRICS)), alternatives(uuids)
+    matched = alternatives(uuids)
     no_pod = ",".join(f'{name}=""' for name in profiles.POD_LABELS)
     own_pod = f"on ({', '.join(('job', 'instance', *profiles.POD_LABELS))}) up"
     of_jobs = f",job=~{alternatives(jobs)}" if jobs else ""
     branches = []
-    for label in profiles.BOARD_LABELS:
+    for label, metrics in profiles.UTILIZATION_BY_BOARD_LABEL.items():
+        names = "|".join(sorted(metrics))
         gpu = f'__name__=~"{names}",{label}=~{matched}{of_jobs}'
         unmapped = f"({{{gpu},{no_pod}}} or {{{gpu}}} and {own_pod})"
         # NaN differs from 0: only a number can show that a GPU is idle.

@@ -249,7 +249,7 @@ def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
     power = snapshot_text(snapshot_query(profile="amd", signal=Signal.POWER), [], 15)
     busy = snapshot_text(snapshot_query(profile="amd"), [], 15)
     assert 'gpu_package_power{namespace=~"ml",exported_namespace=""}) != 0)' in power
-    assert busy.count("!= 0") == 1  # that of the first metric, where the second is asked for
+    assert busy.count("!= 0") == 2  # the first metric of each prefix, where the second is asked for
 
 
 def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:

@@ -44,6 +44,7 @@ def test_every_metric_of_a_profile_is_on_its_page(subtests: pytest.Subtests) -> 
     optional = {
         "DCGM_FI_DEV_FB_TOTAL",  # collected only if asked for
         "gpu_power_usage",  # the third of three names
+        "amd_gpu_power_usage",
     }
     for name, signal in SHOWN:
         text = exporters.page(name)

@@ -98,6 +98,7 @@ SAMPLES: Mapping[str, Sample] = {
         {
             "bert-0": [(74, 75, 12288, 65.25, 57)],
             "bert-1": [(41, 25, 3840, 48.5, 49, 31.25, 12.5, 18.75, 11, 13)],
+            "bert-2": [(68, 50, 7680, 55.5, 53)],
         }
     ),
     "ack-dcgm-custom": Sample(
@@ -119,6 +120,7 @@ SAMPLES: Mapping[str, Sample] = {
             "bert-1": [(35, 25, 16384, 301, 58)],
             "bert-2": [(66, 25, 6144, 550, 69)],
             "bert-3": [(98, 25, 6144, 550, 69)],
+            "bert-4": [(44, 25, 32768, 402, 63)],
         },
         honor_labels=True,
     ),
@@ -142,6 +144,46 @@ SAMPLES: Mapping[str, Sample] = {
     "openshift-rules": Sample(
         {"bert-0": [(76, None, None, 198.5, 60)], "bert-1": [(None, None, None, 180, 54)]},
         scrapable=False,
+    ),
+    "dcgm-lower": Sample(
+        {
+            "bert-0": [(50, 25, 5760, 58.5, 55, 43.75, 25, 31.25, 6, 8)],
+            "bert-1": [(39, 50, 11520, 33.25, 47, 18.75, 12.5, 6.25, 2, 4)],
+        }
+    ),
+    "gke-device-plugin": Sample(
+        {
+            "bert-0": [
+                (42, 50, 16384, None, None, None, 11.25, 12.5),
+                (75, 75, 24576, None, None, None, 22.5, 37.5),
+            ],
+            "bert-1": [(18, 25, 6144)],
+        }
+    ),
+    "ascend": Sample(
+        {
+            "bert-0": [(64, 50, 32768, 291.5, 52), (82, 75, 49152, 310, 54)],
+            "bert-1": [(15, 25, 16384, 168.25, 46)],
+        }
+    ),
+    "metax": Sample(
+        {
+            "bert-0": [(77, 50, 32768, 231.5, 61, None, None, None, 9, 14)],
+            "bert-1": [
+                (31, 25, 8192, 142.25, 51, None, None, None, 3, 2),
+                (46, 25, 16384, None, None, None, None, None, 5, 6),
+            ],
+        }
+    ),
+    "runai": Sample({"bert-0": [(53, None, 4096), (88, None, 9216)], "bert-1": [(21, None, 2048)]}),
+    "iluvatar": Sample(
+        {"bert-0": [(57, 75, 24576, 188, 58)], "bert-1": [(13, 12.5, 4096, 97, 44)]}
+    ),
+    "enflame": Sample(
+        {"bert-0": [(80, 75, 12288, 156, 49.5)], "bert-1": [(None, 25, 4096, None, 41)]}
+    ),
+    "tencent": Sample(
+        {"bert-0": [(24, None, 1024), (47, None, 3072)], "bert-1": [(35, None, 2048)]}
     ),
 }
 

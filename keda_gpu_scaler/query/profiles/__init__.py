@@ -13,6 +13,7 @@ from keda_gpu_scaler.spec.spec import Signal
 PROFILES: Mapping[str, Profile] = {
     **dcgm.PROFILES,
     "dcgm-ratio": dcgm.RATIO,
+    "dcgm-lower": dcgm.LOWER,
     **vendors.PROFILES,
 }
 AUTO = "auto"
@@ -132,13 +133,17 @@ POD_LABELS = (
 """Every label that can name a workload's pod, the surest first."""
 BOARD_LABELS = ("UUID", "uuid", "gpu_uuid")
 """The labels that identify a GPU in series of exporters that also show GPUs without a pod."""
-UTILIZATION_METRICS = frozenset(
-    metric.name
-    for convention in _EVERY
-    if Signal.UTILIZATION in convention.measures
-    for metric in convention.measures[Signal.UTILIZATION].metrics
-)
-"""The metrics that tell a busy GPU from an idle one, for any measured signal."""
+UTILIZATION_BY_BOARD_LABEL = {
+    label: frozenset(
+        metric.name
+        for convention in _EVERY
+        if label in convention.labels.gpu and Signal.UTILIZATION in convention.measures
+        for metric in convention.measures[Signal.UTILIZATION].metrics
+    )
+    for label in BOARD_LABELS
+}
+"""The metrics that tell a busy GPU from an idle one, by the label that identifies the GPU."""
+UTILIZATION_METRICS = frozenset().union(*UTILIZATION_BY_BOARD_LABEL.values())
 _METRICS = [
     metric
     for convention in _EVERY

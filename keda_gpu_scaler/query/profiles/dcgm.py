@@ -117,3 +117,7 @@ RATIO = Profile(
     "dcgm-exporter with counters by the names of DCGM 4.6",
     model.conventions(model.PLAIN, _RATIO),
 )
+LOWER = Profile(
+    "dcgm-exporter with names in lower case",
+    model.conventions(LABELS, model.renamed(_ANY, str.lower)),
+)

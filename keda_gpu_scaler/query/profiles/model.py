@@ -6,7 +6,7 @@ blank values, are refused and never clamped.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -38,7 +38,8 @@ class Metric:
     zero_is_unknown: bool = False
     """This exporter shows 0 where a card has no such field."""
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Labels with the values to select; "" stands for an absent label."""
+    """Labels with the values to select; "" stands for an absent label. In a share all metrics have
+    the same."""
     part: Part = Part.VALUE
 
 
@@ -203,6 +204,10 @@ def in_bytes(name: str, part: Part = Part.VALUE) -> Metric:
     return Metric(name, limit=_MEMORY_LIMIT_MIB * MIB, factor=1 / MIB, part=part)
 
 
+def in_kibibytes(name: str, part: Part = Part.VALUE) -> Metric:
+    return Metric(name, limit=1024 * _MEMORY_LIMIT_MIB, factor=1 / 1024, part=part)
+
+
 def percent(name: str, limit: float = 100) -> Measure:
     return Measure((Metric(name, limit=limit),))
 
@@ -229,6 +234,19 @@ def memory(
     return {
         Signal.MEMORY: Measure((of(used, Part.USED), of(total, Part.TOTAL))),
         Signal.MEMORY_USED: Measure((of(used, Part.VALUE),)),
+    }
+
+
+def renamed(
+    measures: Mapping[Signal, Measure], rename: Callable[[str], str]
+) -> Mapping[Signal, Measure]:
+    """Return the measures of an exporter whose metrics have other names by a rule."""
+    return {
+        signal: replace(
+            measure,
+            metrics=tuple(replace(each, name=rename(each.name)) for each in measure.metrics),
+        )
+        for signal, measure in measures.items()
     }
 
 

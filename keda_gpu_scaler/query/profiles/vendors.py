@@ -3,6 +3,7 @@
 Pure data, from each exporter's source or its vendor's documentation.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import dcgm, model
@@ -15,9 +16,10 @@ _DEVICE = ("sub_dev", ("",))
 """Selects the rows of the device; its tiles have rows of their own."""
 _UNDIVIDED = (("gpu_compute_partition_type", ("", "spx", "SPX")),)
 """Of a GPU in partitions the first one shows the average of all (device-metrics-exporter 139)."""
-_MILLIWATTS = Metric(
-    "nvidia_gpu_power_usage_milliwatts", limit=1000 * model.WATTS_LIMIT, factor=0.001
-)
+
+
+def _milliwatts(name: str) -> Measure:
+    return Measure((Metric(name, limit=1000 * model.WATTS_LIMIT, factor=0.001),), per_board=True)
 
 
 def _some(measure: Measure) -> Measure:
@@ -33,9 +35,33 @@ def _where(measure: Measure, *where: tuple[str, tuple[str, ...]]) -> Measure:
     )
 
 
+def _all_where(
+    measures: Mapping[Signal, Measure], *where: tuple[str, tuple[str, ...]]
+) -> Mapping[Signal, Measure]:
+    return {signal: _where(measure, *where) for signal, measure in measures.items()}
+
+
 def _tasks(*tasks: str) -> Measure:
     return _where(model.ratio("hw_gpu_utilization_ratio"), ("hw_gpu_task", tasks))
 
+
+_AMD: Mapping[Signal, Measure] = {
+    Signal.UTILIZATION: Measure(
+        (
+            Metric("gpu_gfx_activity", limit=100, whole_gpus_only=True, where=_UNDIVIDED),
+            Metric("gpu_gfx_busy_instantaneous", limit=100),
+        )
+    ),
+    **model.memory("gpu_used_vram", "gpu_total_vram", model.in_mebibytes),
+    Signal.POWER: _some(
+        model.watts("gpu_package_power", "gpu_average_package_power", "gpu_power_usage")
+    ),
+    Signal.TEMPERATURE: _some(model.celsius("gpu_junction_temperature", "gpu_edge_temperature")),
+}
+_GKE_MAKES = ("make", ("cloud-tpu", "nvidia"))
+"""Other programs have metrics of these names too."""
+_CARDS = tuple(f"gpu{number}" for number in range(16))
+"""A row beside them has the total of a container."""
 
 PROFILES = {
     "ack-dcgm-custom": Profile(
@@ -62,7 +88,7 @@ PROFILES = {
             {
                 Signal.UTILIZATION: model.percent("nvidia_gpu_duty_cycle"),
                 **model.memory("nvidia_gpu_memory_used_bytes", "nvidia_gpu_memory_total_bytes"),
-                Signal.POWER: Measure((_MILLIWATTS,), per_board=True),
+                Signal.POWER: _milliwatts("nvidia_gpu_power_usage_milliwatts"),
                 Signal.TEMPERATURE: model.celsius("nvidia_gpu_temperature_celsius"),
             },
         ),
@@ -77,23 +103,8 @@ PROFILES = {
                 whole=("", "0"),
                 number="gpu_id",
             ),
-            {
-                Signal.UTILIZATION: Measure(
-                    (
-                        Metric(
-                            "gpu_gfx_activity", limit=100, whole_gpus_only=True, where=_UNDIVIDED
-                        ),
-                        Metric("gpu_gfx_busy_instantaneous", limit=100),
-                    )
-                ),
-                **model.memory("gpu_used_vram", "gpu_total_vram", model.in_mebibytes),
-                Signal.POWER: _some(
-                    model.watts("gpu_package_power", "gpu_average_package_power", "gpu_power_usage")
-                ),
-                Signal.TEMPERATURE: _some(
-                    model.celsius("gpu_junction_temperature", "gpu_edge_temperature")
-                ),
-            },
+            _AMD,
+            model.renamed(_AMD, "amd_{}".format),
         ),
     ),
     "intel-xpum-v1": Profile(
@@ -206,6 +217,112 @@ PROFILES = {
                 Signal.POWER: model.watts("accelerator_power_usage_watts"),
                 Signal.TEMPERATURE: model.celsius("accelerator_temperature_celsius"),
             },
+        ),
+    ),
+    "gke-device-plugin": Profile(
+        "GKE's TPU and GPU device plugins, port 2112",
+        model.conventions(
+            replace(model.PLAIN, gpu=("accelerator_id",)),
+            _all_where(
+                {
+                    Signal.UTILIZATION: model.percent("duty_cycle"),
+                    **model.memory("memory_used", "memory_total"),
+                    Signal.TENSOR_ACTIVITY: model.percent("tensorcore_utilization"),
+                    Signal.DRAM_ACTIVITY: model.percent("memory_bandwidth_utilization"),
+                },
+                _GKE_MAKES,
+            ),
+        ),
+    ),
+    "ascend": Profile(
+        "Huawei Ascend npu-exporter",
+        model.conventions(
+            Labels("namespace", "pod_name", ("vdie_id",), number="id"),
+            {
+                Signal.UTILIZATION: model.percent("npu_chip_info_utilization"),
+                **model.memory(
+                    "npu_chip_info_hbm_used_memory",
+                    "npu_chip_info_hbm_total_memory",
+                    model.in_mebibytes,
+                ),
+                Signal.POWER: model.watts("npu_chip_info_power"),
+                Signal.TEMPERATURE: model.celsius("npu_chip_info_temperature"),
+            },
+        ),
+    ),
+    "metax": Profile(
+        "MetaX mxExporter",
+        model.conventions(
+            replace(model.PLAIN, gpu=("uuid",), slice="die_id", number="deviceId"),
+            {
+                Signal.UTILIZATION: model.percent("mx_gpu_usage"),
+                **_all_where(
+                    model.memory("mx_memory_used", "mx_memory_total", model.in_kibibytes),
+                    ("type", ("vram",)),
+                ),
+                Signal.POWER: _milliwatts("mx_board_power"),
+                Signal.TEMPERATURE: model.celsius("mx_chip_hotspot_temp"),
+                Signal.ENCODER: model.percent("mx_vpue_usage"),
+                Signal.DECODER: model.percent("mx_vpud_usage"),
+            },
+        ),
+    ),
+    "runai": Profile(
+        "Run:ai's metrics by pod",
+        model.conventions(
+            Labels("pod_namespace", "pod_name"),
+            {
+                Signal.UTILIZATION: model.percent("runai_gpu_utilization_per_pod_per_gpu"),
+                Signal.MEMORY_USED: Measure(
+                    (model.in_mebibytes("runai_gpu_memory_used_mebibytes_per_pod_per_gpu"),)
+                ),
+            },
+        ),
+    ),
+    "iluvatar": Profile(
+        "Iluvatar ix-exporter",
+        model.conventions(
+            replace(model.PLAIN, gpu=("uuid",)),
+            {
+                Signal.UTILIZATION: model.percent("ix_gpu_utilization"),
+                **model.memory("ix_mem_used", "ix_mem_total", model.in_mebibytes),
+                Signal.POWER: model.watts("ix_power_usage"),
+                Signal.TEMPERATURE: model.celsius("ix_gpu_temperature", "ix_temperature"),
+            },
+        ),
+    ),
+    "enflame": Profile(
+        "Enflame gcu-exporter",
+        model.conventions(
+            Labels("pod_namespace", "pod_name", ("uuid",), number="minor_number"),
+            {
+                Signal.UTILIZATION: model.percent("enflame_gcu_usage"),
+                **model.memory("enflame_gcu_memory_used_bytes", "enflame_gcu_memory_total_bytes"),
+                Signal.POWER: model.watts("enflame_gcu_power_consumption"),
+                Signal.TEMPERATURE: model.celsius("enflame_gcu_temperatures"),
+            },
+        ),
+    ),
+    "tencent": Profile(
+        "Tencent gpu-manager",
+        (
+            *model.conventions(
+                Labels("namespace", "pod_name"),
+                {
+                    Signal.UTILIZATION: _where(
+                        model.percent("container_gpu_utilization"), ("gpu", _CARDS)
+                    )
+                },
+            ),
+            *model.conventions(
+                Labels("namespace", "pod_name", number="gpu_memory"),
+                {
+                    Signal.MEMORY_USED: _where(
+                        Measure((model.in_mebibytes("container_gpu_memory_total"),)),
+                        ("gpu_memory", _CARDS),
+                    )
+                },
+            ),
         ),
     ),
     "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
