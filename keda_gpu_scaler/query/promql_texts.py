@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import re2
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, MetricSource
+from keda_gpu_scaler.query.profiles.model import Labels, Metric, MetricSource, Part
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
@@ -69,8 +69,12 @@ def snapshot_text(
     """
     here, pod_labels = alternatives(namespaces), dict[str, None]()
     branches = []
-    for labels, measure, _ in metric_sources:
-        branches.append(f"({_gpus(measure, labels, here)})")
+    alike: dict[object, list[MetricSource]] = {}
+    for source in metric_sources:
+        alike.setdefault(_shape(source), []).append(source)
+    for sources in alike.values():
+        branches.append(f"({_gpus(sources, here)})")
+        labels = sources[0].labels
         pod_labels |= dict.fromkeys((*labels.namespaces, *labels.pods))
     if jobs:
         scrapes = _good_scrapes(jobs, pod_labels)
@@ -91,8 +95,14 @@ def ages_text(metric_sources: Iterable[MetricSource], namespaces: Iterable[str])
         by = dict.fromkeys((*labels.namespaces, *labels.pods))
         pod_labels |= by
         for metric in measure.metrics:
-            # Only of a selector it is the sample's time; of any other expression the present.
-            times = [f"timestamp({each})" for each in _selectors(metric, labels, here)]
+            if metric.part in {Part.FREE, Part.TOTAL}:
+                continue  # a share is as old as what is used
+            # Only of a selector it is the sample's time; of any other expression the present. Of
+            # several metrics it fails: without their names their rows can be equal.
+            times = [
+                f"timestamp({selector(metric, labels, matchers)})"
+                for matchers in namespace_matchers(labels, here)
+            ]
             by_pod = f"max by ({', '.join(by)}) ({' or '.join(times)})"
             newest.append(marked(by_pod, METRIC_LABEL, metric.name))
     stale = f"time() - max by ({', '.join(pod_labels)}) ({' or '.join(newest)}) > {STALE_SECONDS}"
@@ -116,37 +126,44 @@ def _good_scrapes(jobs: Iterable[str], labels: Iterable[str] = ()) -> str:
     return f"max by ({', '.join(('job', 'instance', *labels))}) (timestamp({up}) and {up} == 1)"
 
 
-def _gpus(measure: Measure, labels: Labels, here: str) -> str:
-    """Return an expression for the GPUs of one metric source; `here` matches the namespaces.
+def _shape(source: MetricSource) -> object:
+    """Return what sources have in common that are asked for in one expression, all but names."""
+    labels, measure, _ = source
+    metrics = [
+        (metric.where, metric.zero_is_unknown, metric.averaged, _whole(metric, labels))
+        for metric in (measure.metrics[:1] if measure.is_ratio else measure.metrics)
+    ]
+    return labels.namespaces, labels.pods, measure.is_ratio, tuple(metrics)
 
-    Duplicates of one series (two Prometheus replicas behind one API) become the larger one.
+
+def _gpus(sources: list[MetricSource], here: str) -> str:
+    """Return an expression for the GPUs of metric sources of one shape.
+
+    `here` matches the namespaces. Duplicates of one series (two Prometheus replicas behind one API)
+    become the larger one.
     """
-    gpu = (*labels.gpu, labels.number, labels.slice)
-    told_apart = dict.fromkeys(label for metric in measure.metrics for label, _ in metric.where)
-    pod = (*labels.namespaces, *labels.pods)
-    identity = ", ".join((*pod, *gpu, *told_apart, "job", "instance"))
+    labels, measure, _ = sources[0]
+    told_apart = (label for metric in measure.metrics for label, _ in metric.where)
+    gpu = (label for each, *_ in sources for label in (*each.gpu, each.number, each.slice))
+    by = dict.fromkeys((*labels.namespaces, *labels.pods, *gpu, *told_apart, "job", "instance"))
+    identity = ", ".join(by)
     if measure.is_ratio:
         # Both metrics at once: `used or free` would drop one, as `or` ignores metric names.
-        names = "|".join(metric.name for metric in measure.metrics)
-        where = [_one_of(label, texts) for label, texts in measure.metrics[0].where]
-        both = [
-            f'{{__name__=~"{names}",{",".join([*matchers, *where])}}}'
-            for matchers in namespace_matchers(labels, here)
-        ]
-        return f"max by ({identity}, __name__) ({' or '.join(both)})"
-    preferred = ""
-    for metric in measure.metrics:
-        series = _series(metric, labels, here)
+        names = [metric.name for _, each, _ in sources for metric in each.metrics]
+        return f"max by ({identity}, __name__) {_series(names, measure.metrics[0], labels, here)}"
+    preferred, first = "", ""
+    for number, metric in enumerate(measure.metrics):
+        names = [each.metrics[number].name for _, each, _ in sources]
+        series = _series(names, metric, labels, here)
         if metric.zero_is_unknown:
             # Not `> 0`: that would drop NaN, and the instant would count without it.
-            series = f"{series} != 0"
+            series = f"({series} != 0)"
         if metric is measure.twin:
             # Both where the first is 0, on the series, which costs less than on maxima.
-            first = _series(measure.metrics[0], labels, here)
-            series = f"{series} unless on ({identity}) {first} != 0"
-        shown = f"max by ({identity}, __name__) ({series})"
+            series = f"({series} unless on ({identity}) {first} != 0)"
+        shown = f"max by ({identity}, __name__) {series}"
         if not preferred:
-            preferred = shown
+            preferred, first = shown, series
             continue
         # VictoriaMetrics takes rows that are equal without their names for one row with gaps, and
         # `or` fills the gaps with the other metric's values: so the other one gets a label.
@@ -157,32 +174,38 @@ def _gpus(measure: Measure, labels: Labels, here: str) -> str:
 
 
 def namespace_matchers(labels: Labels, here: str) -> list[list[str]]:
-    """Return matchers for each label that can name the namespace; no series has two of them.
+    """Return matchers for each label that can name the namespace; `or` drops what has two of them.
 
     A selector has no "or". Prometheus' own name for a renamed label is the only one that is never
     a target's, and always decides (`profiles.namings`).
     """
     exported, *others = labels.namespaces
-    confined = [[f"{exported}=~{here}"]]
-    for number, label in enumerate(others):
-        before = [f"{each}!~{here}" for each in others[:number]]
-        confined.append([f"{label}=~{here}", f'{exported}=""', *before])
-    return confined
+    return [[f"{exported}=~{here}"], *([f"{label}=~{here}", f'{exported}=""'] for label in others)]
 
 
-def _selectors(metric: Metric, labels: Labels, here: str) -> list[str]:
-    return [selector(metric, labels, matchers) for matchers in namespace_matchers(labels, here)]
-
-
-def _series(metric: Metric, labels: Labels, here: str) -> str:
-    return f"({' or '.join(_selectors(metric, labels, here))})"
+def _series(names: list[str], metric: Metric, labels: Labels, here: str) -> str:
+    """Return the series of metrics that differ in their names alone."""
+    found = [
+        _selector(names, metric, labels, matchers) for matchers in namespace_matchers(labels, here)
+    ]
+    return f"({' or '.join(found)})"
 
 
 def selector(metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
     """Return the selector of a metric; `matchers` say of which pods."""
-    whole = [_one_of(labels.slice, labels.whole)] if metric.whole_gpus_only else []
+    return _selector([metric.name], metric, labels, matchers)
+
+
+def _selector(names: list[str], metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
     where = [_one_of(label, texts) for label, texts in metric.where]
-    return f"{metric.name}{{{','.join([*matchers, *whole, *where])}}}"
+    parts = [*matchers, *_whole(metric, labels), *where]
+    if len(names) == 1:
+        return f"{names[0]}{{{','.join(parts)}}}"
+    return f'{{__name__=~"{"|".join(names)}",{",".join(parts)}}}'
+
+
+def _whole(metric: Metric, labels: Labels) -> tuple[str, ...]:
+    return (_one_of(labels.slice, labels.whole),) if metric.whole_gpus_only else ()
 
 
 def _one_of(label: str, texts: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.profiles.model import Part
 from keda_gpu_scaler.query.promql_texts import (
     EXPORTERS,
     LONGEST_BYTES,
@@ -137,7 +138,7 @@ def takes(selector: promql_parser.VectorSelector, row: dict[str, str]) -> bool:
 
 
 @given(st.sampled_from(SHOWN), LABELS)
-def test_a_row_is_asked_for_once_if_and_only_if_it_may_be_about_a_pod_of_the_namespaces(
+def test_a_row_is_asked_for_if_and_only_if_it_may_be_about_a_pod_of_the_namespaces(
     shown: tuple[str, Signal], row: dict[str, str]
 ) -> None:
     """The selectors follow the ranking: a renamed label decides, wherever it is there."""
@@ -153,7 +154,7 @@ def test_a_row_is_asked_for_once_if_and_only_if_it_may_be_about_a_pod_of_the_nam
             for one in selectors(f"x{{{','.join(each)}}}")
             if takes(one, row)
         ]
-        assert len(found) == ("ml" in texts or "ai" in texts)
+        assert bool(found) == ("ml" in texts or "ai" in texts)
         pod = profiles.pod_of(known)
         assert found or pod is None or pod[0] not in {"ml", "ai"}
 
@@ -174,15 +175,17 @@ def test_every_metric_of_a_profile_is_asked_for(subtests: pytest.Subtests) -> No
     for profile, signal in SHOWN:
         asked = snapshot_query(signal=signal, profile=profile)
         metric_sources = profiles.metric_sources(profile, signal)
-        wanted = {metric.name for way in metric_sources for metric in way.measure.metrics}
-        for text in (snapshot_text(asked, [], 15), ages_text(asked)):
+        wanted = [metric for way in metric_sources for metric in way.measure.metrics]
+        aging = [each for each in wanted if each.part not in {Part.FREE, Part.TOTAL}]
+        texts = ((snapshot_text(asked, [], 15), wanted), (ages_text(asked), aging))
+        for text, metrics in texts:
             with subtests.test(f"{profile} {signal}"):
-                assert {name for name in wanted if name not in text} == set()
+                assert {each.name for each in metrics if each.name not in text} == set()
 
 
 def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> None:
     texts = {
-        "amd": 'gpu_gfx_activity{namespace=~"ml",exported_namespace="",'
+        "amd": '{__name__=~"gpu_gfx_activity|amd_gpu_gfx_activity",namespace=~"ml",exported_namespace="",'
         'gpu_partition_id=~"|0",gpu_compute_partition_type=~"|SPX|spx"}',
         "intel-xpum-v1": 'xpum_engine_ratio{exported_namespace=~"ml",sub_dev=""}',
     }
@@ -197,7 +200,7 @@ def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> 
 OF_TASK = [
     '{exported_namespace=~"ml"}',
     '{k8s_namespace_name=~"ml",exported_namespace=""}',
-    '{namespace=~"ml",exported_namespace="",k8s_namespace_name!~"ml"}',
+    '{namespace=~"ml",exported_namespace=""}',
 ]
 NAMED = "exported_namespace, k8s_namespace_name, namespace, exported_pod, k8s_pod_name, pod"
 
@@ -223,14 +226,25 @@ def test_a_second_metric_is_asked_for_where_the_first_is_not_or_is_0_and_is_mark
     sampled = " or ".join(f'DCGM_FI_DEV_GPU_UTIL{each},GPU_I_ID=""}}' for each in where)
     average = " or ".join(f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{each}}}" for each in where)
     ratio = snapshot_text(snapshot_query(profile="dcgm"), [], 15)
-    first = f"max by ({gpu}, __name__) (({sampled}))"
-    second = f"max by ({gpu}, __name__) (({average})) unless on ({gpu}) ({first})"
+    first = f"max by ({gpu}, __name__) ({sampled})"
+    second = f"max by ({gpu}, __name__) ({average}) unless on ({gpu}) ({first})"
     marked = f'label_replace({second}, "metric", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "", "")'
     assert ratio == f"(({first} or {marked}))[5m:15s]"
     auto = snapshot_text(snapshot_query(), [], 15, found=())
     assert "(DCGM_FI_DEV_GPU_UTIL{" in auto
     assert " unless on (exported_namespace, pod_namespace, namespace," in auto
-    assert ',exported_namespace="",pod_namespace!~"ml"}) != 0), "metric",' in auto
+    assert '{namespace=~"ml",exported_namespace=""}) != 0), "metric",' in auto
+
+
+def test_exporters_that_differ_in_their_names_alone_share_one_expression() -> None:
+    found = {"metax", "iluvatar", "enflame"}
+    text = snapshot_text(snapshot_query(), [], 15, found=found)
+    assert '{__name__=~"mx_gpu_usage|ix_gpu_utilization",namespace=~"ml"' in text
+    assert 'enflame_gcu_usage{pod_namespace=~"ml"' in text
+    share = snapshot_text(snapshot_query(signal=Signal.MEMORY), [], 15, found=found)
+    assert '{__name__=~"mx_memory_used|mx_memory_total",namespace=~"ml",' in share
+    assert share.count(',type="vram"}') == 2
+    assert '{__name__=~"ix_mem_used|ix_mem_total",namespace=~"ml",exported_namespace=""}' in share
 
 
 def test_an_average_is_not_asked_for_beside_a_sample_that_is_0() -> None:
@@ -241,15 +255,18 @@ def test_an_average_is_not_asked_for_beside_a_sample_that_is_0() -> None:
 
 def test_a_text_about_every_exporter_is_as_long_as_victoria_metrics_takes() -> None:
     for signal in profiles.signals(profiles.AUTO):
-        text = snapshot_text(snapshot_query(signal=signal), ["dcgm-exporter"], 15)
-        assert len(text.encode()) < LONGEST_BYTES
+        asked = snapshot_query("n" * 63, signal=signal)
+        for text in every_query(asked, ["dcgm-exporter"]):
+            assert len(text.encode()) < LONGEST_BYTES
+    assert len(EXPORTERS.encode()) < LONGEST_BYTES
 
 
 def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
     power = snapshot_text(snapshot_query(profile="amd", signal=Signal.POWER), [], 15)
     busy = snapshot_text(snapshot_query(profile="amd"), [], 15)
-    assert 'gpu_package_power{namespace=~"ml",exported_namespace=""}) != 0)' in power
-    assert busy.count("!= 0") == 2  # the first metric of each prefix, where the second is asked for
+    names = '{__name__=~"gpu_package_power|amd_gpu_package_power"'
+    assert f'{names},namespace=~"ml",exported_namespace=""}}) != 0)' in power
+    assert busy.count("!= 0") == 1  # that of the first metric, where the second is asked for
 
 
 def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
