@@ -49,6 +49,13 @@ def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Sub
                 assert [(str(each.op), each.value) for each in places] == [("MatchOp.Equal", "ml")]
 
 
+def test_of_an_exporter_with_a_name_of_its_own_for_the_pod_alone_the_namespace_is_renamed() -> None:
+    text = explained_promql(spec(profile="ascend"))
+    assert 'npu_chip_info_utilization{namespace="ml",pod_name=~' in text
+    assert 'npu_chip_info_utilization{exported_namespace="ml",pod_name=~' in text
+    assert "exported_pod" not in text
+
+
 @pytest.mark.parametrize(
     ("keys", "parts"),
     [

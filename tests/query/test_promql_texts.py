@@ -185,8 +185,8 @@ def test_every_metric_of_a_profile_is_asked_for(subtests: pytest.Subtests) -> No
 
 def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> None:
     texts = {
-        "amd": '{__name__=~"gpu_gfx_activity|amd_gpu_gfx_activity",namespace=~"ml",exported_namespace="",'
-        'gpu_partition_id=~"|0",gpu_compute_partition_type=~"|SPX|spx"}',
+        "amd": '{__name__=~"gpu_gfx_activity|amd_gpu_gfx_activity",namespace=~"ml",'
+        'exported_namespace="",gpu_partition_id=~"|0",gpu_compute_partition_type=~"|SPX|spx"}',
         "intel-xpum-v1": 'xpum_engine_ratio{exported_namespace=~"ml",sub_dev=""}',
     }
     for profile, text in texts.items():

@@ -54,6 +54,8 @@ class Sample:
     """Whether it is the page of an exporter that can be scraped directly, without a Prometheus."""
     silent: tuple[Signal, ...] = ()
     """Signals that the profile has, and the page does not show."""
+    refused: tuple[Signal, ...] = ()
+    """Signals of which the page shows a number that is none."""
 
     @property
     def shown(self) -> Mapping[Signal, Numbers]:
@@ -180,7 +182,8 @@ SAMPLES: Mapping[str, Sample] = {
         {"bert-0": [(57, 75, 24576, 188, 58)], "bert-1": [(13, 12.5, 4096, 97, 44)]}
     ),
     "enflame": Sample(
-        {"bert-0": [(80, 75, 12288, 156, 49.5)], "bert-1": [(None, 25, 4096, None, 41)]}
+        {"bert-0": [(80, 75, 12288, 156, 49.5)], "bert-1": [(None, 25, 4096, None, 41)]},
+        refused=(Signal.UTILIZATION, Signal.POWER),
     ),
     "tencent": Sample(
         {"bert-0": [(24, None, 1024), (47, None, 3072)], "bert-1": [(35, None, 2048)]}
