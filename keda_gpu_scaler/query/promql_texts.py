@@ -68,14 +68,11 @@ def snapshot_text(
     `jobs` are the scrape jobs of the exporters, as far as they are known.
     """
     here, pod_labels = alternatives(namespaces), dict[str, None]()
-    branches = []
     alike: dict[object, list[MetricSource]] = {}
     for source in metric_sources:
         alike.setdefault(_shape(source), []).append(source)
-    for sources in alike.values():
-        branches.append(f"({_gpus(sources, here)})")
-        labels = sources[0].labels
-        pod_labels |= dict.fromkeys((*labels.namespaces, *labels.pods))
+        pod_labels |= dict.fromkeys((*source.labels.namespaces, *source.labels.pods))
+    branches = [f"({_gpus(sources, here)})" for sources in alike.values()]
     if jobs:
         scrapes = _good_scrapes(jobs, pod_labels)
         # A GPU whose series has no label but these would be equal, and `or` would drop one of them.
@@ -94,15 +91,13 @@ def ages_text(metric_sources: Iterable[MetricSource], namespaces: Iterable[str])
     for labels, measure, _ in metric_sources:
         by = dict.fromkeys((*labels.namespaces, *labels.pods))
         pod_labels |= by
+        confined = namespace_matchers(labels, here)
         for metric in measure.metrics:
             if metric.part in {Part.FREE, Part.TOTAL}:
                 continue  # a share is as old as what is used
             # Only of a selector it is the sample's time; of any other expression the present. Of
             # several metrics it fails: without their names their rows can be equal.
-            times = [
-                f"timestamp({selector(metric, labels, matchers)})"
-                for matchers in namespace_matchers(labels, here)
-            ]
+            times = [f"timestamp({selector(metric, labels, each)})" for each in confined]
             by_pod = f"max by ({', '.join(by)}) ({' or '.join(times)})"
             newest.append(marked(by_pod, METRIC_LABEL, metric.name))
     stale = f"time() - max by ({', '.join(pod_labels)}) ({' or '.join(newest)}) > {STALE_SECONDS}"
@@ -129,11 +124,11 @@ def _good_scrapes(jobs: Iterable[str], labels: Iterable[str] = ()) -> str:
 def _shape(source: MetricSource) -> object:
     """Return what sources have in common that are asked for in one expression, all but names."""
     labels, measure, _ = source
-    metrics = [
-        (metric.where, metric.zero_is_unknown, metric.averaged, _whole(metric, labels))
-        for metric in (measure.metrics[:1] if measure.is_ratio else measure.metrics)
+    metrics = measure.metrics[:1] if measure.is_ratio else measure.metrics
+    parts = [
+        (each.where, each.zero_is_unknown, each.averaged, _whole(each, labels)) for each in metrics
     ]
-    return labels.namespaces, labels.pods, measure.is_ratio, tuple(metrics)
+    return labels.namespaces, labels.pods, measure.is_ratio, tuple(parts)
 
 
 def _gpus(sources: list[MetricSource], here: str) -> str:
@@ -185,23 +180,17 @@ def namespace_matchers(labels: Labels, here: str) -> list[list[str]]:
 
 def _series(names: list[str], metric: Metric, labels: Labels, here: str) -> str:
     """Return the series of metrics that differ in their names alone."""
-    found = [
-        _selector(names, metric, labels, matchers) for matchers in namespace_matchers(labels, here)
-    ]
-    return f"({' or '.join(found)})"
+    matched = namespace_matchers(labels, here)
+    return f"({' or '.join(selector(metric, labels, each, *names) for each in matched)})"
 
 
-def selector(metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
-    """Return the selector of a metric; `matchers` say of which pods."""
-    return _selector([metric.name], metric, labels, matchers)
-
-
-def _selector(names: list[str], metric: Metric, labels: Labels, matchers: Iterable[str]) -> str:
+def selector(metric: Metric, labels: Labels, matchers: Iterable[str], *names: str) -> str:
+    """Return the selector of a metric, or of `names`; `matchers` say of which pods."""
     where = [_one_of(label, texts) for label, texts in metric.where]
-    parts = [*matchers, *_whole(metric, labels), *where]
-    if len(names) == 1:
-        return f"{names[0]}{{{','.join(parts)}}}"
-    return f'{{__name__=~"{"|".join(names)}",{",".join(parts)}}}'
+    parts = ",".join([*matchers, *_whole(metric, labels), *where])
+    if len(names) > 1:
+        return f'{{__name__=~"{"|".join(names)}",{parts}}}'
+    return f"{metric.name}{{{parts}}}"
 
 
 def _whole(metric: Metric, labels: Labels) -> tuple[str, ...]:
@@ -255,8 +244,7 @@ def gpus_text(uuids: Iterable[str], jobs: Iterable[str] = ()) -> str:
     of_jobs = f",job=~{alternatives(jobs)}" if jobs else ""
     branches = []
     for label, metrics in profiles.UTILIZATION_BY_BOARD_LABEL.items():
-        names = "|".join(sorted(metrics))
-        gpu = f'__name__=~"{names}",{label}=~{matched}{of_jobs}'
+        gpu = f'__name__=~"{"|".join(sorted(metrics))}",{label}=~{matched}{of_jobs}'
         unmapped = f"({{{gpu},{no_pod}}} or {{{gpu}}} and {own_pod})"
         # NaN differs from 0: only a number can show that a GPU is idle.
         busy = f"{unmapped} != 0 unless on ({label}, GPU_I_ID) ({{{gpu}}} unless {unmapped})"

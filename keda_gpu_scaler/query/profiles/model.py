@@ -38,8 +38,7 @@ class Metric:
     zero_is_unknown: bool = False
     """This exporter shows 0 where a card has no such field."""
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Labels with the values to select; "" stands for an absent label. In a share all metrics have
-    the same."""
+    """Labels with the values to select, "" for an absent one; in a share all the same."""
     part: Part = Part.VALUE
 
 
@@ -189,7 +188,7 @@ A metric that is exactly 0 beside more is not believed."""
 SHARE_LIMIT = 110
 """In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
 MIB = 1024 * 1024
-_MEMORY_LIMIT_MIB = 4 * MIB
+MEMORY_LIMIT_MIB = 4 * MIB
 WATTS_LIMIT = 10_000
 CELSIUS_LIMIT = 200
 PLAIN = Labels()
@@ -197,15 +196,11 @@ PLAIN = Labels()
 
 
 def in_mebibytes(name: str, part: Part = Part.VALUE) -> Metric:
-    return Metric(name, limit=_MEMORY_LIMIT_MIB, part=part)
+    return Metric(name, limit=MEMORY_LIMIT_MIB, part=part)
 
 
 def in_bytes(name: str, part: Part = Part.VALUE) -> Metric:
-    return Metric(name, limit=_MEMORY_LIMIT_MIB * MIB, factor=1 / MIB, part=part)
-
-
-def in_kibibytes(name: str, part: Part = Part.VALUE) -> Metric:
-    return Metric(name, limit=1024 * _MEMORY_LIMIT_MIB, factor=1 / 1024, part=part)
+    return Metric(name, limit=MEMORY_LIMIT_MIB * MIB, factor=1 / MIB, part=part)
 
 
 def percent(name: str, limit: float = 100) -> Measure:

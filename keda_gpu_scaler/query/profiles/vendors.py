@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import dcgm, model
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Profile
+from keda_gpu_scaler.query.profiles.model import (
+    LabelConvention,
+    Labels,
+    Measure,
+    Metric,
+    Part,
+    Profile,
+)
 from keda_gpu_scaler.spec.spec import Signal
 
 _HAMI_LIMIT = 1000
@@ -35,10 +42,10 @@ def _where(measure: Measure, *where: tuple[str, tuple[str, ...]]) -> Measure:
     )
 
 
-def _all_where(
-    measures: Mapping[Signal, Measure], *where: tuple[str, tuple[str, ...]]
-) -> Mapping[Signal, Measure]:
-    return {signal: _where(measure, *where) for signal, measure in measures.items()}
+def _vram(name: str, part: Part) -> Metric:
+    """Read the GPU's own memory, in KiB; MetaX shows the system's too."""
+    limit = 1024 * model.MEMORY_LIMIT_MIB
+    return Metric(name, limit, 1 / 1024, where=(("type", ("vram",)),), part=part)
 
 
 def _tasks(*tasks: str) -> Measure:
@@ -58,8 +65,6 @@ _AMD: Mapping[Signal, Measure] = {
     ),
     Signal.TEMPERATURE: _some(model.celsius("gpu_junction_temperature", "gpu_edge_temperature")),
 }
-_GKE_MAKES = ("make", ("cloud-tpu", "nvidia"))
-"""Other programs have metrics of these names too."""
 _CARDS = tuple(f"gpu{number}" for number in range(16))
 """A row beside them has the total of a container."""
 
@@ -223,15 +228,16 @@ PROFILES = {
         "GKE's TPU and GPU device plugins, port 2112",
         model.conventions(
             replace(model.PLAIN, gpu=("accelerator_id",)),
-            _all_where(
-                {
+            {
+                # Other programs have metrics of these names too.
+                signal: _where(measure, ("make", ("cloud-tpu", "nvidia")))
+                for signal, measure in {
                     Signal.UTILIZATION: model.percent("duty_cycle"),
                     **model.memory("memory_used", "memory_total"),
                     Signal.TENSOR_ACTIVITY: model.percent("tensorcore_utilization"),
                     Signal.DRAM_ACTIVITY: model.percent("memory_bandwidth_utilization"),
-                },
-                _GKE_MAKES,
-            ),
+                }.items()
+            },
         ),
     ),
     "ascend": Profile(
@@ -256,10 +262,7 @@ PROFILES = {
             replace(model.PLAIN, gpu=("uuid",), slice="die_id", number="deviceId"),
             {
                 Signal.UTILIZATION: model.percent("mx_gpu_usage"),
-                **_all_where(
-                    model.memory("mx_memory_used", "mx_memory_total", model.in_kibibytes),
-                    ("type", ("vram",)),
-                ),
+                **model.memory("mx_memory_used", "mx_memory_total", _vram),
                 Signal.POWER: _milliwatts("mx_board_power"),
                 Signal.TEMPERATURE: model.celsius("mx_chip_hotspot_temp"),
                 Signal.ENCODER: model.percent("mx_vpue_usage"),
@@ -305,24 +308,19 @@ PROFILES = {
     ),
     "tencent": Profile(
         "Tencent gpu-manager",
-        (
-            *model.conventions(
-                Labels("namespace", "pod_name"),
-                {
-                    Signal.UTILIZATION: _where(
-                        model.percent("container_gpu_utilization"), ("gpu", _CARDS)
-                    )
-                },
-            ),
-            *model.conventions(
-                Labels("namespace", "pod_name", number="gpu_memory"),
-                {
-                    Signal.MEMORY_USED: _where(
-                        Measure((model.in_mebibytes("container_gpu_memory_total"),)),
-                        ("gpu_memory", _CARDS),
-                    )
-                },
-            ),
+        tuple(
+            LabelConvention(
+                Labels("namespace", "pod_name", number=card),
+                {signal: _where(Measure((metric,)), (card, _CARDS))},
+            )
+            for card, signal, metric in (
+                ("gpu", Signal.UTILIZATION, Metric("container_gpu_utilization", limit=100)),
+                (
+                    "gpu_memory",
+                    Signal.MEMORY_USED,
+                    model.in_mebibytes("container_gpu_memory_total"),
+                ),
+            )
         ),
     ),
     "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
