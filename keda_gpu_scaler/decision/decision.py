@@ -239,6 +239,9 @@ def _state_without_replicas(
     lists_ours = None if spec.only_shown else evidence
     if lists_ours is not None and lists_ours.denies(spec.pods.owner, workload.last_listed):
         return State.EMPTY
+    is_omitted = lists_ours is not None and lists_ours.omits(spec.pods.owner)
+    if is_omitted and not workload.ended_pods:
+        return State.UNKNOWN  # the list is not whole yet, or the name is a mistake
     listed_absent = lists_ours is not None and lists_ours.absence_known
     if workload.ended_pods or listed_absent or view.absence_known:
         return State.ENDED

@@ -23,8 +23,9 @@ from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 
 NOTHING = "its query gives nothing"
 GAP_SECONDS = 60.0

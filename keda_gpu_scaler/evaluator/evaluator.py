@@ -29,8 +29,9 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
-from keda_gpu_scaler.spec.spec import TRIGGERS, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import TRIGGERS
 
 ANSWER_SECONDS = SLOW_SECONDS
 """KEDA sets no deadline on its poll path; this limit keeps KEDA's loops and HPA workers going."""

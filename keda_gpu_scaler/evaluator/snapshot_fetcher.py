@@ -32,8 +32,8 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     without,
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 
 ANSWER_SECONDS = 2.0
 """How long a snapshot waits for evidence; callers wait at most 2.5 s for a snapshot."""

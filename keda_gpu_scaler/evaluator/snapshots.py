@@ -23,8 +23,9 @@ from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
 from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT, ABSENT_PODS_KEPT
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 
 USABLE_STEPS = 2
 """A snapshot older than this is not used while a newer one can be had."""

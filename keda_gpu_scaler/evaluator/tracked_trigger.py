@@ -32,13 +32,13 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import (
-    FORGET_SECONDS,
     OnUnknown,
     ScaledObject,
     TriggerSpec,
     deep_size,
 )
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 
 SILENT_SECONDS = 60.0
 """Four syncs of the HPA at its default of 15 s, because a sync may be late."""

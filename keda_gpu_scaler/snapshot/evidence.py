@@ -153,11 +153,15 @@ class NamespaceEvidence:
     owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The names of the owners that were listed within the last hour, for each kind that is."""
 
-    def lacks(self, owner: Owner | None) -> bool:
-        """Tell whether a list of all owners of this kind does not have this one."""
+    def omits(self, owner: Owner | None) -> bool:
+        """Tell whether a list of owners of this kind, perhaps not a whole one, has not this one."""
         if owner is None or owner.kind not in self.owners:
             return False
-        return self.absence_known and owner.name not in self.owners[owner.kind]
+        return owner.name not in self.owners[owner.kind]
+
+    def lacks(self, owner: Owner | None) -> bool:
+        """Tell whether a list of all owners of this kind does not have this one."""
+        return self.absence_known and self.omits(owner)
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
         """Tell whether a workload without known pods is said to have none.

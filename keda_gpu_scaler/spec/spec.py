@@ -189,14 +189,6 @@ class TriggerSpec:
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
 """The exporter's number is an average already: it needs less smoothing."""
-FORGET_SECONDS = 600.0
-"""What is known of a trigger is kept for so long after it was asked about.
-
-KEDA asks every 30 s by default, and every few minutes at most. What was not asked about for longer
-was deleted, or is as good as new when it is asked about again.
-"""
-TRIGGERS = 20_000
-"""More than one KEDA can poll."""
 
 
 def deep_size(value: object) -> int:

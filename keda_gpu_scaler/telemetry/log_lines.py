@@ -11,8 +11,9 @@ from msgspec.structs import asdict
 from structlog.typing import FilteringBoundLogger
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TRIGGERS, ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, TRIGGERS
 
 REFUSED = 400
 """HTTP statuses from this one on mean that a message was not taken, or not all of it."""

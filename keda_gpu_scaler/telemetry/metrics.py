@@ -24,8 +24,9 @@ from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, TRIGGERS, ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, TRIGGERS
 
 _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""

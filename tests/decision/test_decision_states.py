@@ -366,7 +366,7 @@ def test_the_workload_that_may_be_meant_is_named(
         pytest.param((), OTHERS, {"workload": "isvc/bert"}, State.ENDED, id="without an owner"),
         pytest.param((bert("b", 90, ended=True),), OTHERS, {}, State.ENDED, id="a pod was seen"),
         pytest.param(
-            (), replace(OTHERS, absence_known=False), {}, State.ENDED, id="a list without a part"
+            (), replace(OTHERS, absence_known=False), {}, State.UNKNOWN, id="a list without a part"
         ),
         pytest.param((bert("b", 90),), OTHERS, {}, State.MEASURED, id="with a pod of its name"),
     ],

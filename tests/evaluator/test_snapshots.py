@@ -14,8 +14,9 @@ from keda_gpu_scaler.evaluator.snapshots import (
     Snapshots,
 )
 from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, OwnQuery, Signal, TriggerSpec
+from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 from tests.support import triggers
 from tests.support.scripted import Clock, ScriptedSource
 from tests.support.worlds import World, WorldPod

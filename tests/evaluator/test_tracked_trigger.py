@@ -7,8 +7,9 @@ import pytest
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
 from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 from tests.support import triggers
 from tests.support.scripted import AWAY, Clock, ScriptedCluster, ScriptedSource
 from tests.support.snapshots import NOW, bert, snapshot

@@ -11,9 +11,10 @@ from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS, ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Recent, Telemetry
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 from tests.support import triggers
 from tests.support.clocks import Clock
 

@@ -20,9 +20,9 @@ from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement
 from keda_gpu_scaler.sources.kubernetes.api import Api
 from keda_gpu_scaler.sources.kubernetes.groups import GROUPED, Grouped, group
 from keda_gpu_scaler.sources.kubernetes.objects import Scale
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 
 Labels = Mapping[str, str]
 

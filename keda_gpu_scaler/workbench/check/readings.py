@@ -142,7 +142,10 @@ def _of_selector(node: tree.Selector) -> Reading:
 
 
 def _of_call(node: tree.Call) -> Reading:
-    reading = next((of(one) for one in node.arguments if tree.kind(one) in _OF_SERIES), Reading())
+    reading = next(
+        (of(argument) for argument in node.arguments if tree.kind(argument) in _OF_SERIES),
+        Reading(),
+    )
     if node.name in _OF_HISTOGRAMS:
         labels = None if reading.labels is None else reading.labels - {"le"}
         unlike = LATENCY if _is_of_time(reading.names) else "a quantile"
@@ -153,7 +156,7 @@ def _of_call(node: tree.Call) -> Reading:
     if node.name == "scalar" or node.name.startswith("absent"):
         return Reading(reading.names, unlike_sum=reading.unlike_sum, unit=reading.unit)
     if node.name in {"label_replace", "label_join"} and reading.labels is not None:
-        written = {one.value for one in node.arguments[1:2] if isinstance(one, tree.Text)}
+        written = {text.value for text in node.arguments[1:2] if isinstance(text, tree.Text)}
         return reading._replace(labels=reading.labels | written)
     return reading
 
@@ -246,15 +249,16 @@ def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Read
 
 
 def _has(node: tree.Node, *names: str) -> bool:
-    within = (one for one, _ in tree.nodes(node))
-    return any(isinstance(one, tree.Aggregation) and one.name in names for one in within)
+    return any(
+        isinstance(inner, tree.Aggregation) and inner.name in names for inner, _ in tree.nodes(node)
+    )
 
 
 def _joined(
     node: tree.Operation, left: frozenset[str] | None, right: frozenset[str] | None
 ) -> frozenset[str] | None:
     """Return the labels of elements that are made of one of each side."""
-    lists = {one.word: frozenset(one.names) for one in node.lists}
+    lists = {labels.word: frozenset(labels.names) for labels in node.lists}
     if node.sign == "or":
         return None if left is None or right is None else left | right
     for word, many, other in (("group_left", left, node.right), ("group_right", right, node.left)):
@@ -276,9 +280,13 @@ def without_pods(  # noqa: PLR0911 - one for each kind of node
     if number is not None:
         return int(number > 0)
     is_operation = isinstance(node, tree.Operation)
-    operands = [one for one in tree.children(node) if is_operation or tree.kind(one) in _OF_SERIES]
-    given = [without_pods(one, shown) for one in operands]
-    found = [one for one in given if one is not None]
+    operands = [
+        operand
+        for operand in tree.children(node)
+        if is_operation or tree.kind(operand) in _OF_SERIES
+    ]
+    given = [without_pods(operand, shown) for operand in operands]
+    found = [sign for sign in given if sign is not None]
     are_both = len(found) == len(given)
     match node:
         case tree.Selector():

@@ -14,9 +14,9 @@ from keda_gpu_scaler.sources.kubernetes import selections
 from keda_gpu_scaler.sources.kubernetes.api import Api
 from keda_gpu_scaler.sources.kubernetes.objects import Resource, Scale
 from keda_gpu_scaler.sources.kubernetes.selections import Selections
-from keda_gpu_scaler.spec.spec import FORGET_SECONDS
 from keda_gpu_scaler.spec.workload import Owner, Selected
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 from tests.support.scripted import Clock
 
 SCALE = Scale("ml", Resource("example.com", "v1", "models"), "bert")
