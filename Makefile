@@ -107,7 +107,7 @@ docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (A
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
-.PHONY: proto chart schema lock version release-notes
+.PHONY: proto chart schema keda-schema lock version release-notes
 proto: $(TOOLS) ### Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
@@ -115,6 +115,8 @@ chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
 schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
 	@$(BIN)/python -c 'from tools import schema; print(schema.text(), end="")' \
 		> deploy/schema/scaledobject.json
+keda-schema: $(TOOLS) ### Regenerate what check knows of ScaledObjects from the locked KEDA and Kubernetes
+	@$(BIN)/python -c 'from tools import keda_schema as made; made.FILE.write_text(made.text())'
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ### Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests

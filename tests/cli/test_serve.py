@@ -112,7 +112,15 @@ print(len(existing))
 """Drops cycles that were in use for a while, as failed TLS handshakes are, and counts the rest."""
 WAITS = "loop.run_in_executor(None, threading.Event().wait)"
 FAILS = "[task.cancel() for task in asyncio.all_tasks() if task.get_name() == 'alerts']"
-UNUSED = {"botocore", "cryptography", "httpx2", "jinja2", "lightkube", "opentelemetry"}
+UNUSED = {
+    "botocore",
+    "cryptography",
+    "httpx2",
+    "jinja2",
+    "jsonschema",
+    "lightkube",
+    "opentelemetry",
+}
 UNUSED |= {"promql_parser", "rich.console", "yaml"}
 UNUSED |= {"keda_gpu_scaler.workbench"}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}

@@ -6,7 +6,8 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     objects           YAML → objects, and their triggers that are for this scaler
     findings          what is found, and where
     readings          PromQL → what is known of its numbers, by the metrics that it reads
-    fields, demands, replicas   the rules, each a function; the table of all is below
+    schema            what the API server and KEDA refuse of any ScaledObject
+    fields, demands, replicas   the other rules, each a function; the table of all is below
     formulas          the formula of scalingModifiers → its names, and its value
     live              what the source and the cluster show of a trigger
     formats           findings → JSON and SARIF
@@ -22,7 +23,7 @@ from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV
-from keda_gpu_scaler.workbench.check import demands, documents, fields, replicas
+from keda_gpu_scaler.workbench.check import demands, documents, fields, replicas, schema
 from keda_gpu_scaler.workbench.check.findings import Check, Finding, Rule, Severity, Wrong
 from keda_gpu_scaler.workbench.check.objects import Manifest, Trigger, manifests
 
@@ -50,7 +51,13 @@ OF_TEXTS = (
     Rule("duplicate-key", _ERROR, "a key that occurs twice in one mapping"),
 )
 OF_TRIGGERS = (
-    _rule(_ERROR, fields.wrong_type, "a value of a trigger that is not a string"),
+    # The schemas of KEDA and Kubernetes say these.
+    Rule("unknown-field", _ERROR, "a field that a ScaledObject does not have"),
+    Rule("wrong-type", _ERROR, "a value of another type, such as a number for a string"),
+    Rule("unknown-value", _ERROR, "a trigger type, or another word, that KEDA does not have"),
+    Rule("refused-value", _ERROR, "a field that is missing, or a value out of its limits"),
+    _rule(_ERROR, schema.other_type, "this scaler's keys in a trigger of another type"),
+    _rule(_ERROR, schema.other_type, "this scaler's keys in a trigger of another type"),
     # The scaler's own parser finds these.
     Rule("unknown-key", _ERROR, "a key of the trigger that does not exist"),
     Rule("missing-key", _ERROR, "a key that the trigger needs"),
@@ -63,6 +70,7 @@ OF_TRIGGERS = (
     _rule(_WARNING, replicas.zero_for_unknown, "`or vector(0)` in a query that scales"),
 )
 OF_SCALING = (
+    _rule(_ERROR, schema.refused_by_keda, "what KEDA refuses, such as a minimum above the maximum"),
     _rule(_ERROR, fields.wrong_target, "a `scaleTargetRef` without a scale subresource"),
     # How many replicas.
     _rule(_ERROR, replicas.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
@@ -196,7 +204,11 @@ def _of_object(manifest: Manifest) -> Iterator[Finding]:
     """Yield what is wrong with one object; how it scales only if it is no patch of one."""
     table: tuple[Rule, ...] = OF_JOBS
     if manifest.kind == "ScaledObject":
-        table = OF_TRIGGERS + (OF_SCALING if manifest.is_whole else ())
+        is_known = manifest.is_whole
+        for rule_name, wrong in schema.refused(manifest):
+            yield as_finding(rule_name, manifest, wrong)
+            is_known &= rule_name != "unknown-field"  # it may be how it scales, misspelt
+        table = OF_TRIGGERS + (OF_SCALING if is_known else ())
         for trigger in manifest.ours:
             yield from refused(trigger, trigger.mistakes)
     for rule in table:

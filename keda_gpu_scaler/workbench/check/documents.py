@@ -6,7 +6,7 @@ who walk the documents: an alias counts as all the values that it stands for.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -93,6 +93,17 @@ class Node:
         if self.kind == "mapping":
             return {key: entry.value.plain for key, entry in self.entries.items()}
         return [item.plain for item in self.items] if self.kind == "list" else self.scalar
+
+    def at(self, path: Iterable[str | int]) -> "Entry":
+        """Return the value at a path of keys and indexes, all of which are there."""
+        found = Entry(self.position, self)
+        for step in path:
+            node = found.value
+            if isinstance(step, int):
+                found = Entry(node.items[step].position, node.items[step])
+            else:
+                found = node.entries[step]
+        return found
 
     def place(self, *path: str) -> Position:
         """Return where a key is; where it is missing, the key above it."""

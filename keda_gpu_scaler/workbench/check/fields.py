@@ -3,8 +3,7 @@
 They are those of KEDA 2.21.
 
 The scaler's own parser says what is wrong with a key: `trigger/` alone defines what a trigger may
-contain. What the API server or KEDA's webhook refuses in plain words is left to them, except for
-the value that is most often without its quotes.
+contain.
 """
 
 import re
@@ -70,25 +69,6 @@ def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
             key = warning.partition(" ")[0]
             fix = f"Change {key}, or the value that it is compared with."
             yield Wrong(trigger.place(key), warning, fix)
-
-
-def wrong_type(manifest: Manifest) -> Iterator[Wrong]:
-    # A patch removes a key with null.
-    allowed = {"string"} if manifest.is_whole else {"string", "null"}
-    for index, trigger in enumerate(manifest.triggers):
-        for key, entry in trigger.node.block("metadata").entries.items():
-            if entry.value.kind not in allowed:
-                name = f"spec.triggers[{index}].metadata.{shown(key)}"
-                why = (
-                    f"{name} is a {entry.value.kind}, and the API server accepts only a string here"
-                )
-                if entry.value.kind == "null":
-                    why = f"{name} is null: the API server refuses it in a server-side apply"
-                text = shown(trigger.node.text("metadata", key))
-                fix = (
-                    f'Put it in quotes: "{text}".' if text else "Write a string, or remove the key."
-                )
-                yield Wrong(entry.position, why, fix)
 
 
 def cached_metrics(manifest: Manifest) -> Iterator[Wrong]:
@@ -250,10 +230,10 @@ def _patterns(manifest: Manifest) -> Iterator[tuple[Trigger, PodPattern]]:
 
 def idle_replicas(manifest: Manifest) -> Iterator[Wrong]:
     idle = manifest.node.integer("spec", "idleReplicaCount")
-    if manifest.ours and idle:
+    if idle:
         why = (
             f"while the workload is inactive KEDA sets {idle} and the HPA minReplicaCount "
-            f"{manifest.minimum}, in turn: a GPU pod is created and removed for ever"
+            f"{manifest.minimum}, in turn: a pod is created and removed for ever"
         )
         place = manifest.node.place("spec", "idleReplicaCount")
         yield Wrong(place, why, "Remove idleReplicaCount, or write 0.")

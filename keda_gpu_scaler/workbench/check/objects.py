@@ -24,6 +24,8 @@ _OUR_KEYS = frozenset(
     {"workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"}
 )
 """Keys that other external scalers hardly have."""
+EXTERNAL_KEYS = _OUR_KEYS | {"scalerAddress"}
+"""Keys that no other trigger of KEDA's has."""
 _NAMESAKES_KEYS = frozenset(
     {
         *("targetGpuUtilization", "targetMemoryUtilization", "targetValue", "gpuIndex"),

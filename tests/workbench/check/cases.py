@@ -145,6 +145,13 @@ FAILS: Mapping[str, str] = {
     "too-large": f"{STAYS}---\na: {'[' * 65}1{']' * 65}  # finds too-large\n",
     "duplicate-key": key(STAYS, 'threshold: "80"  # finds duplicate-key'),
     "wrong-type": changed(STAYS, ('"70"', "70  # finds wrong-type")),
+    "unknown-field": changed(
+        STAYS, ("minReplicaCount: 1", "minReplicas: 1  # finds unknown-field")
+    ),
+    "unknown-value": changed(STAYS, ("external\n", "externalpush  # finds unknown-value\n")),
+    "refused-value": spec(STAYS, "pollingInterval: 0  # finds refused-value"),
+    "other-type": changed(STAYS, ("external\n", "prometheus  # finds other-type\n")),
+    "refused-by-keda": changed(STAYS, ("Count: 1", "Count: 12  # finds refused-by-keda")),
     "unknown-key": key(STAYS, 'tresholdd: "70"  # finds unknown-key'),
     "missing-key": changed(
         STAYS,
@@ -254,7 +261,7 @@ FAILS: Mapping[str, str] = {
     + "    - {type: redis, name: queue, metadata: {}}\n",
     "formula-inactive": changed(
         FORMULATED,
-        ("target: '70'", "target: '70'\n      activationTarget: 70  # finds formula-inactive"),
+        ("target: '70'", "target: '70'\n      activationTarget: '70'  # finds formula-inactive"),
     ),
     "formula-metric-type": changed(
         FORMULATED,

@@ -82,7 +82,9 @@ CLEAN = [
     # Which objects and triggers are looked at.
     changed(JOB, ("type: external", "type: redis")),
     external("gpuThreshold"),
-    changed(FAILS["unknown-key"], ("type: external", "type: cron")),
+    changed(
+        FAILS["unknown-key"], ("type: external", "type: cron"), ("scalerA", "a"), ("work", "b")
+    ),
     # A patch of Kustomize is a part of an object: only what is there is looked at.
     ZERO[: ZERO.index("  triggers")],
     key(changed(STAYS, (f"  scaleTargetRef:\n{TARGET}", "")), "window: null"),
@@ -113,7 +115,7 @@ CLEAN = [
             *("gpu * 1e999", "+" * 2000),
         )
     ),
-    changed(FORMULATED, ("target: '70'", "target: '70'\n      activationTarget: 69.9")),
+    changed(FORMULATED, ("target: '70'", "target: '70'\n      activationTarget: '69.9'")),
     changed(FORMULATED, ("Count: 0", "Count: 1"), ("formula: gpu", "formula: gpu - 70")),
     beside(RECIPE, "metricType: Value"),
     changed(RECIPE, ("maxReplicaCount: 8", "maxReplicaCount: 1")),
@@ -124,7 +126,7 @@ CLEAN = [
     changed(FAR, ("Count: 8", "Count: 1")),
     changed(FAR, ("        gpuA", "        demandPreset: vllm-requests\n        gpuA")),
     level("power", 1300, 90),
-    spec(STAYS, TOLERANCE.format("0.2")),
+    spec(STAYS, TOLERANCE.format("'0.2'")),
     spec(STAYS, TOLERANCE.format("100m")),
     key(SHORT, "window: 15s"),
     key(STAYS, "window: 5m"),
@@ -197,7 +199,7 @@ NOT_CLEAN = [
     ("average-recipe", recipe("100 * avg without (gpu) (DCGM_FI_PROF_GR_ENGINE_ACTIVE)")),
     ("threshold-out-of-reach", level("temperature", 120, 50)),
     ("threshold-out-of-reach", level("memory-used", 9e6, 900)),
-    ("threshold-out-of-reach", spec(STAYS, TOLERANCE.format(0.5))),
+    ("threshold-out-of-reach", spec(STAYS, TOLERANCE.format("'0.5'"))),
     ("short-stabilization", key(SHORT, "window: 16s")),
     ("short-stabilization", key(STAYS, "window: 301s")),
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
@@ -300,7 +302,7 @@ MISTAKES = [
         "wrong-type",
         PERCENT,
         "7e1",
-        "is a number, and the API server accepts only a string here. Put",
+        "is a number (7e1), and the API server accepts only a string here. Put",
     ),
     ("wrong-type", PERCENT, f"{PERCENT}\n        enableTLS: y", 'Put it in quotes: "y".'),
     ("wrong-type", PERCENT, f"{PERCENT}\n        window:", "refuses it in a server-side apply"),
