@@ -12,7 +12,7 @@ from keda_gpu_scaler.workbench.check.findings import Finding
 from keda_gpu_scaler.workbench.check.objects import Trigger
 
 STANDARD_INPUT = "-"
-_REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "wrong-type"})
+_REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "unknown-field", "wrong-type"})
 """The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
 
 

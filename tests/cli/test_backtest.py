@@ -213,10 +213,11 @@ DEMAND = OBJECT.replace(
             "Episode bert: demand: expected it",
         ),
         (
-            OBJECT.replace("stabilizationWindowSeconds: 120", "stabilizationWindowSeconds: soon"),
+            OBJECT.replace("stabilizationWindowSeconds: 120", "stabilizationWindowSeconds: -1"),
             (),
-            "advanced.horizontalPodAutoscalerConfig.behavior: Expected `int | null`",
+            "advanced.horizontalPodAutoscalerConfig.behavior: Expected `int` >= 0",
         ),
+        (OBJECT.replace("maxReplicaCount", "maxReplicas"), (), "Did you mean maxReplicaCount?"),
         (NO_WORKLOAD, (), "missing-key"),
         (EPISODE.replace("EXPECTED", "some") + OBJECT, (), "-:1: Episode bert: expect.25m 'some'"),
         (
