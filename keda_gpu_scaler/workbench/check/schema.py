@@ -71,11 +71,18 @@ def _validator() -> Draft202012Validator:
     return Draft202012Validator(_schema(), format_checker=formats)
 
 
-def _value(node: Node) -> object:
-    """Return what the schema is about: the type of each value, and the text or the size."""
+def _value(node: Node, *, has_null: bool = False) -> object:
+    """Return what the schema is about: the type of each value, and the text or the size.
+
+    The API server drops a null, except in a trigger's metadata.
+    """
     match node.kind:
         case "mapping":
-            return {key: _value(entry.value) for key, entry in node.entries.items()}
+            return {
+                key: _value(value, has_null=key == "metadata")
+                for key, (_, value) in node.entries.items()
+                if has_null or value.kind != "null"
+            }
         case "list":
             return [_value(item) for item in node.items]
         case "number":
@@ -102,7 +109,7 @@ def refused(manifest: Manifest) -> Iterator[tuple[str, Wrong]]:
             schema.get("properties", {}) if isinstance(schema, Mapping) else {}
         )
         unknown = [key for key in node.entries if fields and key not in fields]
-        # The API server drops a null, except in a trigger's metadata; in a patch it removes a key.
+        # In a patch it removes a key.
         is_kept = manifest.is_whole and path[:1] == ["spec"] and path[-2:-1] in _WITH_NULL
         given = {"given": shown(node.scalar), "wanted": wanted}
         match str(error.validator):
@@ -118,7 +125,7 @@ def refused(manifest: Manifest) -> Iterator[tuple[str, Wrong]]:
                 why = f"{name} is {shown(node.scalar)}, which does not exist"
                 yield "unknown-value", Wrong(position, why, _one_of(node.scalar, wanted))
             case "required" if manifest.is_whole and not unknown:
-                missing = ", ".join(key for key in wanted if key not in node.entries)
+                missing = ", ".join(key for key in wanted if not node.has(key))
                 yield (
                     "refused-value",
                     Wrong(position, f"{name} has no {missing}", f"Write {missing}."),

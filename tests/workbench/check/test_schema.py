@@ -19,7 +19,7 @@ spec:
     - type: cpu
       metricType: Utilization
       metadata: {value: "70"}
-status: {anything: 1}
+status: {}
 """
 """One with which this scaler has nothing to do."""
 MODIFIED = "advanced: {scalingModifiers: {formula: gpu, target: '70'}}"
@@ -131,6 +131,7 @@ REFUSED = [
         "too large for int32. Write a smaller",
     ),
     ("refused-value", "type: cpu", 'type: ""', "spec.triggers[0].type is empty. Write a value."),
+    ("refused-value", '{value: "70"}', "", "spec.triggers[0] has no metadata. Write metadata."),
     (
         "refused-value",
         "apiVersion: keda.sh/v1alpha1\n",
