@@ -1,7 +1,7 @@
 """Documents → the objects in them, and the triggers that are for this scaler. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from keda_gpu_scaler.spec.workload import Workload
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 from keda_gpu_scaler.workbench.check import formulas
-from keda_gpu_scaler.workbench.check.documents import Node, Position, shown
+from keda_gpu_scaler.workbench.check.documents import Entry, Node, Position, shown
 
 MODIFIERS = ("spec", "advanced", "scalingModifiers")
 EXTERNAL = frozenset({"external", "external-push"})
@@ -37,6 +37,9 @@ _NAMESAKES_VALUES = re.compile(
     "|(distributed-)?training|(gpu|memory|pcie|nvlink|vllm|triton)_[a-z_]+|temperature|power_draw"
 )
 """Of `profile` and `metricType`, in the metadata of pmady/keda-gpu-scaler."""
+_GROUP = {"kind": "LeaderWorkerSet", "apiVersion": "leaderworkerset.x-k8s.io/v1"}
+_MOST_CHARACTERS = 63
+"""Of the name of what KServe writes."""
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
 
 
@@ -253,4 +256,44 @@ def manifests(file: str, document: Node, namespace: str) -> list[Manifest]:
     """Return the object of a document, or those in its list as kubectl or the API prints it."""
     is_list = document.text("kind").endswith("List") and document.has("items")
     nodes = document.blocks("items") if is_list else [document]
+    nodes = [written for node in nodes for written in (node, *_of_kserve(node))]
     return [Manifest(file, node, namespace) for node in nodes]
+
+
+def _of_kserve(node: Node) -> Iterator[Node]:
+    """Yield the ScaledObjects that KServe writes for an LLMInferenceService, at its positions."""
+    for role in ((), ("prefill",)) if node.text("kind") == "LLMInferenceService" else ():
+        of_role = node.block("spec", *role)
+        scaling, at = of_role.block("scaling"), of_role.place("scaling")
+        name = node.text("metadata", "name")
+        target = {"name": "-".join((name, "kserve", *role))}
+        if of_role.has("worker"):
+            target = {"name": "-".join((name, "kserve-mn", *role)), **_GROUP}
+        if len(target["name"]) > _MOST_CHARACTERS:
+            target = {}  # KServe shortens it
+        spec = {
+            **scaling.block("keda").entries,
+            "scaleTargetRef": _mapping(at, target),
+            "minReplicaCount": scaling.entries.get(
+                "minReplicas", Entry(at, Node(at, "number", "1"))
+            ),
+        }
+        if scaling.has("maxReplicas"):
+            spec["maxReplicaCount"] = scaling.entries["maxReplicas"]
+        written = _mapping(at, {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}).value
+        named = {"name": "-".join((name, "kserve", *role, "keda"))}
+        if namespace := node.text("metadata", "namespace"):
+            named["namespace"] = namespace
+        entries = {
+            **written.entries,
+            "metadata": _mapping(at, named),
+            "spec": Entry(at, Node(scaling.place("keda"), "mapping", entries=spec)),
+        }
+        if scaling.has("keda"):
+            yield Node(at, "mapping", entries=entries)
+
+
+def _mapping(at: Position, texts: Mapping[str, str]) -> Entry:
+    """Return a mapping of texts, all at one position."""
+    entries = {key: Entry(at, Node(at, "string", text)) for key, text in texts.items()}
+    return Entry(at, Node(at, "mapping", entries=entries))
