@@ -38,7 +38,7 @@ _NAMESAKES_VALUES = re.compile(
 )
 """Of `profile` and `metricType`, in the metadata of pmady/keda-gpu-scaler."""
 _GROUP = {"kind": "LeaderWorkerSet", "apiVersion": "leaderworkerset.x-k8s.io/v1"}
-_MOST_CHARACTERS = 63
+_LONGEST = 63
 """Of the name of what KServe writes."""
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
 
@@ -262,32 +262,28 @@ def manifests(file: str, document: Node, namespace: str) -> list[Manifest]:
 
 def _of_kserve(node: Node) -> Iterator[Node]:
     """Yield the ScaledObjects that KServe writes for an LLMInferenceService, at its positions."""
+    name, namespace = (node.text("metadata", key) for key in ("name", "namespace"))
     for role in ((), ("prefill",)) if node.text("kind") == "LLMInferenceService" else ():
         of_role = node.block("spec", *role)
         scaling, at = of_role.block("scaling"), of_role.place("scaling")
-        name = node.text("metadata", "name")
         target = {"name": "-".join((name, "kserve", *role))}
         if of_role.has("worker"):
-            target = {"name": "-".join((name, "kserve-mn", *role)), **_GROUP}
-        if len(target["name"]) > _MOST_CHARACTERS:
-            target = {}  # KServe shortens it
+            target = {**_GROUP, "name": "-".join((name, "kserve-mn", *role))}
         spec = {
             **scaling.block("keda").entries,
-            "scaleTargetRef": _mapping(at, target),
-            "minReplicaCount": scaling.entries.get(
-                "minReplicas", Entry(at, Node(at, "number", "1"))
-            ),
+            # KServe shortens a longer name.
+            "scaleTargetRef": _mapping(at, target if len(target["name"]) <= _LONGEST else {}),
+            "minReplicaCount": Entry(at, Node(at, "number", "1")),
         }
-        if scaling.has("maxReplicas"):
-            spec["maxReplicaCount"] = scaling.entries["maxReplicas"]
+        for key in ("minReplicas", "maxReplicas"):
+            if scaling.has(key):
+                spec[f"{key[:-1]}Count"] = scaling.entries[key]
         written = _mapping(at, {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}).value
-        named = {"name": "-".join((name, "kserve", *role, "keda"))}
-        if namespace := node.text("metadata", "namespace"):
-            named["namespace"] = namespace
+        names = {"name": "-".join((name, "kserve", *role, "keda")), "namespace": namespace}
         entries = {
             **written.entries,
-            "metadata": _mapping(at, named),
-            "spec": Entry(at, Node(scaling.place("keda"), "mapping", entries=spec)),
+            "metadata": _mapping(at, names),
+            "spec": Entry(at, Node(at, "mapping", entries=spec)),
         }
         if scaling.has("keda"):
             yield Node(at, "mapping", entries=entries)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, partial
 from importlib import resources
-from typing import Any
+from typing import Any, cast
 
 from jsonschema import Draft202012Validator, FormatChecker
 
@@ -36,8 +36,6 @@ _LIMITS = {
     "pattern": ("is {given}, which is no quantity", 'Write one, such as "0.1".'),
 }
 """What a keyword of the schema says of a value, and what to write."""
-_WITH_NULL = (["metadata"], ["triggers"])
-"""Fields of `spec`, and below, in which the API server keeps a null."""
 _MOST_CHOICES = 8
 """More are not listed in a message."""
 _COMPARED_CHARACTERS = 100
@@ -74,7 +72,7 @@ def _validator() -> Draft202012Validator:
 def _value(node: Node, *, has_null: bool = False) -> object:
     """Return what the schema is about: the type of each value, and the text or the size.
 
-    The API server drops a null, except in a trigger's metadata.
+    The API server drops a null, except in the metadata of a trigger.
     """
     match node.kind:
         case "mapping":
@@ -101,20 +99,16 @@ def _nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
 def refused(manifest: Manifest) -> Iterator[tuple[str, Wrong]]:
     """Yield the name of the rule and what is wrong for each error of the schema, at its place."""
     for error in _validator().iter_errors(_value(manifest.node)):
-        path, wanted, schema = [*error.absolute_path], error.validator_value, error.schema
+        path, wanted = [*error.absolute_path], error.validator_value
         position, node = manifest.node.at(path)
         steps = (f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in path)
         name = "".join(steps).removeprefix(".") or "the object"
-        fields: Mapping[str, Any] = (
-            schema.get("properties", {}) if isinstance(schema, Mapping) else {}
-        )
+        fields = cast("dict[str, Any]", error.schema).get("properties", {})
         unknown = [key for key in node.entries if fields and key not in fields]
-        # In a patch it removes a key.
-        is_kept = manifest.is_whole and path[:1] == ["spec"] and path[-2:-1] in _WITH_NULL
         given = {"given": shown(node.scalar), "wanted": wanted}
         match str(error.validator):
-            case _ if error.instance is None and not is_kept:
-                pass
+            case _ if error.instance is None and not (manifest.is_whole and path[0] == "spec"):
+                pass  # in a patch it removes a key
             case "additionalProperties":
                 for key in unknown:
                     why = f"{name} has no field {shown(key)}, and kubectl apply refuses it"
@@ -126,40 +120,19 @@ def refused(manifest: Manifest) -> Iterator[tuple[str, Wrong]]:
                 yield "unknown-value", Wrong(position, why, _one_of(node.scalar, wanted))
             case "required" if manifest.is_whole and not unknown:
                 missing = ", ".join(key for key in wanted if not node.has(key))
-                yield (
-                    "refused-value",
-                    Wrong(position, f"{name} has no {missing}", f"Write {missing}."),
-                )
+                wrong = Wrong(position, f"{name} has no {missing}", f"Write {missing}.")
+                yield "refused-value", wrong
             case keyword if keyword in _LIMITS:
                 why, fix = (text.format(**given) for text in _LIMITS[keyword])
                 yield "refused-value", Wrong(position, f"{name} {why}", fix)
 
 
-@cache
-def _owners() -> Mapping[str, list[str]]:
-    """Return where each field is, by its name."""
-    owners: dict[str, list[str]] = {}
-    waiting = [("", _schema())]
-    while waiting:
-        path, schema = waiting.pop()
-        if "items" in schema:
-            waiting.append((f"{path}[]", schema["items"]))
-        for name, part in schema.get("properties", {}).items():
-            owners.setdefault(name, []).append(path.removeprefix("."))
-            waiting.append((f"{path}.{name}", part))
-    return owners
-
-
 def _instead(key: str, fields: Mapping[str, Any]) -> str:
     """Return what to do about a field that is unknown where there are these."""
-    nearest, owners = _nearest(key, fields), _owners().get(key, [])
     if "metricType" in fields and key in KEYS:
         return f"Move {key} to the trigger's metadata."
-    if len(owners) == 1 or (owners and not nearest):
-        return f"Move it to {' or '.join(owner or 'the top' for owner in owners[:2])}."
-    return (
-        f"Did you mean {nearest[0]}?" if nearest else f"Remove it; there are {', '.join(fields)}."
-    )
+    nearest = _nearest(key, fields)
+    return f"Did you mean {nearest[0]}?" if nearest else f"Write one of {', '.join(fields)}."
 
 
 def _one_of(text: str, known: list[str]) -> str:
@@ -175,10 +148,8 @@ def _wrong_type(name: str, position: Position, node: Node, wanted: str | list[st
     types = [wanted] if isinstance(wanted, str) else wanted
     words, text = " or ".join(_WORDS[one] for one in types), shown(node.scalar)
     given = f"{node.kind} ({text})" if text else node.kind
-    why, fix = (
-        f"{name} is a {given}, and the API server accepts only {words} here",
-        f"Write {words}.",
-    )
+    why = f"{name} is a {given}, and the API server accepts only {words} here"
+    fix = f"Write {words}."
     if node.kind == "null":
         why = f"{name} is null: the API server refuses it in a server-side apply"
         fix = f"Write {words}, or remove the key."

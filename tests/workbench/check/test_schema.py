@@ -42,8 +42,8 @@ REFUSED = [
         "spec has no field cooldownperiod, and kubectl",
     ),
     ("unknown-field", "0x1", "1\n  cooldownperiod: 9", "Did you mean cooldownPeriod?"),
-    ("unknown-field", "0x1", "1\n  formula: a", "Move it to spec.advanced.scalingModifiers."),
-    ("unknown-field", "0x1", "1\n  threshold: 9", "Remove it; there are advanced, cooldownPeriod"),
+    ("unknown-field", "0x1", "1\n  formula: a", "Write one of advanced, cooldownPeriod, "),
+    ("unknown-field", "0x1", "1\n  threshold: 9", "Write one of advanced, cooldownPeriod"),
     (
         "unknown-field",
         "kind: S",
