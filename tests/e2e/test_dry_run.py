@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.repository.test_docs_snippets import SCALED_OBJECTS
+from tests.workbench.check.cases import changed
+from tests.workbench.check.test_schema import OTHERS, REFUSED
 from tools import programs
 from tools.chart import charts
 
@@ -155,3 +157,32 @@ def test_every_other_file_and_every_scaled_object_in_a_page_is_taken(
     }
     here = {source: placed(one, restricted) for source, one in found.items()}
     dry_run(defined, tmp_path, here)
+
+
+def test_what_check_says_that_the_api_server_refuses_is_refused(kubeconfig: Path) -> None:
+    """Kubectl goes on after a refusal, so the last object, which is right, is taken alone.
+
+    It ends at a document that it cannot read itself.
+    """
+    wrong = [
+        changed(OTHERS, (before, after))
+        for rule, before, after, _ in REFUSED
+        if rule in {"unknown-field", "wrong-type", "refused-value"}
+        and after not in {"", "null", ".inf"}
+    ]
+    named = [text.replace("name: web\n", f"name: w{n}\n", 1) for n, text in enumerate(wrong)]
+    done = subprocess.run(
+        [
+            programs.path("kubectl"),
+            f"--kubeconfig={kubeconfig}",
+            "apply",
+            "--dry-run=server",
+            "-f-",
+        ],
+        input="\n---\n".join([*named, OTHERS]),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=_SECONDS,
+    )
+    assert done.stdout == "scaledobject.keda.sh/web created (server dry run)\n"
