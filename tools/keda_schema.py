@@ -25,11 +25,14 @@ def schema() -> _Schema:
     """Return the schema, in which a field that is not named is not there."""
     keda = _source("github.com/kedacore/keda/v2")
     swagger = _source("k8s.io/kubernetes") / "api/openapi-spec/swagger.json"
-    crd = yaml.safe_load((keda / "config/crd/bases/keda.sh_scaledobjects.yaml").read_text())["spec"]
+    paths = sorted((keda / "config/crd/bases").glob("keda.sh_*.yaml"))
+    crds = {path.stem: yaml.safe_load(path.read_text())["spec"] for path in paths}
+    crd = crds["keda.sh_scaledobjects"]
     (version,) = crd["versions"]
     whole = _compact(version["schema"]["openAPIV3Schema"], {})
     fields, definitions = whole["properties"], json.loads(swagger.read_text())["definitions"]
     fields["apiVersion"]["enum"] = [f"{crd['group']}/{version['name']}"]
+    fields["kind"]["enum"] = [each["names"]["kind"] for each in crds.values()]
     fields["metadata"] = _compact(definitions[f"{_META}ObjectMeta"], definitions)
     fields["status"] = {}  # the API server ignores it
     builder = (keda / "pkg/scaling/scalers_builder.go").read_text()

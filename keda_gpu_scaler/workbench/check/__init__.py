@@ -179,7 +179,7 @@ def check(
     scaled = [
         replace(manifest, workloads=workloads)
         for manifest in objects
-        if manifest.kind in ("ScaledObject", "ScaledJob")
+        if manifest.kind == "ScaledJob" or schema.is_of_keda(manifest)
     ]
     everywhere = frozenset(ignored)
     by_line = {file: _ignored_by_line(text) for file, text in texts.items()}
@@ -203,11 +203,13 @@ def check(
 def _of_object(manifest: Manifest) -> Iterator[Finding]:
     """Yield what is wrong with one object; how it scales only if it is no patch of one."""
     table: tuple[Rule, ...] = OF_JOBS
-    if manifest.kind == "ScaledObject":
+    if manifest.kind != "ScaledJob":
         is_known = manifest.is_whole
         for rule_name, wrong in schema.refused(manifest):
             yield as_finding(rule_name, manifest, wrong)
-            is_known &= rule_name != "unknown-field"  # it may be how it scales, misspelt
+            # It may be in this field how it scales.
+            is_elsewhere = rule_name != "wrong-type" or wrong.why.startswith("spec.triggers[")
+            is_known &= rule_name != "unknown-field" and is_elsewhere
         table = OF_TRIGGERS + (OF_SCALING if is_known else ())
         for trigger in manifest.ours:
             yield from refused(trigger, trigger.mistakes)

@@ -162,6 +162,13 @@ def _wrong_type(name: str, position: Position, node: Node, wanted: str | list[st
     return Wrong(position, why, fix)
 
 
+def is_of_keda(manifest: Manifest) -> bool:
+    """Tell whether it is a ScaledObject, also one whose kind is misspelt."""
+    kinds, kind = _schema()["properties"]["kind"]["enum"], manifest.kind
+    is_misspelt = manifest.node.text("apiVersion").startswith("keda.sh/") and kind not in kinds
+    return kind == "ScaledObject" or is_misspelt
+
+
 def other_type(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.triggers:
         key = next((key for key in trigger.metadata if key in EXTERNAL_KEYS), "")

@@ -78,6 +78,7 @@ REFUSED = [
         "1.5",
         "is a number (1.5), and the API server accepts only a whole number here",
     ),
+    ("wrong-type", "0x1", "one", "is a string (one)"),
     ("wrong-type", "0x1", ".inf", "Write a whole number."),
     (
         "wrong-type",
@@ -104,6 +105,13 @@ REFUSED = [
         "null",
         "refuses it in a server-side apply. Write a string, or remove the key.",
     ),
+    (
+        "unknown-value",
+        "ScaledObject",
+        "ScaleObject",
+        "kind is ScaleObject, which does not exist. D",
+    ),
+    ("unknown-value", "ScaledObject", "scaledobject", "Did you mean ScaledObject?"),
     (
         "unknown-value",
         "v1alpha1",
@@ -202,6 +210,11 @@ def test_what_they_refuse_is_said_with_its_path_and_what_to_write(
     (one,) = report(changed(OTHERS, (before, after))).findings
     assert one.rule.name == rule
     assert said in f"{one.why}. {one.fix}"
+
+
+def test_a_count_that_is_no_number_is_the_only_finding() -> None:
+    source = changed(STAYS, ("minReplicaCount: 1", "minReplicaCount: one"))
+    assert found(source) == [(9, "wrong-type")]
 
 
 @pytest.mark.parametrize("line", ["    - ", "    - text"])
