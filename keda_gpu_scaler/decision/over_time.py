@@ -54,7 +54,7 @@ class Sums:
     are_full: bool = False
     """Those that report have each been full for a minute, or since its samples count."""
     is_untold: bool = False
-    """One has ended recently, and it is not known until when it worked."""
+    """One has ended recently, and it is not known until when it worked, or what it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def sums(
         is_brief=over.is_brief and not are_steady,
         newest=newest_sum,
         are_full=are_full,
-        is_untold=bool(measured) and _is_untold(reporting, ended),
+        is_untold=bool(measured) and (over.is_untold or _is_untold(reporting, ended)),
     )
 
 
@@ -204,10 +204,12 @@ def _over_time(
     whole = {time for time in complete if all(part.is_known(time) for part in left)}
     shown = [*here, *(part for part in left if part.loads)]
     with_left = [whole, {time for time in whole if time >= began}] if has_left else []
+    worked = [part for part in left if part.ready_at < part.taken_over_at > last - window]
     return Sums(
         max(_mean_sum(here, span, window) for span in spans),
         max((_mean_sum(shown, span, window) for span in with_left), default=0.0),
         is_brief,
+        is_untold=bool(worked) and not (whole and all(part.loads for part in worked)),
     )
 
 

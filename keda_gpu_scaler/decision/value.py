@@ -51,10 +51,15 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
 def _load_unseen(spec: TriggerSpec, workload: MeasuredWorkload, *, is_known: bool) -> float:
     """Return the load of the replicas that are known to work unseen, as far as it can be told.
 
-    One that reported before does what the others do, if these are full. One that never did is on
-    its target, and above it if the others are: it can raise, and is no reason to lower.
+    One that reported before does what the others do, if these are full, and unless there is a pod
+    in its place. One that never did is on its target, and above it if the others are: it can raise,
+    and is no reason to lower.
     """
     if is_known:
         return len(workload.of(PodState.UNSEEN)) * max(workload.mean, spec.threshold)
     is_full = min(workload.measured, default=0.0) >= full_load(spec, workload.reported)
-    return len(workload.of(PodState.SILENT)) * workload.mean if is_full else 0.0
+    silent = len(workload.of(PodState.SILENT))
+    if workload.wanted is not None:
+        replaced = len(workload.measured) + len(workload.not_ready)
+        silent = min(silent, max(0, workload.wanted - replaced))
+    return silent * workload.mean if is_full else 0.0

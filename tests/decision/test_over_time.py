@@ -164,6 +164,27 @@ def test_a_replica_that_left_and_was_never_listed_alive_is_untold(
     assert measured(*ready(OLD + NEW, count=4), gone).sums.is_untold is is_untold
 
 
+ALIVE, ENDED = LEFT - 150, LEFT + 30
+
+
+@pytest.mark.parametrize(
+    ("gone", "is_untold"),
+    [
+        pytest.param({"ready": LEFT - 200}, True, id="shown only after the last list"),
+        pytest.param({"ready": NOW}, False, id="it did not work"),
+        pytest.param({"ready": LEFT - 200, "ended_at": LEFT - 600}, False, id="long ago"),
+        pytest.param({"ready": LEFT - 200, "alive_at": LEFT}, False, id="its work is shown"),
+    ],
+)
+def test_a_replica_that_left_and_of_which_no_work_is_shown_is_untold(
+    gone: dict[str, float], *, is_untold: bool
+) -> None:
+    """A process that has just started has samples of now, and a list from before them."""
+    status = said(**{"ended": True, "alive_at": ALIVE, "ended_at": ENDED, **gone})
+    pod = bert("x", 40, last_seen=LEFT, history=90, ended=True, status=status)
+    assert measured(*ready(OLD + NEW, count=4), pod).sums.is_untold is is_untold
+
+
 def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
     gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
     for load_, answer in ((50.0, None), (77.0, None), (80.0, 320.0)):

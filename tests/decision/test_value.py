@@ -171,6 +171,16 @@ def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
     assert "the others that are Ready count as full: sum 192 %" in decided.reason
 
 
+@pytest.mark.parametrize(("replaced", "value"), [(0, 700), (1, 600), (3, None), (4, None)])
+def test_a_silent_replica_with_a_pod_in_its_place_does_not_count(
+    replaced: int, value: float | None
+) -> None:
+    """Its node is lost, and the others do its work."""
+    waiting = [unseen(letter, said(never=True)) for letter in LETTERS[6 : 6 + replaced]]
+    decided = decide_about(*ready(100, count=3), *_silent(4), *waiting, wanted=7)
+    assert decided.value == value
+
+
 def _missing(count: int) -> list[Pod]:
     return [replace(pod, status=said()) for pod in _silent(count)]
 
