@@ -140,8 +140,8 @@ def _suspects(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
     named = [
         (metric_source, pods)
         for metric_source in profiles.metric_sources(spec.profile, spec.signal)
-        for pods in zip(metric_source.labels.namespaces, metric_source.labels.pods, strict=True)
         if metric_source.measure.metrics[0] == dcgm.ENGINE
+        for pods in zip(metric_source.labels.namespaces, metric_source.labels.pods, strict=True)
     ]
     for (labels, measure, _), (namespace_label, pod_label) in named:
         pods = [f"{namespace_label}={namespace}", f"{pod_label}=~{pod}"]
