@@ -63,7 +63,9 @@ class Scaler(Server):
         assert took < self.STOPS_WITHIN_SECONDS, f"see {self.log_file}"
 
     async def page(self, path: str) -> str:
-        answer = await self._client.get(f"{self.url}{path}", timeout=10)
+        # A connection that rested may be closed by the server while the next request is sent.
+        anew = {"connection": "close"}
+        answer = await self._client.get(f"{self.url}{path}", timeout=10, headers=anew)
         answer.raise_for_status()
         return answer.text
 
