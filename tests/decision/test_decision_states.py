@@ -130,7 +130,7 @@ CASES: dict[str, World] = {
     "fewer replicas are Ready than were asked for, and ask for more still": World(
         _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
     ),
-    "a replica left, and it is not known until when it worked": World(
+    "a replica left, and it is not known until when it worked, or what it did": World(
         (*_pods(5, 50), bert("z", 50, ended=True, status=said(ended=True, ended_at=NOW)))
     ),
     "a pod is too young to be measured, and the others alone ask for more": World(
