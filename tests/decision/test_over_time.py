@@ -1,6 +1,7 @@
 """Claims about the sum while replicas come and go."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -177,7 +178,7 @@ ALIVE, ENDED = LEFT - 150, LEFT + 30
     ],
 )
 def test_a_replica_that_left_and_of_which_no_work_is_shown_is_untold(
-    gone: dict[str, float], *, is_untold: bool
+    gone: dict[str, Any], *, is_untold: bool
 ) -> None:
     """A process that has just started has samples of now, and a list from before them."""
     status = said(**{"ended": True, "alive_at": ALIVE, "ended_at": ENDED, **gone})
