@@ -19,7 +19,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import EnvSettingsSource
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings.process import Settings
@@ -78,12 +77,16 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         for key, place in places.items()
         if key not in known_keys
     ]
-    # Puts the values of a kind of source, such as prometheus_url, into a mapping of their own.
-    grouped = EnvSettingsSource(Settings)
-    grouped.env_vars = {key: value for key, value in values.items() if key in known_keys}
+    given: dict[str, Any] = {"sources": sources}
+    for key in values.keys() & known_keys:
+        kind, _, name = key.partition("_")
+        if kind in KINDS:
+            given.setdefault(kind, {})[name] = values[key]
+        else:
+            given[key] = values[key]
     settings = None
     try:
-        settings = Settings(**grouped(), sources=sources)
+        settings = Settings.model_validate(given)
     except ValidationError as error:
         # A default that depends on another setting fails together with it.
         mistakes += [

@@ -4,8 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    DirectoryPath,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import sources as kinds
@@ -19,15 +25,13 @@ from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
 _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """The operator's settings, checked.
 
     An instance made directly holds the given values; `load` reads the environment and the file.
     """
 
-    model_config = SettingsConfigDict(
-        **CONFIG, enable_decoding=False, env_nested_delimiter="_", env_nested_max_split=1
-    )
+    model_config = CONFIG
 
     grpc_address: values.ListenAddress = values.Address("", 6000)
     """Address of the gRPC port, for KEDA; port 0 takes a free one."""
@@ -163,14 +167,3 @@ class Settings(BaseSettings):
             )
         default = next(iter(defaults.values()), None)
         return named_sources if default is None else {**named_sources, "default": default}
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - the names are the library's
-        init_settings: PydanticBaseSettingsSource,
-        *_: PydanticBaseSettingsSource,
-        **others: PydanticBaseSettingsSource,  # noqa: ARG003 - `load` reads what is wanted
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Keep environment and files away from instances that are made directly."""
-        return (init_settings,)

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasGenerator, BaseModel, Field, ValidationInfo
-from pydantic_settings import SettingsConfigDict
+from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from keda_gpu_scaler.query.influxql import METRIC, Schema
 from keda_gpu_scaler.settings import tokens, values
@@ -17,7 +16,7 @@ from keda_gpu_scaler.settings.values import key_of, needs, without
 from keda_gpu_scaler.transport.client import LIMIT_BYTES
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE
 
-CONFIG = SettingsConfigDict(
+CONFIG = ConfigDict(
     frozen=True,
     extra="forbid",
     validate_by_name=True,
