@@ -130,7 +130,7 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
         with _named("KEDA_GPU_SCALER_HTTP_ADDRESS"):
             http_port = await http.start()
         stack.push_async_callback(http.stop)
-        await peers.exchange()
+        await peers.meet()
         parts = {
             "the exchange of alerts": _in_background(stack, peers.run(), "alerts"),
             "the HTTP server": http.serving,

@@ -257,7 +257,7 @@ class ObserveRefused(Fact, frozen=True):
 
 
 class PeersAsked(Fact, frozen=True):
-    """Alerts were sent to the other replicas, or requested from them."""
+    """How many addresses of replicas answered when they were last told of alerts or asked."""
 
     reachable: int
     unreachable: int

@@ -18,18 +18,14 @@ from starlette.routing import Route
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
+from keda_gpu_scaler.alerts.forwarding import LONGEST_BYTES
 from keda_gpu_scaler.alerts.notifications import (
     SENTENCES,
     Notification,
     read_notification,
     scaled_object,
 )
-from keda_gpu_scaler.alerts.replicas import (
-    BROADCAST_BYTES,
-    read_records,
-    unhurried,
-    written_records,
-)
+from keda_gpu_scaler.alerts.replicas import read_records, unhurried, written_records
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.web import authentication
 
@@ -120,7 +116,7 @@ class Webhook:
 
     async def learn(self, request: Request) -> Response:
         authentication.admit(request, self.token, TOKEN)
-        async with self.bodies.read(request, BROADCAST_BYTES) as body:
+        async with self.bodies.read(request, LONGEST_BYTES) as body:
             try:
                 async with self.parsing:
                     records = await asyncio.to_thread(read_records, body)
