@@ -33,8 +33,10 @@ COMMANDS = {
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""
 _PLAIN = frozenset({"serve", "observe"})
-"""Commands that print only lines of the log. structlog and httpx load rich where it is installed,
-which takes 3 MiB for as long as the process lives."""
+"""Commands that print only lines of the log."""
+_NOT_PLAIN = ("h2", "pygments", "rich")
+"""What httpx and structlog load where it is installed, for HTTP/2 and for terminals. It takes 5 MiB
+for as long as the process lives."""
 
 
 def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,14 +55,13 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
-    is_plain = name in _PLAIN and "rich" not in sys.modules
-    if is_plain:
-        sys.modules["rich"] = None  # type: ignore[assignment] # as if it were not there
+    absent = [each for each in _NOT_PLAIN if name in _PLAIN and each not in sys.modules]
+    sys.modules |= dict.fromkeys(absent)  # type: ignore[arg-type] # as if they were not there
     try:
         module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
     finally:
-        if is_plain:
-            del sys.modules["rich"]
+        for each in absent:
+            del sys.modules[each]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name)(_with_flags(getattr(module, name)))
     return typer.main.get_command(single)

@@ -25,8 +25,6 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
-import re2
-
 from keda_gpu_scaler.promql import placeholders, tree
 from keda_gpu_scaler.promql.placeholders import Values
 from keda_gpu_scaler.promql.tokens import (
@@ -148,11 +146,12 @@ def parsed_matchers(text: str) -> tuple[tree.Matcher, ...]:
             raise ValueError(_MATCHERS)
     if not matchers or any(matcher.label == _METRIC.label for matcher in matchers):
         raise ValueError(f"{_MATCHERS}, at least one and none for {_METRIC.label}")
+    patterns = _Patterns()
     for matcher in matchers:
         if matcher.sign in {"=~", "!~"}:
             try:
-                re2.compile(matcher.value)
-            except re2.error:
+                patterns.compiled(matcher.value)
+            except ValueError:
                 raise ValueError(f"an RE2 pattern for {matcher.label}") from None
     return tuple(matchers)
 
@@ -309,6 +308,8 @@ class _Patterns:
 
     def compiled(self, pattern: str) -> Any:  # noqa: ANN401 - RE2 has no types
         if pattern not in self._compiled:
+            import re2  # noqa: PLC0415 - it takes a MiB, and few processes read a pattern
+
             self._large_parts += len(_LARGE_PART.findall(pattern))
             if self._large_parts > _LARGE_PARTS:
                 raise ValueError(_TOO_LARGE)

@@ -4,9 +4,8 @@ Pure text. Every value enters a text through `quoted` or `alternatives`, also wh
 queries were tried on real servers for their cost and for the problems named here.
 """
 
+import re
 from collections.abc import Iterable
-
-import re2
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import Labels, Metric, MetricSource, Part
@@ -48,7 +47,7 @@ def quoted(text: str) -> str:
 
 def alternatives(texts: Iterable[str]) -> str:
     """Return a PromQL string literal: a regex that matches exactly one of `texts`."""
-    return quoted("|".join(re2.escape(text) for text in sorted(texts)))
+    return quoted("|".join(re.escape(text) for text in sorted(texts)))
 
 
 def marked(expression: str, label: str, text: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpcore  # noqa: F401 - httpx loads it with the first client, and then with HTTP/2
 import httpx
 
 from keda_gpu_scaler import errors

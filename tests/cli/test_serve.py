@@ -121,7 +121,7 @@ UNUSED = {
     "lightkube",
     "opentelemetry",
 }
-UNUSED |= {"promql_parser", "rich.console", "yaml"}
+UNUSED |= {"h2", "promql_parser", "pygments", "re2", "rich.console", "yaml"}
 UNUSED |= {"keda_gpu_scaler.workbench"}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
 UNUSED |= {"keda_gpu_scaler.sources.kubernetes", "keda_gpu_scaler.transport.certificates"}
