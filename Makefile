@@ -134,7 +134,7 @@ wheel: $(TOOLS) ### Build the wheel and the source archive into dist, from what 
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
 chart-archive: $(TOOLS) ### Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
-	@HELM=$$($(BIN)/python -m tools.programs helm) tools/chart.sh $(DIST) $(IMAGE)
+	@HELM=$$($(BIN)/python -m testbed.programs helm) tools/chart.sh $(DIST) $(IMAGE)
 DOCKER ?= docker
 soak: $(TOOLS) ### Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
 	@$(BIN)/python -m tests.soak --minutes $(or $(minutes),60)
@@ -146,11 +146,11 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 	@echo keda-gpu-scaler:$(VERSION)
 
 rootfs: $(TOOLS) ### Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
-	@SYFT=$$($(BIN)/python -m tools.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
+	@SYFT=$$($(BIN)/python -m testbed.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
 .PHONY: tools bench bench-full bench-figures bench-decisions bench-wake clean
 tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an hour, once)
-	@$(BIN)/python -m tools.programs
+	@$(BIN)/python -m testbed.programs
 bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only polling')
 	@$(BIN)/python -m benchmarks $(ARGS)
 bench-full: $(TOOLS) ### Run the benchmarks that take longer as well

@@ -11,8 +11,8 @@ from keda_gpu_scaler import trigger
 from keda_gpu_scaler.errors import SpecError
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger import KEYS
+from testbed.triggers import access
 from tests.repository.test_docs import ROOT
-from tests.support.triggers import access
 from tools import schema
 
 FILE = ROOT / "deploy" / "schema" / "scaledobject.json"

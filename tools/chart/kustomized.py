@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from tools.chart import charts
+from testbed import charts
 
 COMPONENT = charts.BASE / "kubernetes-evidence"
 SETTINGS = "settings.yaml"

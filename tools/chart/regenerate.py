@@ -8,8 +8,8 @@ import re
 import textwrap
 from pathlib import Path
 
-from tools import programs
-from tools.chart import charts, comments, kustomized, schema
+from testbed import charts, programs
+from tools.chart import comments, kustomized, schema
 
 PAGE = charts.CHART / "README.md"
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from testbed import charts
 from tests.repository.test_docs import section
-from tools.chart import charts, comments, kustomized, regenerate, schema
+from tools.chart import comments, kustomized, regenerate, schema
 
 ANEW = "run make chart, and look at what changes"
 

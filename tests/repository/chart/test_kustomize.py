@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.chart import charts, kustomized
+from testbed import charts
+from tools.chart import kustomized
 
 pytestmark = pytest.mark.needs("helm", "kubectl")
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools.chart import charts, comments
+from testbed import charts
+from tools.chart import comments
 
 OURS = {one.path for one in comments.values()}
 

@@ -11,9 +11,9 @@ from starlette.routing import Route
 
 from keda_gpu_scaler import settings, web
 from keda_gpu_scaler.sources.kubernetes import following
+from testbed import charts
+from testbed.charts import ROOT
 from tests.repository.chart import shapes
-from tools.chart import charts
-from tools.chart.charts import ROOT
 
 pytestmark = pytest.mark.needs("helm")
 
