@@ -111,12 +111,11 @@ docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (A
 proto: $(TOOLS) ### Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
-	@$(BIN)/python -m tools.chart.regenerate
+	@$(BIN)/python -m tools.generated chart-values chart
 schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
-	@$(BIN)/python -c 'from tools import schema; print(schema.text(), end="")' \
-		> deploy/schema/scaledobject.json
+	@$(BIN)/python -m tools.generated schema
 keda-schema: $(TOOLS) ### Regenerate what check knows of ScaledObjects from the locked KEDA and Kubernetes
-	@$(BIN)/python -c 'from tools import keda_schema as made; made.FILE.write_text(made.text())'
+	@$(BIN)/python -m tools.generated keda-schema
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ### Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests

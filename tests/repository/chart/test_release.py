@@ -141,3 +141,8 @@ def test_keda_is_let_in_from_its_namespace_if_that_is_set_else_from_the_usual_on
         }
         for namespace in namespaces
     ]
+
+
+@EACH_CASE
+def test_helm_finds_nothing_to_complain_of(case: str) -> None:
+    charts.run("helm", "lint", "--strict", "--values", str(charts.values(case)), str(charts.CHART))
