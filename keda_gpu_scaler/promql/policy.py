@@ -26,14 +26,14 @@ from itertools import pairwise
 from typing import Any
 
 from keda_gpu_scaler.promql import placeholders, tree
-from keda_gpu_scaler.promql.placeholders import Values
-from keda_gpu_scaler.promql.tokens import (
+from keda_gpu_scaler.promql.lexer import (
     MisplacedError,
     Token,
     check_numbers,
     tokens,
     unmatched,
 )
+from keda_gpu_scaler.promql.placeholders import Values
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
@@ -129,6 +129,8 @@ def parsed_matchers(text: str) -> tuple[tree.Matcher, ...]:
     Raises:
         ValueError: it is anything else, names the metric, or holds a pattern that is not RE2.
     """
+    import re2  # noqa: PLC0415 - as in `_Patterns`
+
     from keda_gpu_scaler.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
 
     try:
@@ -146,12 +148,11 @@ def parsed_matchers(text: str) -> tuple[tree.Matcher, ...]:
             raise ValueError(_MATCHERS)
     if not matchers or any(matcher.label == _METRIC.label for matcher in matchers):
         raise ValueError(f"{_MATCHERS}, at least one and none for {_METRIC.label}")
-    patterns = _Patterns()
     for matcher in matchers:
         if matcher.sign in {"=~", "!~"}:
             try:
-                patterns.compiled(matcher.value)
-            except ValueError:
+                re2.compile(matcher.value)
+            except re2.error:
                 raise ValueError(f"an RE2 pattern for {matcher.label}") from None
     return tuple(matchers)
 
