@@ -8,7 +8,7 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -60,9 +60,7 @@ class Options:
     prometheus_url: Annotated[
         str | None, option("URL", "The Prometheus, over that of the settings.")
     ] = None
-    namespace: Annotated[str, option("NAME", "The namespace of objects that name none.")] = (
-        "default"
-    )
+    namespace: flags.Namespace = "default"
     since: Annotated[str, option("DURATION", "How far back to read, such as 36h.")] = "7d"
     cache: Annotated[
         Path | None,
@@ -89,9 +87,7 @@ class Options:
     html: Annotated[
         Path | None, option("FILE", "Also write a page with plots.", dir_okay=False)
     ] = None
-    output: Annotated[
-        Literal["text", "json"], option("text|json", "How to write it.", "--output", "-o")
-    ] = "text"
+    output: flags.Output = "text"
 
 
 def backtest(options: Options) -> None:

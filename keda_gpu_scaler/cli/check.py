@@ -49,7 +49,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     allow_none: Annotated[
         bool, typer.Option("--allow-none", help="Exit with 0 if there is nothing to check.")
     ] = False,
-    namespace: Annotated[str, option("NAME", "Namespace of objects without one.")] = "default",
+    namespace: flags.Namespace = "default",
     is_live: Annotated[
         bool,
         typer.Option("--live", help="Query the source too, and the cluster if the settings do."),

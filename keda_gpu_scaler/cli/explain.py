@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
@@ -95,9 +95,7 @@ class Options:
             "--drain", help="Only print the annotations that let the least busy pods go first."
         ),
     ] = False
-    output: Annotated[
-        Literal["text", "json"], option("text|json", "Output format.", "--output", "-o")
-    ] = "text"
+    output: flags.Output = "text"
     timeout: Annotated[float, option("SECONDS", "Longest wait for each answer.", min=0.1)] = 10
     cluster: Annotated[
         bool, typer.Option(help="Show from Kubernetes what KEDA and the HPA do.")
