@@ -20,6 +20,7 @@ from keda_gpu_scaler.decision.pod_state import (
     replica_of,
     since_when,
 )
+from keda_gpu_scaler.decision.summary import summarized
 from keda_gpu_scaler.query.trigger_query import Explained
 from keda_gpu_scaler.record.record import (
     Activation,
@@ -33,7 +34,6 @@ from keda_gpu_scaler.record.record import (
     Says,
     Setting,
     Source,
-    Summary,
 )
 from keda_gpu_scaler.snapshot import snapshot
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -108,36 +108,6 @@ class Answered:
     active_by: str | None = None
 
 
-def summary(  # noqa: PLR0913 - what a list shows, the last three by name
-    scaled_object: ScaledObject,
-    spec: TriggerSpec,
-    decided: Decision,
-    age_seconds: float,
-    *,
-    recommended: int | None = None,
-    active_by: str | None = None,
-) -> Summary:
-    return Summary(
-        scaled_object=str(scaled_object),
-        workload=spec.workload,
-        metric_name=spec.metric_name,
-        answered_seconds_ago=round(age_seconds, 3),
-        state=decided.state,
-        value=decided.value,
-        active=decided.active,
-        active_by=active_by,
-        average=decided.average,
-        threshold=spec.threshold,
-        unit=spec.unit,
-        replicas=decided.expected,
-        measured=decided.measured,
-        unschedulable=decided.unschedulable,
-        unschedulable_since=decided.unschedulable_since,
-        recommended=recommended,
-        reason=decided.reason,
-    )
-
-
 def record(answered: Answered) -> Record:
     spec, decision, view = answered.spec, answered.decision, answered.view
     pods, judged, listed = list[snapshot.Pod](), list[_JudgedPod](), list[Pod]()
@@ -146,14 +116,8 @@ def record(answered: Answered) -> Record:
         judged = [*_judged_pods(answered, view, pods)]
         listed = [_pod(spec, view.at, judged_pod) for judged_pod in _to_list(judged)]
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
-    head = summary(
-        answered.scaled_object,
-        spec,
-        decision,
-        0.0,
-        recommended=recommendation.recommended(spec, decision, answered.demand),
-        active_by=answered.active_by,
-    )
+    recommended = recommendation.recommended(spec, decision, answered.demand)
+    head = summarized(answered.scaled_object, spec, decision, recommended, answered.active_by)
     return Record(
         **asdict(head),
         at=answered.now,

@@ -7,6 +7,8 @@ grows when a field changes its meaning or goes; new fields may come at any time.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from keda_gpu_scaler.decision.summary import Summary
+
 VERSION = 1
 
 
@@ -151,44 +153,6 @@ class Source:
     """Why there is no newer snapshot; None: no trouble."""
     lag_seconds: float
     """How late all samples of the source are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What was answered about one trigger: its line in a list, and the head of its record."""
-
-    scaled_object: str
-    """namespace/name"""
-    workload: str
-    metric_name: str
-    answered_seconds_ago: float
-    """0 in a record, which is decided when it is asked for."""
-    state: str
-    value: float | None
-    """What GetMetrics answers; None: nothing, the HPA holds the replicas."""
-    active: bool | None
-    """What IsActive answers; None: an error, as it is not known."""
-    active_by: str | None
-    """The signal that says active; None: none does. One that is active all the same is so because
-    nothing shows that it is idle."""
-    average: float | None
-    """The mean load per measured replica, which `threshold` is the target of."""
-    threshold: float
-    unit: str
-    """Of `value`, `average` and `threshold`."""
-    replicas: int
-    """The replicas that should report."""
-    measured: int
-    """How many of them have a known load."""
-    unschedulable: int
-    """The replicas with a pod for which the scheduler finds no node, as far as that is known."""
-    unschedulable_since: float | None
-    """Since when the first of them is; None: there is none."""
-    recommended: int | None
-    """The replicas that this asks for at those that there are: zero while it is inactive, else the
-    most that a metric asks for, as the HPA takes them together, and before its minimum, maximum,
-    stabilization and policies. None: not known, or held."""
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,10 +88,10 @@ def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> 
     The threshold is the target of the average load; None: not known.
     """
     values: dict[str, Value] = {
-        "Active": lambda change: change.active,
-        "Average load": lambda change: change.average,
-        "Replicas": lambda change: change.replicas,
-        "Replicas asked for": lambda change: change.recommended,
+        "Active": lambda change: change.summary.active,
+        "Average load": lambda change: change.summary.average,
+        "Replicas": lambda change: change.summary.replicas,
+        "Replicas asked for": lambda change: change.summary.recommended,
     }
     drawn_rows = []
     for title, value_of in values.items():

@@ -1,6 +1,7 @@
 """What would give another number of replicas: the nearest value, and the nearest threshold.
 
-Pure. The bounds are found with the HPA's rules (`autoscaling.rules`) by bisection, to a thousandth.
+Pure. The bounds are found with the HPA's rules (`autoscaling.rules`) by bisection, to a thousandth:
+a formula for them would have to repeat where the tolerance ends and how replicas are rounded up.
 What is not known gives no number: the answer is then what is missing. Zero, and the way back from
 it, are KEDA's part: there the answer is what each signal says.
 """
