@@ -7,7 +7,6 @@ with what it expected, in words that follow "expected"; it never repeats the val
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -212,8 +211,8 @@ def one_of(names: Collection[str], note: str = "") -> Callable[[str], str]:
             return text
         more = len(names) - _LISTED_NAMES
         listed = ", ".join(list(names)[:_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
-        nearest = get_close_matches(text[:100].lower(), names, n=1)
-        hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+        meant = errors.nearest(text.lower(), names)
+        hint = f" (did you mean {meant}?)" if meant else ""
         raise ValueError(f"one of {listed}{hint}{note}")
 
     return parse

@@ -162,11 +162,13 @@ def parse_number(answer: Answer) -> float | None:
     """Return the one number of a result; None: it has no element."""
     values = _values(_result(answer, "scalar", "vector"))
     if len(values) > 1:
-        raise errors.SourceMalformedError(
-            f"the query gives {len(values)} elements instead of one number; "
-            "sum(...) makes one of them"
-        )
+        raise several(len(values))
     return query_client.countable(values[0]) if values else None
+
+
+def several(elements: int) -> errors.SourceMalformedError:
+    message = f"the query gives {elements} elements instead of one number; sum(...) makes one"
+    return errors.SourceMalformedError(f"{message} of them")
 
 
 def parse_matrix(answer: Answer) -> list[Row]:
