@@ -16,9 +16,9 @@ from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
+from testbed.triggers import BERT, evaluated, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW, bert, snapshot
-from tests.support.triggers import BERT, evaluated, spec
 from tests.web.shown import Room, answered
 
 PATH = "/api/v1/triggers"
