@@ -12,7 +12,7 @@ from keda_gpu_scaler.decision.summary import Summary
 VERSION = 1
 
 
-class Origin(StrEnum):
+class SettingOrigin(StrEnum):
     """Where a value of the trigger comes from."""
 
     TRIGGER = "trigger"
@@ -27,11 +27,11 @@ class Setting:
 
     key: str
     value: str
-    origin: Origin
+    origin: SettingOrigin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class GpuRecord:
     """One GPU, or one slice of a GPU, while the pod had it."""
 
     gpu: str
@@ -47,7 +47,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class PodRecord:
     """One pod of the workload, and what became of it."""
 
     name: str
@@ -59,7 +59,7 @@ class Pod:
     reason: str
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuRecord, ...]
     """The first 64 of them."""
     gpus_left_out: int
     shown_by: tuple[str, ...]
@@ -110,7 +110,7 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class MetricRecord:
     """What the HPA makes of one metric."""
 
     name: str
@@ -138,7 +138,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceRecord:
     """What the decision was made from."""
 
     name: str
@@ -168,13 +168,13 @@ class Record(Summary):
     gpu_unit: str
     """Of the numbers of pods and GPUs."""
     settings: tuple[Setting, ...]
-    source: Source
-    pods: tuple[Pod, ...]
+    source: SourceRecord
+    pods: tuple[PodRecord, ...]
     """The least busy first, and last those whose load is not known. At most 500: of more, those
     whose load should be known and is not, up to half of them, and the least busy ones."""
     pods_left_out: int
     pod_counts: tuple[PodCount, ...]
     activation: tuple[Activation, ...]
-    metrics: tuple[Metric, ...]
+    metrics: tuple[MetricRecord, ...]
     queries: tuple[Query, ...]
     warnings: tuple[str, ...]

@@ -158,7 +158,7 @@ _MODEL_LIMIT = 256
 
 def target(text: str) -> float:
     """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
-    number = _number(text)
+    number = _decimal(text)
     if not _SMALLEST_TARGET <= number < demand.TOO_LARGE:
         raise ValueError("a number from 0.001 to below 2^53, such as 70")
     return number
@@ -166,13 +166,13 @@ def target(text: str) -> float:
 
 def level(text: str) -> float:
     """Return a level to compare activity with: 0 or above."""
-    number = _number(text)
+    number = _decimal(text)
     if not demand.is_countable(number):
         raise ValueError("a number from 0 to below 2^53, such as 5")
     return number
 
 
-def _number(text: str) -> float:
+def _decimal(text: str) -> float:
     """Return a decimal number; refuse what else `float` accepts, such as nan and 1_0."""
     if not NUMBER.fullmatch(text):
         raise ValueError("a number without a unit, such as 70")

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, trigger
 from keda_gpu_scaler.decision.summary import Summary
-from keda_gpu_scaler.demand.presets import PRESETS, Metric, Preset
+from keda_gpu_scaler.demand.presets import PRESETS, PodMetric, Preset
 from keda_gpu_scaler.evidence.kubernetes.groups import GROUPED
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES, OTHER_RESOURCES, Profile
@@ -157,7 +157,7 @@ def test_every_profile() -> None:
     assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
 
 
-def _spelt(metric: Metric) -> list[str]:
+def _spelt(metric: PodMetric) -> list[str]:
     """Return a metric's names, without those that only have `_` for `:`."""
     others = {name.replace(":", "_") for name in metric.names if ":" in name}
     return [f"`{name}`" for name in metric.names if name not in others]
@@ -207,11 +207,11 @@ def test_every_command(names: tuple[str, ...]) -> None:
 SHOWN = (
     Summary,
     record.Record,
-    record.Source,
-    record.Pod,
-    record.Gpu,
+    record.SourceRecord,
+    record.PodRecord,
+    record.GpuRecord,
     record.Activation,
-    record.Metric,
+    record.MetricRecord,
     gates.Gates,
     why_not.WhyNot,
 )
