@@ -3,8 +3,11 @@
 from typing import Any
 
 from keda_gpu_scaler import trigger
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.decision.summary import summarized
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 BERT = ScaledObject("ml", "bert")
@@ -26,3 +29,17 @@ def demanding(text: str, **metadata: str) -> TriggerSpec:
     given = {"workload": "bert", "threshold": "70", "demandQuery": text, **metadata}
     given = {key: value for key, value in given.items() if value}
     return trigger.parse(BERT, given, access(own_promql=Policy.ALLOW))
+
+
+def evaluated(
+    decided: Decision,
+    given: TriggerSpec | None = None,
+    scaled_object: ScaledObject = BERT,
+    *,
+    age_seconds: float | None = 1.0,
+    recommended: int | None = None,
+) -> facts.Evaluated:
+    """Return the fact that a trigger was decided, by samples of this age."""
+    given = given or spec()
+    told = summarized(scaled_object, given, decided, recommended)
+    return facts.Evaluated(scaled_object, given, decided, told, age_seconds, "default")

@@ -105,7 +105,7 @@ def backtest(options: Options) -> None:
     replicas are not as an Episode expects, 2 for a wrong argument, file or setting.
     """
     try:
-        text = manifest_files.read(options.file)
+        text = manifest_files.read_text(options.file)
     except ValueError as error:
         raise flags.failure(error, status=2) from error
     if not _run_episodes(options, text):
@@ -117,7 +117,7 @@ def _run_episodes(options: Options, text: str) -> bool:
 
     Each of them is about the one ScaledObject in the file, or the one that its metadata name.
     """
-    manifests, _ = check.read({options.file: text}, options.namespace)
+    manifests, _ = check.read_objects({options.file: text}, options.namespace)
     episodes = [manifest for manifest in manifests if manifest.kind == episode.KIND]
     if not episodes:
         return False

@@ -101,7 +101,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
 
 def _read_all(names: list[str]) -> dict[str, str]:
     try:
-        return {path: manifest_files.read(path) for name in names for path in _paths(name)}
+        return {path: manifest_files.read_text(path) for name in names for path in _paths(name)}
     except ValueError as error:
         raise flags.wrong("FILE|DIR|-", error) from error
 

@@ -180,7 +180,7 @@ async def _explain_file(options: Options, file: str) -> None:
     try:
         at = None if options.at is None else local.instant(options.at, time.time())
         settings = local.source_settings(options.prometheus_url, is_past=is_past)
-        texts = {file: manifest_files.read(file)}
+        texts = {file: manifest_files.read_text(file)}
         triggers = local.given(texts, options.namespace, settings.access, options.scaled_object)
         specs = [trigger.spec for trigger in triggers]
         async with local.open_evaluator(

@@ -97,7 +97,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
 
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     try:
-        texts = {file: manifest_files.read(file)}
+        texts = {file: manifest_files.read_text(file)}
         triggers = manifest_files.triggers(texts, "default", wanted)
         manifest_files.refuse(chain.from_iterable(map(check.from_env, triggers)))
     except ValueError as error:

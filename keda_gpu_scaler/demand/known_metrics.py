@@ -10,7 +10,7 @@ from typing import NamedTuple
 from keda_gpu_scaler.query import profiles
 
 
-class Owner(StrEnum):
+class MetricOwner(StrEnum):
     """Whose pods show a metric."""
 
     SERVER = "server"
@@ -33,7 +33,7 @@ class Unit(Enum):
 class Known(NamedTuple):
     """What is known of a metric."""
 
-    owner: Owner
+    owner: MetricOwner
     unit: Unit = Unit.AMOUNT
     adds_up: bool = True
     """The sum over the pods that show it grows with the work, and not with the pods."""
@@ -49,13 +49,13 @@ class Known(NamedTuple):
 
 _QUEUE = "nobody waits where the replicas keep up"
 _ANSWERS = "it counts answers, and overloaded replicas give fewer"
-_SERVER, _ROUTER = Known(Owner.SERVER), Known(Owner.ROUTER)
+_SERVER, _ROUTER = Known(MetricOwner.SERVER), Known(MetricOwner.ROUTER)
 _QUEUED, _SHARE = _SERVER._replace(never_alone=_QUEUE), _SERVER._replace(unit=Unit.SHARE)
 _OF_ANY_MODEL = _SERVER._replace(fills_gpus=False)
 _HELD = _ROUTER._replace(at_zero=True, never_alone=_QUEUE)
 _MEAN = _ROUTER._replace(adds_up=False)
 _ANSWERED = _ROUTER._replace(unit=Unit.COUNTER, never_alone=_ANSWERS)
-_EXPORTER = Known(Owner.EXPORTER, fills_gpus=False)
+_EXPORTER = Known(MetricOwner.EXPORTER, fills_gpus=False)
 _PERCENT, _RATIO = _EXPORTER._replace(unit=Unit.PERCENT), _EXPORTER._replace(unit=Unit.SHARE)
 
 _ROWS: Mapping[str, Known] = {

@@ -15,6 +15,7 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation, scale_out
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
@@ -27,7 +28,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
     decide_gpus,
 )
 from keda_gpu_scaler.record import build
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -187,30 +188,29 @@ class Evaluator:
         if decided.active and not answer.gpu.decision.active:
             # Another signal said just now that the workload is active.
             tracked.memory = memory.in_use(reading.present)
-        is_old = (
-            previous is not None and previous.gpu is answer.gpu and previous.decision == decided
-        )
-        if previous is not None and (
-            is_old
-            # Mostly they are the same.
-            or (spec.demand is None and _numbers(previous.decision) == _numbers(decided))
-        ):
-            recommended = previous.recommended
-        else:
-            recommended = recommendation.recommended(spec, decided, known)
-        tracked.answer = answer._replace(recommended=recommended)
-        if not is_old:
+        before = None if previous is None else previous.decision
+        summary = None if previous is None else previous.summary
+        if previous is None or previous.gpu is not answer.gpu or before != decided:
+            # Mostly the numbers are the same.
+            is_same = before is not None and _numbers(before) == _numbers(decided)
+            if summary is not None and spec.demand is None and is_same:
+                recommended = summary.recommended
+            else:
+                recommended = recommendation.recommended(spec, decided, known)
+            by = answer.active_by
+            summary = summarized(tracked.scaled_object, spec, decided, recommended, by)
             self._observe(
                 facts.Evaluated(
                     tracked.scaled_object,
                     spec,
                     decided,
+                    summary,
                     reading.age_seconds,
                     tracked.key.source,
-                    recommended,
-                    None if previous is None else previous.decision,
+                    before,
                 )
             )
+        tracked.answer = answer._replace(summary=summary)
         return tracked.answer
 
     def _firing(self, scaled_object: ScaledObject) -> str | None:
@@ -227,16 +227,10 @@ class Evaluator:
         It may be left for other work in between: each trigger is shown as it is at its turn.
         """
         for tracked in self._triggers.current():
-            answer, scaled_object = tracked.answer, tracked.scaled_object
-            if answer is not None and namespace in {None, scaled_object.namespace}:
-                yield build.summary(
-                    scaled_object,
-                    tracked.spec,
-                    answer.decision,
-                    self._clock() - answer.at,
-                    recommended=answer.recommended,
-                    active_by=answer.active_by,
-                )
+            answer, is_shown = tracked.answer, namespace in {None, tracked.scaled_object.namespace}
+            if is_shown and answer is not None and answer.summary is not None:
+                age_seconds = round(self._clock() - answer.at, 3)
+                yield replace(answer.summary, answered_seconds_ago=age_seconds)
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.

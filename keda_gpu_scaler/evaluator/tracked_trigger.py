@@ -26,6 +26,7 @@ from keda_gpu_scaler.decision.decision import (
 )
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
@@ -117,8 +118,8 @@ class Answer(NamedTuple):
     alert: str | None
     demand: Demand | None
     """None: it was not asked."""
-    recommended: int | None = None
-    """The replicas that it asks for; None: not known, or held."""
+    summary: Summary | None = None
+    """What people are told of it."""
 
     @property
     def active_by(self) -> str | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Labels, Metric, MetricSource, Part
+from keda_gpu_scaler.query.profiles.model import GpuMetric, Labels, MetricSource, Part
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
@@ -177,13 +177,13 @@ def namespace_matchers(labels: Labels, here: str) -> list[list[str]]:
     return [[f"{exported}=~{here}"], *([f"{label}=~{here}", f'{exported}=""'] for label in others)]
 
 
-def _series(names: list[str], metric: Metric, labels: Labels, here: str) -> str:
+def _series(names: list[str], metric: GpuMetric, labels: Labels, here: str) -> str:
     """Return the series of metrics that differ in their names alone."""
     matched = namespace_matchers(labels, here)
     return f"({' or '.join(selector(metric, labels, each, *names) for each in matched)})"
 
 
-def selector(metric: Metric, labels: Labels, matchers: Iterable[str], *names: str) -> str:
+def selector(metric: GpuMetric, labels: Labels, matchers: Iterable[str], *names: str) -> str:
     """Return the selector of a metric, or of `names`; `matchers` say of which pods."""
     where = [_one_of(label, texts) for label, texts in metric.where]
     parts = ",".join([*matchers, *_whole(metric, labels), *where])
@@ -192,7 +192,7 @@ def selector(metric: Metric, labels: Labels, matchers: Iterable[str], *names: st
     return f"{metric.name}{{{parts}}}"
 
 
-def _whole(metric: Metric, labels: Labels) -> tuple[str, ...]:
+def _whole(metric: GpuMetric, labels: Labels) -> tuple[str, ...]:
     return (_one_of(labels.slice, labels.whole),) if metric.whole_gpus_only else ()
 
 

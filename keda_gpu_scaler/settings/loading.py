@@ -8,7 +8,6 @@ are never shown, nor values that may hold one: of an unknown setting, of a whole
 of a URL before an @ or after a ?.
 """
 
-import difflib
 import json
 import os
 import re
@@ -153,10 +152,10 @@ def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
 
 
 def _unknown_setting(place: str, key: str, known_keys: Collection[str]) -> str:
-    nearest = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.8)
-    if not nearest:
+    meant = errors.nearest(key, known_keys)
+    if meant is None:
         return f"{place}: unknown setting"
-    hint = PREFIX + nearest[0].upper() if place.startswith(PREFIX) else nearest[0]
+    hint = PREFIX + meant.upper() if place.startswith(PREFIX) else meant
     return f"{place}: unknown setting; did you mean {hint}?"
 
 

@@ -21,8 +21,8 @@ from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.profiles.model import (
     IDLE_LIMIT,
     SHARE_LIMIT,
+    GpuMetric,
     Measure,
-    Metric,
     MetricSource,
     Part,
     naming,
@@ -54,7 +54,7 @@ class _Recognized(NamedTuple):
 
     key: _Key
     source: MetricSource
-    metric: Metric
+    metric: GpuMetric
     points: Points
     labels: tuple[str, str]
     """Those that name the namespace and the pod."""
@@ -92,7 +92,7 @@ def read_series(
 
     Samples are refused as unbelievable; each overruled job has the one that is read instead.
     """
-    candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
+    candidates: dict[str, list[tuple[MetricSource, GpuMetric]]] = defaultdict(list)
     for source in profiles.metric_sources(profile, signal):
         for metric in source.measure.metrics:
             candidates[metric.name].append((source, metric))
@@ -135,7 +135,7 @@ def _recognize(
     row: Row,
     named: list[profiles.Naming],
     target: Target,
-    candidates: Iterable[tuple[MetricSource, Metric]],
+    candidates: Iterable[tuple[MetricSource, GpuMetric]],
 ) -> _Recognized | None:
     """Return what a row shows, by the first of the candidates that fits it; None: nothing."""
     texts = row.labels
@@ -254,14 +254,14 @@ def _contradictions(
             yield zeros, busy, ended - began >= stuck_seconds
 
 
-_ValuesAndMetrics = tuple[dict[float, float], list[Metric]]
+_ValuesAndMetrics = tuple[dict[float, float], list[GpuMetric]]
 """The values by their instants, and the metrics that they come from."""
 
 
-def _preferred(metrics: Iterable[Metric], readings: list[_Recognized]) -> _ValuesAndMetrics:
+def _preferred(metrics: Iterable[GpuMetric], readings: list[_Recognized]) -> _ValuesAndMetrics:
     """Return the first present one of these metrics at each instant."""
     values: dict[float, float] = {}
-    used: list[Metric] = []
+    used: list[GpuMetric] = []
     for metric in metrics:
         largest = _largest(metric, readings)
         if not values.keys() >= largest.keys():
@@ -287,7 +287,7 @@ def _ratio(measure: Measure, readings: list[_Recognized]) -> _ValuesAndMetrics:
     return values, [metric for metric in measure.metrics if metric in shown]
 
 
-def _largest(metric: Metric, readings: list[_Recognized]) -> dict[float, float]:
+def _largest(metric: GpuMetric, readings: list[_Recognized]) -> dict[float, float]:
     """Return one value per instant, the larger one of duplicates.
 
     NaN and infinities are not between 0 and the limit.

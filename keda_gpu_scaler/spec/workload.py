@@ -12,11 +12,11 @@ under a kind that no object has.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import pod_names
 
 
@@ -111,11 +111,11 @@ def parse_kind(text: str) -> Kind:
     """Return the kind that kubectl would take `text` for, whatever its case."""
     kind = KINDS_BY_ALIAS.get(text.lower())
     if kind is None:
-        word, hint = text.lower()[:100], ""
+        word, hint = text.lower(), ""
         if word in {*_KNATIVE_WORDS, "svc"}:
             hint = " (a Service has no pods of its own; a Knative service is a ksvc)"
-        elif nearest := get_close_matches(word, KINDS_BY_ALIAS, n=1):
-            hint = f" (did you mean {nearest[0]}?)"
+        elif meant := errors.nearest(word, KINDS_BY_ALIAS):
+            hint = f" (did you mean {meant}?)"
         else:
             hint = " (a namespace has a key of its own)"
         raise ValueError(f"a kind out of {', '.join(Kind)}{hint}")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -25,12 +26,11 @@ class Evaluated(Fact, frozen=True):
     scaled_object: ScaledObject
     spec: TriggerSpec
     decision: Decision
+    summary: Summary
     snapshot_age_seconds: float | None
     """Seconds since the newest usable snapshot's evaluation time; None without one."""
     source: str
     """The source's name in the facts of its snapshot."""
-    recommended: int | None = None
-    """The replicas that it asks for at those that there are; None: not known, or held."""
     before: Decision | None = None
     """What was decided before; None: it is new, or was not asked about for ten minutes."""
 

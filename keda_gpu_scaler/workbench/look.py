@@ -34,7 +34,7 @@ def ask(
     """Return what is wrong with the triggers in some texts by what the source and cluster show."""
     findings: list[Finding] = []
     looks: list[_Look] = []
-    manifests, _ = check.read(texts, namespace)
+    manifests, _ = check.read_objects(texts, namespace)
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
     for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
         spec, mistakes = trigger.parse(settings.access)

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
+from keda_gpu_scaler.workbench.backtest.loop import (
+    COLLECT_SECONDS,
+    NEVER,
+    STEP_SECONDS,
+    SimulatedReplica,
+)
 from testbed.loops.dialects import Asked
 
 NODE_GRACE = 40
@@ -16,7 +21,7 @@ _REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
 
 
 @dataclass(slots=True)
-class SimPod(Replica):
+class SimPod(SimulatedReplica):
     """One pod of a Deployment, or of a group of a LeaderWorkerSet, to which anything can happen."""
 
     worker: int | None = None

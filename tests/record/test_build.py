@@ -9,7 +9,7 @@ import pytest
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
-from keda_gpu_scaler.record.record import Origin, Record, Says
+from keda_gpu_scaler.record.record import Record, Says, SettingOrigin
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence, Unschedulable
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
@@ -84,10 +84,10 @@ def test_a_gpu_whose_newest_number_is_refused_shows_none() -> None:
 def test_defaults_are_shown_and_told_from_what_was_written() -> None:
     shown = record(spec(window="5m"), snapshot(bert("b", 90)))
     found = {one.key: (one.value, one.origin) for one in shown.settings}
-    assert found["window"] == ("5m", Origin.TRIGGER)
-    assert found["maxAge"] == ("3m", Origin.DEFAULT)
-    assert found["activationThreshold"] == ("2", Origin.DEFAULT)
-    assert found["metricName"] == ("gpu-utilization", Origin.DEFAULT)
+    assert found["window"] == ("5m", SettingOrigin.TRIGGER)
+    assert found["maxAge"] == ("3m", SettingOrigin.DEFAULT)
+    assert found["activationThreshold"] == ("2", SettingOrigin.DEFAULT)
+    assert found["metricName"] == ("gpu-utilization", SettingOrigin.DEFAULT)
     usual = {one.key: one.value for one in record(spec(), snapshot()).settings}
     assert usual["window"].startswith("2m; 1m where")
 
@@ -123,7 +123,7 @@ def test_every_key_is_shown_where_it_has_a_value() -> None:
 def test_the_environment_is_not_shown(given: dict[str, str], queries: list[str]) -> None:
     metadata = {"workload": "bert", "threshold": "70", **given}
     shown = record(trigger.parse(BERT, metadata, access()), snapshot())
-    (setting,) = (one for one in shown.settings if one.origin is Origin.ENVIRONMENT)
+    (setting,) = (one for one in shown.settings if one.origin is SettingOrigin.ENVIRONMENT)
     assert setting.value == HIDDEN
     assert [one.name for one in shown.queries] == queries
     assert b"secret" not in msgspec.json.encode(shown)

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, trigger
-from keda_gpu_scaler.demand.presets import PRESETS, Metric, Preset
+from keda_gpu_scaler.decision.summary import Summary
+from keda_gpu_scaler.demand.presets import PRESETS, PodMetric, Preset
 from keda_gpu_scaler.evidence.kubernetes.groups import GROUPED
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES, OTHER_RESOURCES, Profile
@@ -16,7 +17,7 @@ from keda_gpu_scaler.record import record
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
-from keda_gpu_scaler.telemetry import history
+from keda_gpu_scaler.web.triggers import CHANGE_KEYS
 from keda_gpu_scaler.workbench.check import RULES
 from keda_gpu_scaler.workbench.explain import gates, why_not
 from testbed import setting_rows
@@ -156,7 +157,7 @@ def test_every_profile() -> None:
     assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
 
 
-def _spelt(metric: Metric) -> list[str]:
+def _spelt(metric: PodMetric) -> list[str]:
     """Return a metric's names, without those that only have `_` for `:`."""
     others = {name.replace(":", "_") for name in metric.names if ":" in name}
     return [f"`{name}`" for name in metric.names if name not in others]
@@ -204,14 +205,13 @@ def test_every_command(names: tuple[str, ...]) -> None:
 
 
 SHOWN = (
-    record.Summary,
+    Summary,
     record.Record,
-    record.Source,
-    record.Pod,
-    record.Gpu,
+    record.SourceRecord,
+    record.PodRecord,
+    record.GpuRecord,
     record.Activation,
-    record.Metric,
-    history.Change,
+    record.MetricRecord,
     gates.Gates,
     why_not.WhyNot,
 )
@@ -230,6 +230,10 @@ def test_every_field_of_explain(shown: type) -> None:
     inherited = {name for base in shown.__bases__ for name in field_names(base)}
     expected = [name for name in field_names(shown) if name not in inherited]
     assert listed_words(shown.__name__) == expected
+
+
+def test_what_the_history_shows() -> None:
+    assert listed_words("Change") == ["at", *CHANGE_KEYS]
 
 
 def field_names(shown: type) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Metric, MetricSource
+from keda_gpu_scaler.query.profiles.model import GpuMetric, MetricSource
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
 from keda_gpu_scaler.sources.series import LARGEST_GPUS, Exporters, read_series
@@ -419,7 +419,7 @@ MEANT = [
 NOISE = ("Hostname", "hostname", "pci_bus_id", "vgpu", "modelName", "replica", "xcc_index", "src")
 
 
-def meant(way: MetricSource, metric: Metric, noise: dict[str, str], value: float) -> Row:
+def meant(way: MetricSource, metric: GpuMetric, noise: dict[str, str], value: float) -> Row:
     """Return a row of one GPU of ml/bert-0 as `way` names it, with other labels beside."""
     named = {way.labels.namespace: "ml", way.labels.pod: "bert-0", way.labels.gpu[0]: "GPU-a"}
     where = {label: texts[-1] for label, texts in metric.where if texts[-1]}
@@ -433,7 +433,7 @@ noises = st.dictionaries(st.sampled_from(NOISE), st.sampled_from(["a", "b", ""])
 
 @given(st.sampled_from(MEANT), st.lists(noises, min_size=1, max_size=4), st.floats(0.0, 1.0))
 def test_labels_that_are_not_its_identity_make_no_second_gpu(
-    case: tuple[str, Signal, MetricSource, Metric], churn: list[dict[str, str]], share: float
+    case: tuple[str, Signal, MetricSource, GpuMetric], churn: list[dict[str, str]], share: float
 ) -> None:
     profile, signal, way, metric = case
     value = share * metric.limit

@@ -24,8 +24,7 @@ def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluat
         active=True,
         average=83.500245,
     )
-    spec = triggers.spec(**trigger)
-    return facts.Evaluated(triggers.BERT, spec, decision or measured, 2.0, "default")
+    return triggers.evaluated(decision or measured, triggers.spec(**trigger))
 
 
 def observe_each(observe: LogObserver, *decisions: Decision | None) -> None:

@@ -56,7 +56,7 @@ def counted(clock: Clock) -> Telemetry:
 
 def evaluated(decision: Decision = MEASURED, age: float | None = 2.0) -> facts.Evaluated:
     asks_for = None if decision.value is None else 3
-    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, age, "default", asks_for)
+    return triggers.evaluated(decision, age_seconds=age, recommended=asks_for)
 
 
 def demand(value: float | None) -> facts.DemandKnown:
@@ -178,7 +178,7 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
         "triggers with the same names share their series",
         [
             evaluated(),
-            structs.replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50")),
+            triggers.evaluated(MEASURED, triggers.spec(workload="llama", threshold="50")),
         ],
         {f"trigger_threshold{TRIGGER}": 50},
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from anyio.from_thread import start_blocking_portal
@@ -11,18 +11,18 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import trigger, web
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, State, decide
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.build import Answered
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from testbed.clocks import Clock
-from testbed.triggers import access
+from testbed.triggers import access, evaluated
 from tests.support.snapshots import NOW, pod, snapshot
 
 _SILENT_SINCE = NOW - 600
@@ -89,7 +89,10 @@ class Room:
         if self.told is not None:
             return list(self.told)
         return [
-            build.summary(each.scaled_object, each.spec, each.decision, 1.5)
+            replace(
+                evaluated(each.decision, each.spec, each.scaled_object).summary,
+                answered_seconds_ago=1.5,
+            )
             for each in self.answers
             if namespace in {None, each.scaled_object.namespace}
         ]
@@ -105,7 +108,7 @@ def room(answers: Sequence[Answered]) -> web.Shown:
     clock = Clock(NOW - 600)
     history = History(clock)
     for each in answers:
-        history(facts.Evaluated(each.scaled_object, each.spec, each.decision, 1.0, each.source))
+        history(evaluated(each.decision, each.spec, each.scaled_object))
     clock.now = NOW
     return web.Shown(cast("Evaluator", Room(answers)), history, clock=lambda: NOW)
 

@@ -14,14 +14,14 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.record.build import Answered, record, summary
-from keda_gpu_scaler.record.record import PodCount, Record, Summary
+from keda_gpu_scaler.record.build import Answered, record
+from keda_gpu_scaler.record.record import PodCount, Record
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.web import status
-from testbed.triggers import BERT, spec
+from testbed.triggers import BERT, evaluated, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
 from tests.web.shown import Room, fleet, room
@@ -63,7 +63,7 @@ def noted(decided: Decision = DECIDED) -> History:
     """Return the history of one decision about BERT, ten minutes ago."""
     times = iter([NOW - 600, NOW - 600])
     history = History(lambda: next(times, NOW))
-    history(facts.Evaluated(BERT, spec(), decided, 1.0, "default"))
+    history(evaluated(decided))
     return history
 
 
@@ -95,12 +95,12 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "every trigger is a row": ("/", {}, ["5 of 5 triggers", DECIDED.reason]),
     "a long reason is cut, and an old answer has its age": (
         "/",
-        {"summaries": [summary(BERT, spec(), WORDY, 200.0)]},
+        {"summaries": [replace(evaluated(WORDY).summary, answered_seconds_ago=200)]},
         ["so so s…", "3 min ago", 'class="mark held">held'],
     ),
     "replicas that are unschedulable are counted in a row": (
         "/",
-        {"summaries": [summary(BERT, spec(), replace(WORDY, unschedulable=3), 0.0)]},
+        {"summaries": [evaluated(replace(WORDY, unschedulable=3)).summary]},
         [", 3 unschedulable"],
     ),
     "everything behind a trigger": (
@@ -198,7 +198,7 @@ async def test_nothing_comes_from_elsewhere_and_nothing_else_may(path: str) -> N
 
 async def test_no_text_becomes_markup() -> None:
     decided = replace(DECIDED, reason=HOSTILE)
-    listed = summary(BERT, spec(), decided, 1.0)
+    listed = evaluated(decided).summary
     shown: dict[str, Any] = {"summaries": [listed], "records": [made(decided)]}
     for path in (f"/?name={HOSTILE}", "/", OF_BERT):
         async with page(path, history=noted(decided), **shown) as answer:

@@ -16,10 +16,11 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import trigger, web
 from keda_gpu_scaler.decision import activation, recommendation
 from keda_gpu_scaler.decision.decision import Context, State, decide
+from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.record import build
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
@@ -104,8 +105,12 @@ class Shown:
         )
         return answered, signal if decided.activated else None
 
-    def recommended(self, answered: build.Answered) -> int | None:
-        return recommendation.recommended(self.spec, answered.decision, answered.demand)
+    def evaluated(self, now: float) -> facts.Evaluated:
+        answered, signal = self.answered(now)
+        spec, decided = self.spec, answered.decision
+        recommended = recommendation.recommended(spec, decided, answered.demand)
+        told = summarized(self.scaled_object, spec, decided, recommended, signal)
+        return facts.Evaluated(self.scaled_object, spec, decided, told, 1.0, "default")
 
 
 def _pod(shown: ShownPod, owner: Owner, now: float) -> Pod:
@@ -256,15 +261,7 @@ class Room:
     def summaries(self, namespace: str | None) -> Iterator[Summary]:
         for shown in self._workloads:
             if namespace in {None, shown.scaled_object.namespace}:
-                answered, signal = shown.answered(END)
-                yield build.summary(
-                    shown.scaled_object,
-                    shown.spec,
-                    answered.decision,
-                    0.0,
-                    recommended=shown.recommended(answered),
-                    active_by=signal,
-                )
+                yield shown.evaluated(END).summary
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         return [
@@ -280,18 +277,7 @@ def room(workloads: Sequence[Shown], minutes: float = 0.0) -> web.Shown:
     history = History(clock)
     while clock.now <= END:
         for shown in workloads:
-            answered, _ = shown.answered(clock.now)
-            recommended = shown.recommended(answered)
-            history(
-                facts.Evaluated(
-                    shown.scaled_object,
-                    shown.spec,
-                    answered.decision,
-                    1.0,
-                    "default",
-                    recommended=recommended,
-                )
-            )
+            history(shown.evaluated(clock.now))
         clock.now += POLL
     return web.Shown(cast("Evaluator", Room(workloads)), history, clock=lambda: END)
 

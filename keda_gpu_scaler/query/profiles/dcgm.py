@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import model
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Profile
+from keda_gpu_scaler.query.profiles.model import GpuMetric, Labels, Measure, Part, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
 BLANKS = frozenset(
@@ -22,12 +22,12 @@ LABELS = Labels("pod_namespace", "pod_name", ("UUID", "uuid"))
 """Those of every release: old ones have names of their own."""
 ACK = Labels("NamespaceName", "PodName")
 
-SAMPLED = Metric("DCGM_FI_DEV_GPU_UTIL", limit=100, whole_gpus_only=True)
-ENGINE = Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
+SAMPLED = GpuMetric("DCGM_FI_DEV_GPU_UTIL", limit=100, whole_gpus_only=True)
+ENGINE = GpuMetric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
 
 
 def _codec(name: str) -> Measure:
-    return Measure((Metric(name, limit=100, whole_gpus_only=True),))
+    return Measure((GpuMetric(name, limit=100, whole_gpus_only=True),))
 
 
 def _profiled(name: str) -> Measure:
@@ -59,7 +59,9 @@ _SAMPLES_FIRST = {**_ANY, Signal.UTILIZATION: Measure((SAMPLED, ENGINE))}
 _ENGINE_ONLY = {**_ANY, Signal.UTILIZATION: Measure((ENGINE,))}
 _OLD_USED = model.in_mebibytes("dcgm_fb_used")
 _OLD_NAMES: Mapping[Signal, Measure] = {
-    Signal.UTILIZATION: Measure((Metric("dcgm_gpu_utilization", limit=100, whole_gpus_only=True),)),
+    Signal.UTILIZATION: Measure(
+        (GpuMetric("dcgm_gpu_utilization", limit=100, whole_gpus_only=True),)
+    ),
     Signal.MEMORY: Measure(
         (replace(_OLD_USED, part=Part.USED), model.in_mebibytes("dcgm_fb_free", Part.FREE))
     ),

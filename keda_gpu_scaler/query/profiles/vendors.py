@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import dcgm, model
 from keda_gpu_scaler.query.profiles.model import (
+    GpuMetric,
     LabelConvention,
     Labels,
     Measure,
-    Metric,
     Part,
     Profile,
 )
@@ -26,7 +26,7 @@ _UNDIVIDED = (("gpu_compute_partition_type", ("", "spx", "SPX")),)
 
 
 def _milliwatts(name: str) -> Measure:
-    return Measure((Metric(name, limit=1000 * model.WATTS_LIMIT, factor=0.001),), per_board=True)
+    return Measure((GpuMetric(name, limit=1000 * model.WATTS_LIMIT, factor=0.001),), per_board=True)
 
 
 def _some(measure: Measure) -> Measure:
@@ -42,10 +42,10 @@ def _where(measure: Measure, *where: tuple[str, tuple[str, ...]]) -> Measure:
     )
 
 
-def _vram(name: str, part: Part) -> Metric:
+def _vram(name: str, part: Part) -> GpuMetric:
     """Read the GPU's own memory, in KiB; MetaX shows the system's too."""
     limit = 1024 * model.MEMORY_LIMIT_MIB
-    return Metric(name, limit, 1 / 1024, where=(("type", ("vram",)),), part=part)
+    return GpuMetric(name, limit, 1 / 1024, where=(("type", ("vram",)),), part=part)
 
 
 def _tasks(*tasks: str) -> Measure:
@@ -55,8 +55,8 @@ def _tasks(*tasks: str) -> Measure:
 _AMD: Mapping[Signal, Measure] = {
     Signal.UTILIZATION: Measure(
         (
-            Metric("gpu_gfx_activity", limit=100, whole_gpus_only=True, where=_UNDIVIDED),
-            Metric("gpu_gfx_busy_instantaneous", limit=100),
+            GpuMetric("gpu_gfx_activity", limit=100, whole_gpus_only=True, where=_UNDIVIDED),
+            GpuMetric("gpu_gfx_busy_instantaneous", limit=100),
         )
     ),
     **model.memory("gpu_used_vram", "gpu_total_vram", model.in_mebibytes),
@@ -217,7 +217,7 @@ PROFILES = {
             model.PLAIN,
             {
                 Signal.UTILIZATION: Measure(
-                    (Metric("accelerator_gpu_utilization", limit=100, whole_gpus_only=True),)
+                    (GpuMetric("accelerator_gpu_utilization", limit=100, whole_gpus_only=True),)
                 ),
                 Signal.POWER: model.watts("accelerator_power_usage_watts"),
                 Signal.TEMPERATURE: model.celsius("accelerator_temperature_celsius"),
@@ -314,7 +314,7 @@ PROFILES = {
                 {signal: _where(Measure((metric,)), (card, _CARDS))},
             )
             for card, signal, metric in (
-                ("gpu", Signal.UTILIZATION, Metric("container_gpu_utilization", limit=100)),
+                ("gpu", Signal.UTILIZATION, GpuMetric("container_gpu_utilization", limit=100)),
                 (
                     "gpu_memory",
                     Signal.MEMORY_USED,

@@ -24,7 +24,12 @@ from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target, scrape_times
 from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
-from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
+from keda_gpu_scaler.sources.prometheus.client import (
+    PrometheusClient,
+    parse_matrix,
+    parse_vector,
+    several,
+)
 from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
 from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
 from keda_gpu_scaler.spec.demand import is_countable
@@ -192,9 +197,7 @@ class PrometheusSource:
         points = [point for row in rows for point in row.points]
         numbers = dict(points)
         if len(numbers) < len(points):
-            raise errors.SourceMalformedError(
-                "the query gives several elements instead of one number; sum(...) makes one of them"
-            )
+            raise several(len(rows))
         return {time: number for time, number in numbers.items() if is_countable(number)}
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:

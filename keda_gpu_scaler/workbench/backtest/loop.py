@@ -24,7 +24,7 @@ _KEPT_SECONDS = 7200
 
 
 @dataclass(slots=True)
-class Replica:
+class SimulatedReplica:
     """One pod, on a node of its own. Its times are those at which something begins."""
 
     number: int
@@ -55,7 +55,7 @@ class Replica:
             self.shown.pop(now - _KEPT_SECONDS, None)
 
 
-R = TypeVar("R", bound=Replica)
+R = TypeVar("R", bound=SimulatedReplica)
 
 
 @dataclass(slots=True)

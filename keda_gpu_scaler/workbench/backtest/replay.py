@@ -22,7 +22,7 @@ from keda_gpu_scaler.workbench.backtest.loop import (
     COLLECT_SECONDS,
     STEP_SECONDS,
     ClosedLoop,
-    Replica,
+    SimulatedReplica,
 )
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from keda_gpu_scaler.workbench.backtest.view import view
@@ -87,7 +87,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(slots=True)
-class Replay(ClosedLoop[Replica]):
+class Replay(ClosedLoop[SimulatedReplica]):
     """The replicas of one workload under one trigger, or under a recipe, for some work."""
 
     offered: Callable[[float], float] = field(init=False)
@@ -162,7 +162,7 @@ class Replay(ClosedLoop[Replica]):
 
     def _create(self, created: float) -> None:
         placed, ready = self._times(created)
-        self.pods.append(Replica(self._created, created, placed, ready, self.loading))
+        self.pods.append(SimulatedReplica(self._created, created, placed, ready, self.loading))
         self._created += 1
 
     def _decide(self, at: float, demand: Demand | None) -> Decision:
@@ -198,7 +198,7 @@ def _is_above(spec: TriggerSpec, demand: Demand) -> bool:
     return spec.demand is not None and (demand.value or 0.0) > spec.demand.activation_threshold
 
 
-def _shown(pod: Replica, at: float) -> float | None:
+def _shown(pod: SimulatedReplica, at: float) -> float | None:
     """Return what a query for a pod's GPU gives at a time."""
     if at >= pod.gone:
         return None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import re2
 
 from keda_gpu_scaler.demand import known_metrics
-from keda_gpu_scaler.demand.known_metrics import Owner, Unit
+from keda_gpu_scaler.demand.known_metrics import MetricOwner, Unit
 from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.query import profiles
@@ -21,7 +21,7 @@ from keda_gpu_scaler.workbench.check import readings
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
 from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
-from keda_gpu_scaler.workbench.check.readings import Reading
+from keda_gpu_scaler.workbench.check.readings import Meaning
 
 DEMANDS = ("demandPreset", "demandQuery")
 _THRESHOLDS = {"query": "threshold", **dict.fromkeys(DEMANDS, "demandThreshold")}
@@ -32,13 +32,13 @@ _NAME = re.compile(r"(?:[a-z0-9]+(?:-(?=[a-z0-9]))?)*")
 """What a pattern begins with, as far as it is a name."""
 
 
-class Number(NamedTuple):
+class Followed(NamedTuple):
     """A number that replicas follow, where it is known what it is made of."""
 
     trigger: Trigger
     key: str
     """Where it is written."""
-    reading: Reading
+    reading: Meaning
 
     @property
     def threshold_key(self) -> str:
@@ -51,19 +51,19 @@ class Number(NamedTuple):
         return float(written) if key_values.NUMBER.fullmatch(written) else None
 
 
-def reading_of(trigger: Trigger, key: str) -> Reading | None:
+def reading_of(trigger: Trigger, key: str) -> Meaning | None:
     """Return what is known of the numbers behind a key; None: it is not there, or unreadable."""
     text = trigger.metadata.get(key, "").strip()
     preset = PRESETS.get(text) if key == "demandPreset" else None
     if preset is not None:
         names = frozenset(quantity[0].names[0] for quantity in preset.added)
         shares = [known.unit is Unit.SHARE for known in preset.known]
-        return Reading(names, unit=Unit.SHARE if all(shares) else Unit.AMOUNT)
+        return Meaning(names, unit=Unit.SHARE if all(shares) else Unit.AMOUNT)
     root = readings.parsed(text)
     return None if root is None else readings.of(root)
 
 
-def numbers(manifest: Manifest) -> Iterator[Number]:
+def numbers(manifest: Manifest) -> Iterator[Followed]:
     """Yield the numbers that replicas follow; a formula makes something unknown of them."""
     for trigger in manifest.triggers if not manifest.formula else ():
         keys = ("query",) if trigger.type == "prometheus" else ()
@@ -72,10 +72,10 @@ def numbers(manifest: Manifest) -> Iterator[Number]:
             preset = PRESETS.get(trigger.metadata.get(key, "").strip())
             given = {_THRESHOLDS[key], _THRESHOLDS[key] + FROM_ENV} & trigger.metadata.keys()
             if reading is not None and (given or (preset and preset.threshold)):
-                yield Number(trigger, key, reading)
+                yield Followed(trigger, key, reading)
 
 
-def _fault(number: Number) -> tuple[str, str] | None:
+def _fault(number: Followed) -> tuple[str, str] | None:
     """Return why replicas cannot follow a number, and what to write; None: they can."""
     unlike = number.reading.unlike_sum
     if unlike == readings.LATENCY:
@@ -114,9 +114,9 @@ def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
             why = "this query is not PromQL: Prometheus refuses it, and the trigger fails"
             found = why, "Correct it on Prometheus' own query page."
         elif reading is not None and reading.known:
-            if not reading.is_of(Owner.EXPORTER):
+            if not reading.is_of(MetricOwner.EXPORTER):
                 instead = "a demandPreset, or a demandQuery"
-            found = _fault(Number(trigger, "query", reading))
+            found = _fault(Followed(trigger, "query", reading))
             if found is not None:
                 why = f"this number is {found[0]}; without data KEDA uses 0, and the HPA scales in"
                 found = why, found[1]
@@ -154,7 +154,7 @@ def queue_alone(manifest: Manifest) -> Iterator[Wrong]:
 
 def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, key, reading in numbers(manifest):
-        number = Number(trigger, key, reading)
+        number = Followed(trigger, key, reading)
         most = _MOST_PODS if trigger.spec and trigger.spec.pods.group_regex else 1
         threshold = number.threshold if reading.unit is Unit.SHARE else None
         if threshold is not None and threshold > most:
@@ -204,7 +204,7 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
             yield Wrong(trigger.place("threshold"), why, fix)
 
 
-def _counts_requests(reading: Reading) -> bool:
+def _counts_requests(reading: Meaning) -> bool:
     needs_threshold = all(row.never_alone or row.doubt_alone for row in reading.known)
     is_of_llm = reading.is_known and all(row.fills_gpus for row in reading.known)
     return is_of_llm and not needs_threshold and not reading.unlike_sum
@@ -267,7 +267,7 @@ def _without_pods(trigger: Trigger, selector: tree.Selector) -> int | None:
     GPUs may be another workload's, of which this scaler's trigger may ask.
     """
     reading = readings.of(selector)
-    is_asked = trigger.is_ours and reading.is_of(Owner.EXPORTER)
+    is_asked = trigger.is_ours and reading.is_of(MetricOwner.EXPORTER)
     if not reading.is_known or is_asked or any(row.at_zero for row in reading.known):
         return 1
     own = trigger.of.node.text("spec", "scaleTargetRef", "name")
@@ -276,4 +276,4 @@ def _without_pods(trigger: Trigger, selector: tree.Selector) -> int | None:
         start = match[0] if match else ""
         if start and not (own.startswith(start) or start.startswith(own)):
             return 1  # another workload's
-    return 0 if reading.is_of(Owner.ROUTER) else None
+    return 0 if reading.is_of(MetricOwner.ROUTER) else None

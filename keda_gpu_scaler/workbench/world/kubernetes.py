@@ -35,7 +35,7 @@ def nodes(listed: Iterable[core_v1.Node]) -> Iterator[tuple[str, int]]:
             yield metadata.name or "", _count(status.allocatable)
 
 
-def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
+def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.SimulatedPod]:
     """Yield the pods with GPUs, from the time they are scheduled to a node to their end."""
     for pod in listed:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
@@ -45,10 +45,10 @@ def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
         metadata = pod.metadata or ObjectMeta()
         name = metadata.name or ""
         conditions = {condition.type: condition.status for condition in status.conditions or []}
-        yield cluster.Pod(
+        yield cluster.SimulatedPod(
             uid=metadata.uid or name,
             name=name,
-            workload=cluster.Key(metadata.namespace or "", _workload(metadata)),
+            workload=cluster.WorkloadKey(metadata.namespace or "", _workload(metadata)),
             node=spec.nodeName,
             gpus=sum(map(_gpus, holders)),
             container=holders[0].name,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.workbench.check import OF_SOURCES, RULES, parse, read
+from keda_gpu_scaler.workbench.check import OF_SOURCES, RULES, parse, read_objects
 from testbed.triggers import access
 from tests.workbench.check.cases import (
     DEMAND,
@@ -446,7 +446,7 @@ def test_a_comment_leaves_out_rules_of_its_line_or_of_the_next_that_is_none() ->
 def test_the_triggers_of_a_formula_are_decided_as_such_also_without_the_key() -> None:
     """None of them says by itself how many replicas the HPA asks for."""
     for source, is_formula in ((STAYS, False), (spec(NAMED, FORMULA), True)):
-        (manifest,), _ = read({"one.yaml": source}, "default")
+        (manifest,), _ = read_objects({"one.yaml": source}, "default")
         (parsed,), _ = parse(manifest.ours, access())
         assert parsed.spec.for_formula is is_formula
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.record.record import Metric, Record
+from keda_gpu_scaler.record.record import MetricRecord, Record
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.explain.why_not import Way, WhyNot, why_not
@@ -35,7 +35,7 @@ def texts(found: WhyNot) -> list[str]:
     return [way.text for way in found.ways]
 
 
-def asked(*metrics: Metric) -> int | None:
+def asked(*metrics: MetricRecord) -> int | None:
     """Return what the HPA makes of all metrics."""
     step = rules.recommend(
         [
@@ -49,7 +49,7 @@ def asked(*metrics: Metric) -> int | None:
     return None if step is None else max(1, step.replicas)
 
 
-def applied(metric: Metric, way: Way, short: float = 0.0) -> Metric:
+def applied(metric: MetricRecord, way: Way, short: float = 0.0) -> MetricRecord:
     """Return a metric after a change, or after one that is short of it."""
     if way.at_least is not None:
         bound = way.at_least - short
