@@ -67,6 +67,7 @@ _WHY = {
     "ignored": "it requests no GPU, and has shown none for 15 minutes while other pods did",
     "given up": "no exporter has shown it for so long that it no longer counts",
     "not counted": "no exporter has shown it, and it may have no GPU",
+    "outdated": "the source does not answer, and what it showed last is older than maxAge",
 }
 """Why a pod counts, or not, by its state."""
 _DEFAULT_WINDOW = (
@@ -116,6 +117,7 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     *,
     recommended: int | None = None,
     active_by: str | None = None,
+    source_name: str = "",
 ) -> Summary:
     return Summary(
         scaled_object=str(scaled_object),
@@ -135,6 +137,7 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         unschedulable_since=decided.unschedulable_since,
         recommended=recommended,
         reason=decided.reason,
+        source_name=source_name or spec.source,
     )
 
 
@@ -153,6 +156,7 @@ def record(answered: Answered) -> Record:
         0.0,
         recommended=recommendation.recommended(spec, decision, answered.demand),
         active_by=answered.active_by,
+        source_name=answered.source,
     )
     return Record(
         **asdict(head),
@@ -199,9 +203,13 @@ def _judged_pods(
     all_reported, ignored = expected_pods(answered.spec, pods, view.at, answered.now)
     reported_by_name = {reported.pod.name: reported for reported in all_reported}
     ignored_names = frozenset(ignored)
+    is_old = answered.now - view.at > answered.spec.max_age_seconds
+    is_outdated = is_old and answered.trouble is not None
     for pod in pods:
         reported = reported_by_name.get(pod.name)
-        if reported is not None:
+        if reported is not None and is_outdated:
+            state = "outdated"
+        elif reported is not None:
             state = reported.state.name.lower()
         elif pod.ended:
             state = "ended"

@@ -189,6 +189,8 @@ class Summary:
     most that a metric asks for, as the HPA takes them together, and before its minimum, maximum,
     stabilization and policies. None: not known, or held."""
     reason: str
+    source_name: str = ""
+    """In facts: where each namespace has a source of its own, with the namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
