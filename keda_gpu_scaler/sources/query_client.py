@@ -22,7 +22,7 @@ from keda_gpu_scaler.sources import cures
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies
-from keda_gpu_scaler.transport.client import OK, Answer, Bearer, Client, printable
+from keda_gpu_scaler.transport.http_client import OK, Answer, Bearer, Client, printable
 
 T = TypeVar("T")
 NUMBER_BYTES = 256 * 1024

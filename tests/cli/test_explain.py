@@ -14,15 +14,15 @@ from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.spec.demand import Demand
+from testbed.processes import free_port
+from testbed.triggers import demanding, spec
 from tests.service.harness import QUIET, Script
 from tests.service.harness import serving as our_own
 from tests.support.answers import answering
-from tests.support.processes import free_port
 from tests.support.records import record
 from tests.support.snapshots import bert, said, snapshot, unseen
-from tests.support.triggers import demanding, spec
 from tests.web.test_triggers import DECIDED, TOKEN, serving
-from tests.workbench.explain.test_cluster import Kubernetes
+from tests.workbench.explain.test_fetching import Kubernetes
 
 
 def explaining(

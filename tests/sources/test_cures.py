@@ -10,9 +10,9 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.sources import cures
+from testbed.processes import free_port
 from tests.support.http_replies import HttpServer, hangs
 from tests.support.pki import Pki
-from tests.support.processes import free_port
 from tests.support.prometheus_source import connected
 
 

@@ -14,12 +14,12 @@ import httpx
 import pytest
 import yaml
 
+from testbed import charts
+from testbed.prometheus import PrometheusServer
 from tests.support.http_replies import HttpServer, Reply, Request, hangs, says
 from tests.support.pki import Pki
 from tests.support.probing import HEALTHY, failed, probing
-from tests.support.prometheus import PrometheusServer
 from tests.support.serving import serving
-from tools.chart import charts
 
 IS_SHUT = Callable[[Request], Reply | None]
 LOGIN = "<!doctype html><html><title>Sign in</title></html>"
