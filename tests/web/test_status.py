@@ -256,7 +256,7 @@ async def test_a_source_that_is_down_is_said_once_with_how_many_triggers_it_hold
         text = (await client.get(path)).text
     since = datetime.fromtimestamp(NOW - 120, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     assert (
-        f"Source default at http://prometheus:9090 does not answer since {since}: "
+        f"Source default at http://prometheus:9090 has not answered since {since}: "
         "HTTP 404; set url. 2 of its triggers hold." in text
     )
     assert text.count("source default does not answer") == 2
