@@ -40,7 +40,6 @@ _GRACE_SECONDS_BEYOND_STREAMS = 30.0
 _INT32_MAX = 2**31 - 1
 
 
-SOURCES = "sources"
 _SOURCES_WAIT_SECONDS = 15.0
 """A little longer than a source has by default for its first answer."""
 
@@ -112,7 +111,7 @@ class GrpcServer:
     async def _check_health(
         self, request: pb.HealthCheckRequest, context: Context
     ) -> pb.HealthCheckResponse:
-        if request.service == SOURCES:
+        if request.service == "sources":
             down = await self._evaluator.sources_down(_SOURCES_WAIT_SECONDS)
             if down:
                 texts = (f"source {each.name} at {each.url}: {each.reason}" for each in down)

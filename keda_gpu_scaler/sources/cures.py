@@ -15,10 +15,10 @@ _CURES = {
     r"(?i)TLS: .*certificate required": "set cert_file to a certificate that it accepts",
     r"(?i)TLS: .*(wrong version|record layer)": "it uses no TLS: set url to http://…",
     r"(?s)HTTP 400\b.* HTTPS (server|port)": "it uses TLS: set url to https://…",
-    r".*(Name or service not|No address|nodename nor|name resolution)": (
+    r"(?!HTTP).*(Name or service not|No address|nodename nor|name resolution)": (
         "set url to a name that has an address, such as SERVICE.NAMESPACE.svc"
     ),
-    r".*(refused|attempts failed)$": "set url to an address and a port where it listens",
+    r"(?!HTTP).*(refused|attempts failed)$": "set url to an address and a port where it listens",
     r"no answer within": (
         "set url to an address that no NetworkPolicy and no firewall keeps from the scaler, or "
         "raise timeout if the server is slow"
@@ -31,14 +31,15 @@ _CURES = {
     ),
     r"HTTP 401": "set bearer_token_file, or username and password, to what it accepts",
     r"HTTP 403": (
-        "let the account of bearer_token_file or username query it, or set those to another one's"
+        "let the account of bearer_token_file, username or sigv4_region query it, or set another's"
     ),
     r"HTTP (30[1-8]|200 with text/html)": (
         "a login page or another website answers: set url to the API behind it, and "
         "bearer_token_file if that takes a token"
     ),
     r"HTTP 404": (
-        "set url to all that is before /api/v1, with the server's own path, such as /prometheus"
+        "set url to all that is before /api/v1 (InfluxDB: /query), with the server's own path, "
+        "such as /prometheus"
     ),
 }
 """By how what was seen begins; the first one that fits counts."""

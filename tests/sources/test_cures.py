@@ -55,7 +55,7 @@ IN_JSON = "instead of Prometheus' JSON: "
         ),
         (f"HTTP 307 with text/html {IN_JSON}", "url"),
         ("HTTP 422, execution: HTTP 401 and HTTP 403 are no metrics", None),
-        ("HTTP 503 with text/html instead", None),
+        ("HTTP 503 with text/html instead of Prometheus' JSON: connection refused", None),
         ("an answer of more than 5 bytes", None),
     ],
 )

@@ -72,7 +72,7 @@ DOORS = {
     ),
     "an account without the right": Door(
         needs("authorization", "Bearer viewer", says(FORBIDDEN, 403, "text/plain")),
-        "let the account of bearer_token_file or username query it",
+        "let the account of bearer_token_file, username or sigv4_region query it",
         {"BEARER_TOKEN": "viewer"},
         "HTTP 403 with text/plain",
         shut={"BEARER_TOKEN": "reader"},
