@@ -115,6 +115,8 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
         evaluator = await sources.start_evaluator(
             stack, settings, observe, alerts=alerts, is_observing=asking is not None
         )
+        # Nothing waits for it: a source that is down makes no pod unready, and ends no process.
+        _in_background(stack, evaluator.look_at_sources(), "sources")
         ready = asyncio.Event()
         pages = web.create_app(
             telemetry.registry,

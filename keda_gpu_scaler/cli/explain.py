@@ -153,7 +153,10 @@ async def _explain_running(options: Options, scaled_object: ScaledObject, server
     except (errors.SourceError, OSError, UnicodeError) as error:
         is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
         shown = re.sub("//.*@", "//", server)  # without a password
-        failure = flags.failure(f"{shown}: {error}{_REACH_IT if is_closed else ''}")
+        hint = _REACH_IT if is_closed else ""
+        if str(error) == "illegal request line":  # h11's words for an answer that is not HTTP
+            hint = ": this is no HTTP port; the scaler's is 8080 by default, and 6000 is for gRPC"
+        failure = flags.failure(f"{shown}: {error}{hint}")
     if options.cluster and options.why_not is None and not options.drain:
         from keda_gpu_scaler.workbench.explain import fetching  # noqa: PLC0415 - it loads what speaks to Kubernetes
 

@@ -42,6 +42,8 @@ class Summary:
     most that a metric asks for, as the HPA takes them together, and before its minimum, maximum,
     stabilization and policies. None: not known, or held."""
     reason: str
+    source_name: str = ""
+    """In facts: where each namespace has a source of its own, with the namespace."""
 
     @property
     def trigger(self) -> tuple[str, str]:
@@ -58,6 +60,7 @@ def summarized(
     decided: Decision,
     recommended: int | None = None,
     active_by: str | None = None,
+    source_name: str = "",
 ) -> Summary:
     return Summary(
         scaled_object=str(scaled_object),
@@ -76,4 +79,5 @@ def summarized(
         unschedulable_since=decided.unschedulable_since,
         recommended=recommended,
         reason=decided.reason,
+        source_name=source_name or spec.source,
     )

@@ -19,6 +19,7 @@ from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
+from keda_gpu_scaler.evaluator.source_state import SourceDown
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     SILENT_SECONDS,
     Answer,
@@ -80,6 +81,17 @@ class Evaluator:
     async def close(self) -> None:
         await self._demands.close()
         await self._snapshots.close()
+
+    async def look_at_sources(self) -> None:
+        """Ask each source once, so that a wrong setting shows before the first trigger.
+
+        It ends when each has answered, or is asked for triggers.
+        """
+        await self._snapshots.look()
+
+    async def sources_down(self, wait_seconds: float = 0.0) -> list[SourceDown]:
+        """Return the sources that do not answer, once it is known of each, or after this time."""
+        return await self._snapshots.down(wait_seconds)
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation the decision can change."""
@@ -197,8 +209,8 @@ class Evaluator:
                 recommended = summary.recommended
             else:
                 recommended = recommendation.recommended(spec, decided, known)
-            by = answer.active_by
-            summary = summarized(tracked.scaled_object, spec, decided, recommended, by)
+            by, source = answer.active_by, tracked.key.source
+            summary = summarized(tracked.scaled_object, spec, decided, recommended, by, source)
             self._observe(
                 facts.Evaluated(
                     tracked.scaled_object,
@@ -206,7 +218,7 @@ class Evaluator:
                     decided,
                     summary,
                     reading.age_seconds,
-                    tracked.key.source,
+                    source,
                     before,
                 )
             )

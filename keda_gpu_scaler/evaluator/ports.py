@@ -5,7 +5,7 @@ stands behind a port is opened before the evaluator is made, and closed after it
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -130,6 +130,10 @@ class Source:
     """The part about one namespace, where no query can be about several; None: all at once."""
     past: Past | None = None
     """None: only the present can be queried."""
+    url: str = ""
+    """Where it is, for people, without secrets."""
+    look: Callable[[], Awaitable[None]] | None = None
+    """Asks for something small, to know whether it answers; None: its clock is that."""
 
     def within(self, namespace: str) -> "Source":
         """Return the source for queries about this namespace."""

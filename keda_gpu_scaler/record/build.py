@@ -67,6 +67,7 @@ _WHY = {
     "ignored": "it requests no GPU, and has shown none for 15 minutes while other pods did",
     "given up": "no exporter has shown it for so long that it no longer counts",
     "not counted": "no exporter has shown it, and it may have no GPU",
+    "outdated": "the source does not answer, and what it showed last is older than maxAge",
 }
 """Why a pod counts, or not, by its state."""
 _DEFAULT_WINDOW = (
@@ -117,7 +118,14 @@ def record(answered: Answered) -> Record:
         listed = [_pod(spec, view.at, judged_pod) for judged_pod in _to_list(judged)]
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
     recommended = recommendation.recommended(spec, decision, answered.demand)
-    head = summarized(answered.scaled_object, spec, decision, recommended, answered.active_by)
+    head = summarized(
+        answered.scaled_object,
+        spec,
+        decision,
+        recommended,
+        answered.active_by,
+        answered.source,
+    )
     return Record(
         **asdict(head),
         at=answered.now,
@@ -163,9 +171,13 @@ def _judged_pods(
     all_reported, ignored = expected_pods(answered.spec, pods, view.at, answered.now)
     reported_by_name = {reported.pod.name: reported for reported in all_reported}
     ignored_names = frozenset(ignored)
+    is_old = answered.now - view.at > answered.spec.max_age_seconds
+    is_outdated = is_old and answered.trouble is not None
     for pod in pods:
         reported = reported_by_name.get(pod.name)
-        if reported is not None:
+        if reported is not None and is_outdated:
+            state = "outdated"
+        elif reported is not None:
             state = reported.state.name.lower()
         elif pod.ended:
             state = "ended"

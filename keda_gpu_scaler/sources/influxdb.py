@@ -84,7 +84,7 @@ class InfluxdbSource:
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
         """Return what can be asked of it: InfluxDB knows nothing about pods but their tags."""
-        return Source(self, evidence_providers, self)
+        return Source(self, evidence_providers, self, url=self._settings.url)
 
     async def close(self) -> None:
         await self._client.close()

@@ -18,6 +18,7 @@ from msgspec.json import Decoder
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.settings import ApiSettings, PrometheusSettings, tokens
+from keda_gpu_scaler.sources import cures
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies
@@ -66,7 +67,10 @@ class QueryClient(Client):
 
     @contextlib.contextmanager
     def reported(self, kind: str) -> Iterator[None]:
-        """Report the time of a query, or its error; `kind` is its name in the log and metrics."""
+        """Report the time of a query, or its error and what to change.
+
+        `kind` is the query's name in the log and metrics.
+        """
         began = self.clock()
 
         def report(trouble: str | None) -> None:
@@ -75,8 +79,9 @@ class QueryClient(Client):
         try:
             yield
         except errors.SourceError as error:
-            report(str(error))
-            raise
+            text = cures.with_cure(str(error))
+            report(text)
+            raise type(error)(text) from error
         except asyncio.CancelledError:
             report(facts.GIVEN_UP)
             raise

@@ -112,6 +112,8 @@ class SourceChanged(Fact, frozen=True):
     source: str
     works: bool
     reason: str
+    url: str = ""
+    """Where it is, without secrets."""
 
 
 class QueryChanged(Fact, frozen=True):

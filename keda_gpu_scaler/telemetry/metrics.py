@@ -54,7 +54,7 @@ class Telemetry(facts.Subscriber, Collector):
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._firing: dict[ScaledObject, int] = {}
-        series = RecentStates(clock)
+        self._series = series = RecentStates(clock)
         prometheus_client.PlatformCollector(registry)
         prometheus_client.ProcessCollector(registry=registry)
         registry.register(self)
@@ -155,6 +155,7 @@ class Telemetry(facts.Subscriber, Collector):
         self._rpc_seconds(fact.method).observe(fact.seconds)
 
     def _queried(self, fact: facts.Queried) -> None:
+        self._series.queried(fact)
         outcome = "ok" if fact.error is None else "error"
         self._queries.labels(fact.source, fact.query, outcome).inc()
         self._query_seconds.labels(fact.source, fact.query).observe(fact.seconds)
@@ -275,6 +276,10 @@ class RecentStates(Collector):
         snapshot.pods, snapshot.refused_samples = fact.pods, fact.refused_samples
         snapshot.stuck_gpus = fact.stuck_gpus
         self._sources.renewed(fact.source, _Source).is_up = True
+
+    def queried(self, fact: facts.Queried) -> None:
+        """Show a source while it is asked, before there is a trigger too."""
+        self._sources.renewed(fact.source, _Source)
 
     def source_changed(self, fact: facts.SourceChanged) -> None:
         self._sources.renewed(fact.source, _Source).is_up = fact.works

@@ -87,6 +87,9 @@ def routes(shown: Shown) -> list[Route | Mount]:
             summaries = [summary async for summary in shown.summaries(namespace)]
             query = request.query_params
             values = _list(summaries, query.get("name", ""), query.get("show", ""))
+            used = {summary.source_name for summary in summaries}
+            down = await shown.evaluator.sources_down()
+            values["down"] = [each for each in down if namespace is None or each.name in used]
             return await page(request, "index.html", values)
 
     async def show_object(request: Request) -> Response:
@@ -129,6 +132,9 @@ def _list(summaries: Sequence[Summary], name: str, show: str) -> dict[str, objec
     matching.sort(key=lambda summary: order.index(standing(summary)))
     return {
         "known": len(summaries),
+        "holding": Counter(
+            each.source_name for each in summaries if standing(each) is Standing.HELD
+        ),
         "counts": [("all", len(summaries)), *((word, counts[word]) for word in order)],
         "name": name,
         "show": show if show in order else "all",

@@ -49,6 +49,18 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
     assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
 
 
+def test_while_the_source_is_away_no_pod_is_said_to_be_lost_by_its_exporter() -> None:
+    pods = bert("b", 90), bert("c", 90, status=said(is_ready=True)), bert("d", 90, ended=True)
+    view = snapshot(*pods)
+    late = NOW + spec().max_age_seconds + 1
+    assert _states(record(spec(), view, now=late))["b"] == "missing"
+    away = record(spec(), view, now=late, trouble="no answer")
+    assert _states(away) == {"b": "outdated", "c": "outdated", "d": "ended"}
+    assert "exporter" not in away.pods[0].reason
+    early = record(spec(), view, trouble="no answer")
+    assert _states(early)["b"] == "measured"
+
+
 def test_no_number_of_replicas_is_shown_for_one_trigger_of_a_formula() -> None:
     """The HPA gets the formula's value, with the metricType of scalingModifiers."""
     shown = record(spec(forFormula="true", aggregation="average"), snapshot(bert("b", 90)))

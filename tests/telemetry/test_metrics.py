@@ -274,9 +274,9 @@ def test_ages_grow_and_series_end_after_ten_minutes(counted: Telemetry, clock: C
 def test_a_source_that_stays_down_is_shown(counted: Telemetry, clock: Clock) -> None:
     counted(DOWN)
     counted(UNPROVEN)
-    for _ in range(3):
+    for asked in (facts.Queried("default", "clock", 1.0, "refused"), evaluated(age=None)) * 2:
         clock.now += 500
-        counted(evaluated(age=None))
+        counted(asked)
     shown = samples(counted)
     assert shown[f"source_up{SOURCE}"] == 0
     assert shown['source_evidence{evidence="exporters",source="default"}'] == 1

@@ -13,6 +13,7 @@ from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, State, decide
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.source_state import SourceDown
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.build import Answered
@@ -84,6 +85,10 @@ class Room:
     made: Sequence[Record] | None = None
     """What is shown of any object; None: its own answers."""
     step_seconds: float = 15.0
+    down: Sequence[SourceDown] = ()
+
+    async def sources_down(self) -> Sequence[SourceDown]:
+        return self.down
 
     def summaries(self, namespace: str | None) -> list[Summary]:
         if self.told is not None:

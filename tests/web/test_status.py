@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any, cast
 
@@ -14,8 +15,9 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.decision.summary import Summary
+from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.source_state import SourceDown
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import PodCount, Record
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -232,6 +234,35 @@ async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
         assert slow.waiting.locked()
         slow.may.set()
         assert {(await each).status_code for each in pages} == {200}
+
+
+HELD = replace(DECIDED, state=State.UNKNOWN, value=None, reason="HTTP 404 and what to do")
+AWAY = SourceDown("default", "http://prometheus:9090", "HTTP 404; set url", 120.0)
+ELSEWHERE = SourceDown("other", "http://other:9090", "no answer yet", 1.0)
+
+
+@pytest.mark.parametrize(("path", "is_confined"), [("/", False), ("/triggers/ml", True)])
+async def test_a_source_that_is_down_is_said_once_with_how_many_triggers_it_holds(
+    path: str, is_confined: bool
+) -> None:
+    told = [
+        *(summarized(ScaledObject("ml", name), spec(), HELD) for name in ("bert", "llm")),
+        summarized(ScaledObject("ml", "old"), spec(), DECIDED),
+    ]
+    seen = web.Shown(
+        cast("Evaluator", Room([], told, down=[AWAY, ELSEWHERE])), noted(), clock=lambda: NOW
+    )
+    async with browsing(web.create_app(CollectorRegistry(), lambda: True, shown=seen)) as client:
+        text = (await client.get(path)).text
+    since = datetime.fromtimestamp(NOW - 120, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert (
+        f"Source default at http://prometheus:9090 has not answered since {since}: "
+        "HTTP 404; set url. 2 of its triggers hold." in text
+    )
+    assert text.count("source default does not answer") == 2
+    assert HELD.reason not in text
+    assert DECIDED.reason in text
+    assert ("Source other" in text) is not is_confined
 
 
 async def test_what_is_held_comes_first_and_a_silent_pod_has_no_load_of_now() -> None:

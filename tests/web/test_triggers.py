@@ -79,6 +79,7 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "unschedulable_since": None,
         "recommended": None,
         "reason": DECIDED.reason,
+        "source_name": "default",
     }
 
 

@@ -102,6 +102,7 @@ class PrometheusSource:
             lambda: self._exporters,
             of_namespace if self._client.settings.is_per_namespace else None,
             self,
+            self._client.settings.url,
         )
 
     async def close(self) -> None:

@@ -18,7 +18,7 @@ from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE
 from keda_gpu_scaler.trigger.metadata import REACHABLE_PERCENT
 
 _INACTIVE = (
-    "it is inactive: KEDA removes the last replica after its cooldownPeriod, if minReplicaCount is "
+    "it is inactive: after its cooldownPeriod KEDA goes to zero in one step, if minReplicaCount is "
     "0 and no other trigger is active"
 )
 _PODS_NAMED = 10

@@ -242,8 +242,18 @@ STARTING = snapshot(bert("b", 0), unseen("c", said(never=True, created=NOW - 60)
 ZERO = {
     "a busy GPU": (busy(7, activationThreshold="5"), 0, False, [BUSIEST]),
     "at rest": (gone(AT_FIVE, Demand(8.0)), 0, True, ["it is inactive and has no replicas"]),
-    "idle": (busy(0, 0), 0, True, ["it is inactive: KEDA removes"]),
-    "idle, and more are wanted": (busy(0, 0), 3, False, ["it is inactive: KEDA removes"]),
+    "idle": (
+        busy(0, 0),
+        0,
+        True,
+        ["it is inactive: after its cooldownPeriod KEDA goes to zero in one step"],
+    ),
+    "idle, and more are wanted": (
+        busy(0, 0),
+        3,
+        False,
+        ["it is inactive: after its cooldownPeriod KEDA goes to zero in one step"],
+    ),
     "nothing can wake it": (gone(spec()), 1, False, ["KEDA starts it", "gpus is idle: no GPU of"]),
     "a demand that could wake it": (
         gone(AT_FIVE, Demand(3.0)),
