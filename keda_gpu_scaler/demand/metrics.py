@@ -8,6 +8,7 @@ from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.spec.spec import Signal
 
 
 class Owner(StrEnum):
@@ -124,6 +125,22 @@ def _of_exporters() -> dict[str, Known]:
     return known
 
 
+def _signals() -> dict[frozenset[str], tuple[Signal, float]]:
+    found: dict[frozenset[str], set[tuple[Signal, float]]] = {}
+    for profile in profiles.PROFILES.values():
+        for convention in profile.conventions:
+            for signal, measure in convention.measures.items():
+                shared = {measure.metrics[0].name} if measure.is_ratio else set()
+                for metric in measure.metrics:
+                    names = frozenset({*shared, metric.name})
+                    if names != shared:
+                        found.setdefault(names, set()).add((signal, metric.factor))
+    return {names: signals.pop() for names, signals in found.items() if len(signals) == 1}
+
+
+SIGNALS: Mapping[frozenset[str], tuple[Signal, float]] = _signals()
+"""What metrics of an exporter are read for, and what makes its unit of theirs: one metric, or that
+of the memory in use and another of which it is a share."""
 METRICS: Mapping[str, Known] = {
     **_of_exporters(),
     **{name.replace(":", "_"): known for name, known in _ROWS.items()},

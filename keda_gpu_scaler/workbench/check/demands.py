@@ -230,7 +230,7 @@ def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         measured = trigger.metadata.get("namespace", manifest.namespace).strip()
         for key, own in (("demandQuery", manifest.namespace), ("query", measured)):
-            for other in sorted(_other_namespaces(trigger.metadata.get(key, ""), own))[:1]:
+            for other in sorted(other_namespaces(trigger.metadata.get(key, ""), own))[:1]:
                 why = (
                     f"{key} reads namespace {shown(other)}, and the scaler confines it to "
                     f"{shown(own)} unless its settings allow more: it finds nothing"
@@ -242,7 +242,8 @@ def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
                 yield Wrong(trigger.place(key), why, fix)
 
 
-def _other_namespaces(query: str, own: str) -> Iterator[str]:
+def other_namespaces(query: str, own: str) -> Iterator[str]:
+    """Yield the namespaces that PromQL selects, and that are not this one."""
     for selector in readings.nodes(query):
         for matcher in tree.matchers(selector):
             wanted = matcher.value.replace("{namespace}", own)
@@ -270,10 +271,17 @@ def _without_pods(trigger: Trigger, selector: tree.Selector) -> int | None:
     is_asked = trigger.is_ours and reading.is_of(Owner.EXPORTER)
     if not reading.is_known or is_asked or any(row.at_zero for row in reading.known):
         return 1
+    if is_of_another(trigger, selector):
+        return 1
+    return 0 if reading.is_of(Owner.ROUTER) else None
+
+
+def is_of_another(trigger: Trigger, selector: tree.Selector) -> bool:
+    """Tell whether a selector names pods that are not those of the scale target."""
     own = trigger.of.node.text("spec", "scaleTargetRef", "name")
     for matcher in tree.matchers(selector):
         match = _NAME.match(matcher.value) if matcher.label in _PODS_LABELS else None
         start = match[0] if match else ""
         if start and not (own.startswith(start) or start.startswith(own)):
-            return 1  # another workload's
-    return 0 if reading.is_of(Owner.ROUTER) else None
+            return True
+    return False

@@ -241,11 +241,16 @@ def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Read
         is_of_replicas or _has(node.right, *_TOTALS)
     ):
         unlike = LATENCY if _is_of_time(left.names) else RATIO
-    if is_of_replicas or _has(node.right, "count", "group"):
+    if is_of_replicas or counts(node.right):
         unit = left.unit
     elif left.names and left.names <= right.names:
         unit = Unit.SHARE
     return reading._replace(unlike_sum=unlike, unit=unit)
+
+
+def counts(node: tree.Node) -> bool:
+    """Tell whether it has a number of elements in it."""
+    return _has(node, "count", "group")
 
 
 def _has(node: tree.Node, *names: str) -> bool:
