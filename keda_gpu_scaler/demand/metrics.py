@@ -89,8 +89,8 @@ _ROWS: Mapping[str, Known] = {
         doubt_alone="leaves out answers whose prompt is prefilled: servers that decode as well "
         "need threshold beside it"
     ),
-    "llm_d_epp_flow_control_pool_saturation": _MEAN,
-    "inference_extension_flow_control_pool_saturation": _MEAN,
+    "llm_d_epp_flow_control_pool_saturation": _MEAN._replace(unit=Unit.SHARE),
+    "inference_extension_flow_control_pool_saturation": _MEAN._replace(unit=Unit.SHARE),
     "dynamo_frontend_active_requests": _ROUTER,
     "dynamo_frontend_inflight_requests": _ROUTER,
     "dynamo_frontend_queued_requests": _ROUTER._replace(never_alone=_QUEUE),

@@ -26,7 +26,9 @@ from keda_gpu_scaler.workbench.check.readings import Reading
 DEMANDS = ("demandPreset", "demandQuery")
 _THRESHOLDS = {"query": "threshold", **dict.fromkeys(DEMANDS, "demandThreshold")}
 _MOST_PODS = 16
-"""Of a replica that is a group: more than engines are spread over."""
+"""Of a replica that is a group, or is of data-parallel ranks: more than engines are spread over."""
+_LEAST = 10
+"""That may be meant as a percentage."""
 _PODS_LABELS = frozenset(profiles.POD_LABELS)
 _NAME = re.compile(r"(?:[a-z0-9]+(?:-(?=[a-z0-9]))?)*")
 """What a pattern begins with, as far as it is a name."""
@@ -155,7 +157,9 @@ def queue_alone(manifest: Manifest) -> Iterator[Wrong]:
 def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, key, reading in numbers(manifest):
         number = Number(trigger, key, reading)
-        most = _MOST_PODS if trigger.spec and trigger.spec.pods.group_regex else 1
+        is_group = trigger.spec is not None and bool(trigger.spec.pods.group_regex)
+        is_of_ranks = not all(row.adds_up for row in reading.known)
+        most = _MOST_PODS if is_group or is_of_ranks else 1
         threshold = number.threshold if reading.unit is Unit.SHARE else None
         if threshold is not None and threshold > most:
             why = (
@@ -163,7 +167,8 @@ def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
                 "percentage: full replicas ask for one, and busy ones are removed"
             )
             other = "" if key == "demandPreset" else f", or 100 * before the {key}"
-            fix = f"Write {threshold / 100:g}{other}."
+            share = "a share, such as 0.8" if threshold < _LEAST else f"{threshold / 100:g}"
+            fix = f"Write {share}{other}."
             yield Wrong(trigger.place(number.threshold_key), why, fix)
 
 

@@ -250,12 +250,13 @@ def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Read
 
 def counts(node: tree.Node) -> bool:
     """Tell whether it has a number of elements in it."""
-    return _has(node, "count", "group")
+    return _has(node, "count", "count_over_time", "group")
 
 
 def _has(node: tree.Node, *names: str) -> bool:
     return any(
-        isinstance(inner, tree.Aggregation) and inner.name in names for inner, _ in tree.nodes(node)
+        isinstance(inner, tree.Aggregation | tree.Call) and inner.name in names
+        for inner, _ in tree.nodes(node)
     )
 
 
