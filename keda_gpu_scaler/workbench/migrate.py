@@ -34,9 +34,13 @@ _REMEDIED = frozenset({"nothing-wakes", "unused-fallback"})
 """Rules whose findings are the reason for a change beside the triggers."""
 _WORKLOAD_LABELS = frozenset({"__name__", *profiles.POD_LABELS, *profiles.NAMESPACE_LABELS})
 """What is selected by these, `workload` says."""
-_FUNCTIONS = frozenset({"avg_over_time", "label_join", "label_replace", "scalar", "vector"})
-_AGGREGATIONS = frozenset({"avg", "count", "max", "quantile", "sum"})
-_SIGNS = frozenset({"*", "+", "/", "or"})
+_SAID = frozenset(
+    {
+        *("avg", "count", "max", "sum", "*", "+", "/", "or"),
+        *("avg_over_time", "label_join", "label_replace", "scalar", "vector"),
+    }
+)
+"""What a query may do for keys to say all of it."""
 _WITHIN_PODS = {"max": GpuAggregation.MAX, "sum": GpuAggregation.SUM}
 _SUMMED = frozenset({Signal.MEMORY_USED, Signal.POWER})
 """Over the GPUs of a pod, unless gpuAggregation says something else."""
@@ -53,6 +57,8 @@ _WHY_GONE = {
 }
 _COMMENT = re.compile(r"\s+#[^'\"\r]*(?=\r?$)")
 """At the end of a line, unless it is in quotes."""
+_LINE_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+"""What YAML takes for the end of a line, and most programs do not."""
 _PAGE = "docs/migrate/keda-prometheus.md says what to write"
 
 
@@ -96,50 +102,59 @@ class _Plan:
     edits: list[_Edit] = field(default_factory=list)
     wanted: dict[int, Mapping[str, str]] = field(default_factory=dict)
     """The new metadata of its triggers, by their places."""
+    kept: list[tuple[Position, str]] = field(default_factory=list)
 
 
 def migrate(file: str, text: str, address: str) -> Migration:
     """Return a text in which KEDA's prometheus triggers ask the scaler at this address instead.
 
-    ValueError if the text is no YAML.
+    ValueError if the text is no YAML, or has lines that other programs count otherwise.
     """
+    if _LINE_BREAK.search(text):
+        raise ValueError(f"{file}: it has other ends of lines than LF and CRLF")
     manifests, problems = check.read({file: text}, "")
     if problems:
         raise ValueError(f"{file}:{problems[0].position.line}: {problems[0].why}")
-    lines, count, kept = text.split("\n"), 0, list[tuple[Position, str]]()
-    plans = [_Plan(manifest) for manifest in manifests]
-    for plan in plans:
-        for place, trigger in enumerate(plan.manifest.triggers):
-            if trigger.type == "prometheus":
-                count += 1
-                try:
-                    wanted, comments = _metadata(trigger, address)
-                    plan.edits.append(_rewritten(lines, trigger, wanted, comments))
-                    plan.wanted[place] = wanted
-                except _KeptError as error:
-                    kept.append((trigger.node.position, f"{plan.manifest.subject}: {error}"))
+    lines = text.split("\n")
+    plans = [_plan(lines, manifest, address) for manifest in manifests]
     before, after = check.check({file: text}, ""), _text(lines, plans)
-    report = check.check({file: after}, "")
-    if not report.is_complete:
-        raise ValueError(f"{file}: check finds too much; write fewer objects into a file")
-    known = {(one.subject, one.rule) for one in before.findings}
-    for plan, written in zip(plans, check.read({file: after}, "")[0], strict=False):
-        found = [one for one in report.findings if one.subject == written.subject]
-        new = (one for one in found if (one.subject, one.rule) not in known)
-        reason = _reason(plan, written, new)
+    report, (written, broken) = check.check({file: after}, ""), check.read({file: after}, "")
+    if broken or not report.is_complete:
+        raise ValueError(f"{file}: its YAML has a form that is not known here, or too many objects")
+    known = {(one.rule, one.message) for one in before.findings}
+    for plan, becomes in zip(plans, written, strict=True):
+        found = [one for one in report.findings if one.subject == becomes.subject]
+        new = (one for one in found if (one.rule, one.message) not in known)
+        reason = _reason(plan, becomes, new)
         if reason:
             position = plan.manifest.triggers[min(plan.wanted)].node.position
-            kept.append((position, f"{plan.manifest.subject}: {reason}"))
+            plan.kept.append((position, reason))
             plan.edits.clear()
         elif plan.wanted:
             plan.edits += _of_spec(lines, plan.manifest, {one.rule.name for one in found})
-    said = (f"{file}:{place.line}:{place.column}: {why}" for place, why in sorted(kept))
-    return Migration(_text(lines, plans), count, tuple(map(errors.without_controls, said)))
+    kept = sorted((*one, plan.manifest.subject) for plan in plans for one in plan.kept)
+    said = (f"{file}:{place.line}:{place.column}: {subject}: {why}" for place, why, subject in kept)
+    triggers = [trigger.type for manifest in manifests for trigger in manifest.triggers]
+    moved, reasons = _text(lines, plans), tuple(map(errors.without_controls, said))
+    return Migration(moved, triggers.count("prometheus"), reasons)
 
 
-def _reason(plan: _Plan, written: Manifest, found: Iterable[Finding]) -> str:
+def _plan(lines: Sequence[str], manifest: Manifest, address: str) -> _Plan:
+    plan = _Plan(manifest)
+    for place, trigger in enumerate(manifest.triggers):
+        if trigger.type == "prometheus":
+            try:
+                wanted, comments = _metadata(trigger, address)
+                plan.edits.append(_rewritten(lines, trigger, wanted, comments))
+                plan.wanted[place] = wanted
+            except _KeptError as error:
+                plan.kept.append((trigger.node.position, str(error)))
+    return plan
+
+
+def _reason(plan: _Plan, becomes: Manifest, found: Iterable[Finding]) -> str:
     """Return why an object stays as it is, by what it would be and what `check` finds then."""
-    if any(written.triggers[place].metadata != keys for place, keys in plan.wanted.items()):
+    if any(becomes.triggers[place].metadata != keys for place, keys in plan.wanted.items()):
         return "it has an alias, or a form that is not known here"
     wrong = (
         f"{one.why}. {one.fix}"
@@ -211,48 +226,36 @@ def _not_kept(trigger: Trigger, root: tree.Node) -> Iterator[str]:
         yield f"Not kept: what selects by {documents.shown(', '.join(sorted(labels)))}."
 
 
-class _Read(NamedTuple):
-    """What a query does with its metrics, if keys can say all of it."""
+def _read(
+    trigger: Trigger, root: tree.Node, reading: Reading
+) -> tuple[str, str, list[tree.Operation]]:
+    """Return the outermost and the innermost aggregation of a query, and its arithmetic.
 
-    outer: tree.Aggregation
-    inner: tree.Aggregation
-    signs: Sequence[tree.Operation]
-    """What it adds, multiplies and divides, apart from a sum by a count."""
-
-
-def _unsaid(node: tree.Node) -> str:
-    """Return what of a node no key says; empty: there is a key, or nothing to say."""
-    match node:
-        case tree.Aggregation(name):
-            return "" if name in _AGGREGATIONS else name
-        case tree.Call(name):
-            return "" if name in _FUNCTIONS else name
-        case tree.Operation(sign):
-            return "" if sign in _SIGNS else sign
-        case tree.Selector(_, shift):
-            return "" if shift == tree.Shift() else "offset or @"
-    return ""
-
-
-def _read(trigger: Trigger, root: tree.Node, reading: Reading) -> _Read:
+    A sum by a count is an average, as is what is not aggregated.
+    """
     nodes = [node for node, _ in tree.nodes(root)]
-    for unsaid in filter(None, map(_unsaid, nodes)):
-        raise _KeptError(f"no key says what {unsaid} does in its query; {_PAGE}")
-    found = [node for node in nodes if isinstance(node, tree.Aggregation)]
+    for node in nodes:
+        match node:
+            case tree.Aggregation(word) | tree.Call(word) | tree.Operation(word):
+                unsaid = "" if word in _SAID else word
+            case _:
+                is_shifted = isinstance(node, tree.Selector) and node.shift != tree.Shift()
+                unsaid = "offset or @" if is_shifted else ""
+        if unsaid:
+            raise _KeptError(f"no key says what {unsaid} does in its query; {_PAGE}")
+    names = [node.name for node in nodes if isinstance(node, tree.Aggregation)] or ["avg"]
     signs = [node for node in nodes if isinstance(node, tree.Operation) and node.sign != "or"]
-    names = [one.name for one in found]
-    mean = tree.Aggregation("avg", None, None, root)
-    if sorted(names) == ["count", "sum"] and reading.unlike_sum == readings.RATIO:
+    is_ratio = reading.unlike_sum == readings.RATIO
+    if is_ratio and sorted(names) == ["count", "sum"]:
         counted = [one for one in signs if one.sign != "/" or not readings.counts(one.right)]
-        return _Read(mean, mean, counted)
+        return "avg", "avg", counted
+    if is_ratio and {*names} == {"sum"}:
+        return "avg", "avg", signs
     if "count" in names:
         raise _KeptError(f"no key says what count does in its query; {_PAGE}")
-    if {*names} == {"sum"} and reading.unlike_sum == readings.RATIO:
-        return _Read(mean, mean, signs)
-    if names[:1] == ["sum"] and not trigger.average:
+    if names[0] == "sum" and not trigger.average:
         raise _KeptError("metricType: Value multiplies its sum by the replicas: it is not clear")
-    found = found or [mean]
-    return _Read(found[0], found[-1], signs)
+    return names[0], names[-1], signs
 
 
 def _of_gpus(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
@@ -261,12 +264,9 @@ def _of_gpus(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
         raise _KeptError(f"no signal is made of {', '.join(sorted(reading.names))}; {_PAGE}")
     outer, inner, signs = _read(trigger, root, reading)
     asked = _Asked({} if signal is Signal.UTILIZATION else {"signal": str(signal)}, factor)
-    if outer.name == "quantile" and outer.parameter != tree.Number(0.95):
-        raise _KeptError("aggregation has p95, and no other quantile")
-    over = {"max": Aggregation.MAX, "quantile": Aggregation.P95}.get(outer.name)
-    if over is not None and not reading.is_several:
-        asked.keys["aggregation"] = over
-    within = _WITHIN_PODS.get(inner.name, GpuAggregation.AVERAGE)
+    if outer == "max" and not reading.is_several:
+        asked.keys["aggregation"] = Aggregation.MAX
+    within = _WITHIN_PODS.get(inner, GpuAggregation.AVERAGE)
     if within != (GpuAggregation.SUM if signal in _SUMMED else GpuAggregation.AVERAGE):
         asked.keys["gpuAggregation"] = within
     seconds = max(seconds for _, seconds in tree.lookbacks(root))
@@ -297,7 +297,7 @@ def _of_requests(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
         raise _KeptError(f"no query names the demandRouter that demandPreset: {preset.name} needs")
     outer, _, signs = _read(trigger, root, reading)
     is_known = reading.unit in _TO_PERCENT or all(one.sign == "+" for one in signs)
-    if outer.name not in ("avg", "sum") or not is_known:
+    if outer not in ("avg", "sum") or not is_known:
         raise _KeptError(f"no key says what its query makes of {preset.name}; {_PAGE}")
     asked = _Asked({"demandPreset": preset.name}, prefix="demand")
     asked.factor = 0.01 if reading.unit is Unit.PERCENT else 1.0
@@ -347,7 +347,7 @@ def _rewritten(
 def _line(key: str, wanted: Mapping[str, str]) -> str:
     """Return a key with its value, in quotes where YAML would read something else."""
     plain = f"{key}: {wanted[key]}"
-    value = documents.read(plain).documents[0].get(key)
+    value = next((one.get(key) for one in documents.read(plain).documents), None)
     is_same = value is not None and (value.kind, value.scalar) == ("string", wanted[key])
     return plain if is_same else f"{key}: {json.dumps(wanted[key])}"
 

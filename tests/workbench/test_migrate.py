@@ -65,7 +65,6 @@ MOVED: Mapping[str, tuple[str, Mapping[str, str]]] = {
         kedas(f"max({UTIL})"),
         BERT | {"aggregation": "max", "gpuAggregation": "max"},
     ),
-    "p95": (kedas(f"quantile(0.95, {UTIL})"), BERT | {"aggregation": "p95"}),
     "when active": (
         kedas(f"avg({UTIL})", "70", 'activationThreshold: "5"'),
         BERT | {"activationThreshold": "5"},
@@ -152,7 +151,7 @@ STAYING: Mapping[str, tuple[str, str]] = {
     "a count": (kedas(f"count({UTIL})"), "no key says what count does"),
     "a difference": (kedas(f"100 - avg({UTIL})"), "no key says what - does"),
     "the past": (kedas(f"avg({UTIL} offset 5m)"), "no key says what offset or @ does"),
-    "another quantile": (kedas(f"quantile(0.9, {UTIL})"), "aggregation has p95"),
+    "a quantile": (kedas(f"quantile(0.9, {UTIL})"), "no key says what quantile does"),
     "a factor": (kedas(f"avg({UTIL}) * 2"), "the unit of its number is not known"),
     "two parts": (
         kedas('avg(DCGM_FI_DEV_GPU_UTIL{gpu="0"}) + avg(DCGM_FI_DEV_GPU_UTIL{gpu="1"})'),
@@ -339,6 +338,35 @@ def test_the_triggers_of_a_platforms_kind_are_moved() -> None:
     )
     assert migration.kept == ()
     assert "            workload: llama-kserve\n" in migration.text
+
+
+def test_a_text_that_would_not_be_yaml_any_more_is_refused() -> None:
+    source = changed(kedas(f"avg({UTIL})"), ('"70"', '"\n70"'))
+    with pytest.raises(ValueError, match=r"one\.yaml: its YAML has a form that is not known here"):
+        moved(source)
+
+
+@pytest.mark.parametrize("ending", ["\r", "\x85", "\u2028"])
+def test_a_line_that_only_yaml_ends_there_is_refused(ending: str) -> None:
+    with pytest.raises(ValueError, match=r"other ends of lines than LF and CRLF"):
+        moved(f"{TEXT}# a{ending}b\n")
+
+
+def test_where_there_is_no_address_the_new_one_stands_before_the_workload() -> None:
+    source = kedas(f"avg({UTIL})")
+    text = changed(source, ("        serverAddress: http://prometheus.monitoring.svc:9090\n", ""))
+    lines = [line.strip() for line in moved(text).text.splitlines()[13:]]
+    assert lines == [
+        f"scalerAddress: {ADDRESS}",
+        f"# Was: avg({UTIL})",
+        "workload: bert",
+        'threshold: "70"',
+    ]
+
+
+def test_an_error_that_was_there_before_is_no_reason_to_stay() -> None:
+    source = changed(kedas(f"avg({UTIL})"), ("Count: 1", "Count: 12"))
+    assert moved(source).kept == ()
 
 
 def test_a_patch_has_no_workload_to_name() -> None:
