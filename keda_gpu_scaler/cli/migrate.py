@@ -9,7 +9,7 @@ import typer
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.cli.flags import option
-from keda_gpu_scaler.workbench import files
+from keda_gpu_scaler.workbench import manifest_files
 from keda_gpu_scaler.workbench import migrate as core
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
@@ -40,7 +40,7 @@ def migrate(
     """
     name = errors.without_controls(file)
     try:
-        text = files.read(file)
+        text = manifest_files.read(file)
         moved = core.migrate(name, text, scaler_address)
     except ValueError as error:
         raise flags.wrong("FILE|-", error) from error

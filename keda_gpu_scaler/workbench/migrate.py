@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.demand import metrics
-from keda_gpu_scaler.demand.metrics import Owner, Unit
+from keda_gpu_scaler.demand import known_metrics
+from keda_gpu_scaler.demand.known_metrics import Owner, Unit
 from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, Signal
 from keda_gpu_scaler.spec.workload import Kind
-from keda_gpu_scaler.trigger import values
+from keda_gpu_scaler.trigger import key_values
 from keda_gpu_scaler.workbench import check
 from keda_gpu_scaler.workbench.check import demands, documents, readings
 from keda_gpu_scaler.workbench.check.documents import Position
 from keda_gpu_scaler.workbench.check.findings import Finding, Severity
-from keda_gpu_scaler.workbench.check.objects import Manifest, Trigger
+from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
 from keda_gpu_scaler.workbench.check.readings import Reading
 
 _LONGEST_POLL_SECONDS = 30
@@ -182,7 +182,7 @@ def _metadata(trigger: Trigger, address: str) -> tuple[dict[str, str], dict[str,
     said.setdefault([*new, "scalerAddress"][1], []).extend(instead)
     for key in _NUMBERS:
         given = trigger.metadata.get(key, "").strip()
-        if not values.NUMBER.fullmatch(given) and (given or key == "threshold"):
+        if not key_values.NUMBER.fullmatch(given) and (given or key == "threshold"):
             raise _KeptError(f"its {key} is no number")
         if given:
             name = f"{asked.prefix}{key[0].upper()}{key[1:]}" if asked.prefix else key
@@ -259,7 +259,7 @@ def _read(
 
 
 def _of_gpus(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
-    signal, factor = metrics.SIGNALS.get(reading.names, (None, 0.0))
+    signal, factor = known_metrics.SIGNALS.get(reading.names, (None, 0.0))
     if signal is None:
         raise _KeptError(f"no signal is made of {', '.join(sorted(reading.names))}; {_PAGE}")
     outer, inner, signs = _read(trigger, root, reading)
@@ -274,7 +274,7 @@ def _of_gpus(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
         asked.keys["window"] = durations.text(seconds)
     # A share of the memory is what is in use, by the sum of that and what is free, or by all.
     divided = [readings.of(one.left).names for one in signs if one.sign == "/"]
-    in_use = [metrics.SIGNALS.get(names, (None, 0.0))[0] for names in divided]
+    in_use = [known_metrics.SIGNALS.get(names, (None, 0.0))[0] for names in divided]
     is_share = len(reading.names) > 1 and Signal.MEMORY_USED in in_use
     if signal.is_percentage:
         asked.factor = _TO_PERCENT.get(reading.unit or Unit.AMOUNT, 0.0)
