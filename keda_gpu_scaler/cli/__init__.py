@@ -25,6 +25,7 @@ COMMANDS = {
     "serve": "Run the scaler that KEDA calls, until a signal ends it.",
     "observe": "Evaluate ScaledObjects in files, and scale nothing.",
     "check": "Find mistakes in ScaledObjects before you apply them.",
+    "migrate": "Replace KEDA's prometheus triggers in a file by this scaler's.",
     "probe": "Call a scaler as KEDA does, and show its answers.",
     "explain": "Show the decision for a ScaledObject, and the reason.",
     "backtest": "Choose a threshold: replay recorded load under several of them.",

@@ -54,7 +54,7 @@ class Summary:
         return self.metric_name, self.workload
 
 
-def summarized(
+def summarized(  # noqa: PLR0913, PLR0917 - what a line shows
     scaled_object: ScaledObject,
     spec: TriggerSpec,
     decided: Decision,

@@ -112,8 +112,14 @@ def _spelt(*names: str) -> tuple[str, ...]:
 
 
 _ENGINE = ("model_name", "engine")
-_VLLM_WAITING = (PodMetric(_spelt("vllm:num_requests_waiting"), "0.3 and later", _ENGINE),)
-_VLLM_RUNNING = (PodMetric(_spelt("vllm:num_requests_running"), "0.3 and later", _ENGINE),)
+_VLLM_WAITING = (
+    PodMetric(_spelt("vllm:num_requests_waiting"), "0.3 and later", _ENGINE),
+    PodMetric(("num_requests_waiting",), "NIM 1", ("model_name",)),
+)
+_VLLM_RUNNING = (
+    PodMetric(_spelt("vllm:num_requests_running"), "0.3 and later", _ENGINE),
+    PodMetric(("num_requests_running",), "NIM 1", ("model_name",)),
+)
 _VLLM_KV_CACHE = (
     PodMetric(
         _spelt("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
@@ -121,6 +127,7 @@ _VLLM_KV_CACHE = (
         _ENGINE,
         is_mean=True,
     ),
+    PodMetric(("gpu_cache_usage_perc",), "NIM 1", ("model_name",), is_mean=True),
 )
 _RANK = ("model_name", "engine_type", "dp_rank")
 """Ranks of one tensor or pipeline group show the same requests, on each of its nodes; those of data
@@ -135,6 +142,7 @@ _SGLANG_RUNNING = (
 )
 _TGI_WAITING = (PodMetric(("tgi_queue_size",), "0.3 and later"),)
 _TGI_RUNNING = (PodMetric(("tgi_batch_current_size",), "0.3 and later"),)
+_TEI_WAITING = (PodMetric(("te_queue_size",), "0.1 and later"),)
 _TRITON_WAITING = (
     PodMetric(("nv_inference_pending_request_count",), "23.09 and later", ("model", "version")),
 )
@@ -195,6 +203,9 @@ _DYNAMO = (
         ("model",),
     ),
 )
+_KTHENA = (PodMetric(("kthena_router_active_downstream_requests",), "0.1 and later", ("model",)),)
+"""What its fairness queue holds is a part of it."""
+_AIBRIX = (PodMetric(("gateway_model_in_flight_requests",), "0.8 and later", ("model",)),)
 _ROUTER_RATE = (
     PodMetric(
         _spelt("vllm:num_incoming_requests_total"),
@@ -235,6 +246,7 @@ _TABLE = (
     Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),
     Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING),
     Preset(name="tgi-requests", added=(_TGI_WAITING, _TGI_RUNNING), threshold=_AT_ONCE),
+    Preset(name="tei-queue", added=(_TEI_WAITING,), threshold=_WAITING),
     Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING),
     Preset(name="triton-trtllm-requests", added=(_TRTLLM_ACTIVE,), threshold=_AT_ONCE),
     Preset(name="knative-requests", added=(_KNATIVE,), threshold=_AT_ONCE),
@@ -277,6 +289,20 @@ _TABLE = (
         added=(_DYNAMO,),
         threshold=_AT_ONCE,
         model_label="model",
+    ),
+    Preset(
+        name="kthena-requests",
+        added=(_KTHENA,),
+        threshold=_AT_ONCE,
+        model_label="model",
+        needs_model=True,
+    ),
+    Preset(
+        name="aibrix-requests",
+        added=(_AIBRIX,),
+        threshold=_AT_ONCE,
+        model_label="model",
+        needs_model=True,
     ),
     Preset(
         name="vllm-router-rate",

@@ -26,7 +26,9 @@ from keda_gpu_scaler.workbench.check.readings import Meaning
 DEMANDS = ("demandPreset", "demandQuery")
 _THRESHOLDS = {"query": "threshold", **dict.fromkeys(DEMANDS, "demandThreshold")}
 _MOST_PODS = 16
-"""Of a replica that is a group: more than engines are spread over."""
+"""Of a replica that is a group, or is of data-parallel ranks: more than engines are spread over."""
+_LEAST = 10
+"""That may be meant as a percentage."""
 _PODS_LABELS = frozenset(profiles.POD_LABELS)
 _NAME = re.compile(r"(?:[a-z0-9]+(?:-(?=[a-z0-9]))?)*")
 """What a pattern begins with, as far as it is a name."""
@@ -155,7 +157,9 @@ def queue_alone(manifest: Manifest) -> Iterator[Wrong]:
 def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, key, reading in numbers(manifest):
         number = Followed(trigger, key, reading)
-        most = _MOST_PODS if trigger.spec and trigger.spec.pods.group_regex else 1
+        is_group = trigger.spec is not None and bool(trigger.spec.pods.group_regex)
+        is_of_ranks = not all(row.adds_up for row in reading.known)
+        most = _MOST_PODS if is_group or is_of_ranks else 1
         threshold = number.threshold if reading.unit is Unit.SHARE else None
         if threshold is not None and threshold > most:
             why = (
@@ -163,7 +167,8 @@ def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
                 "percentage: full replicas ask for one, and busy ones are removed"
             )
             other = "" if key == "demandPreset" else f", or 100 * before the {key}"
-            fix = f"Write {threshold / 100:g}{other}."
+            share = "a share, such as 0.8" if threshold < _LEAST else f"{threshold / 100:g}"
+            fix = f"Write {share}{other}."
             yield Wrong(trigger.place(number.threshold_key), why, fix)
 
 
@@ -230,7 +235,7 @@ def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         measured = trigger.metadata.get("namespace", manifest.namespace).strip()
         for key, own in (("demandQuery", manifest.namespace), ("query", measured)):
-            for other in sorted(_other_namespaces(trigger.metadata.get(key, ""), own))[:1]:
+            for other in sorted(other_namespaces(trigger.metadata.get(key, ""), own))[:1]:
                 why = (
                     f"{key} reads namespace {shown(other)}, and the scaler confines it to "
                     f"{shown(own)} unless its settings allow more: it finds nothing"
@@ -242,7 +247,8 @@ def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
                 yield Wrong(trigger.place(key), why, fix)
 
 
-def _other_namespaces(query: str, own: str) -> Iterator[str]:
+def other_namespaces(query: str, own: str) -> Iterator[str]:
+    """Yield the namespaces that PromQL selects, and that are not this one."""
     for selector in readings.nodes(query):
         for matcher in tree.matchers(selector):
             wanted = matcher.value.replace("{namespace}", own)
@@ -270,10 +276,17 @@ def _without_pods(trigger: Trigger, selector: tree.Selector) -> int | None:
     is_asked = trigger.is_ours and reading.is_of(MetricOwner.EXPORTER)
     if not reading.is_known or is_asked or any(row.at_zero for row in reading.known):
         return 1
+    if is_of_another(trigger, selector):
+        return 1
+    return 0 if reading.is_of(MetricOwner.ROUTER) else None
+
+
+def is_of_another(trigger: Trigger, selector: tree.Selector) -> bool:
+    """Tell whether a selector names pods that are not those of the scale target."""
     own = trigger.of.node.text("spec", "scaleTargetRef", "name")
     for matcher in tree.matchers(selector):
         match = _NAME.match(matcher.value) if matcher.label in _PODS_LABELS else None
         start = match[0] if match else ""
         if start and not (own.startswith(start) or start.startswith(own)):
-            return 1  # another workload's
-    return 0 if reading.is_of(MetricOwner.ROUTER) else None
+            return True
+    return False

@@ -241,16 +241,22 @@ def _quotient(node: tree.Operation, left: Meaning, right: Meaning, reading: Mean
         is_of_replicas or _has(node.right, *_TOTALS)
     ):
         unlike = LATENCY if _is_of_time(left.names) else RATIO
-    if is_of_replicas or _has(node.right, "count", "group"):
+    if is_of_replicas or counts(node.right):
         unit = left.unit
     elif left.names and left.names <= right.names:
         unit = Unit.SHARE
     return reading._replace(unlike_sum=unlike, unit=unit)
 
 
+def counts(node: tree.Node) -> bool:
+    """Tell whether it has a number of elements in it."""
+    return _has(node, "count", "count_over_time", "group")
+
+
 def _has(node: tree.Node, *names: str) -> bool:
     return any(
-        isinstance(inner, tree.Aggregation) and inner.name in names for inner, _ in tree.nodes(node)
+        isinstance(inner, tree.Aggregation | tree.Call) and inner.name in names
+        for inner, _ in tree.nodes(node)
     )
 
 

@@ -136,7 +136,9 @@ CLEAN = [
     changed(STAYS, ("workload: bert", "podPattern: bert-[a-z0-9]+-[a-z0-9]+")),
     changed(STAYS, ("workload: bert", "podPattern: (bert|bart)-.*")),
     changed(
-        STAYS, ("workload: bert", "podPattern: bert-.*"), (TARGET, f"{TARGET}    kind: Model\n")
+        STAYS,
+        ("workload: bert", "podPattern: bert-.*"),
+        (TARGET, f"{TARGET}    kind: Model\n    apiVersion: example.com/v1\n"),
     ),
     changed(STAYS, ("workload: bert", "workload: inferenceservice/bert")),
     # What it refers to.
@@ -315,6 +317,10 @@ MISTAKES = [
     ("wrong-target", KIND, "apiVersion: kaito.sh/v1\n    kind: Workspace", "Scale an Inference"),
     ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: DynamoGraphDeployment", "has no scale"),
     ("wrong-target", KIND, "kind: DaemonSet", "one pod on each node"),
+    ("wrong-target", KIND, "kind: NIMService", "Scale its Deployment bert."),
+    ("wrong-target", KIND, "kind: Deploymnet", "Did you mean Deployment?"),
+    ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: deployment", "Did you mean Deployment?"),
+    ("wrong-target", KIND, "kind: LeaderWorkerSet", "Write LeaderWorkerSet's apiVersion."),
     ("wrong-target", KIND, "apiVersion: batch/v1\n    kind: Job", "Scale a Deployment"),
     (
         "nothing-wakes",
