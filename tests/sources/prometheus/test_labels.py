@@ -135,6 +135,13 @@ CASES: dict[str, tuple[list[Exporter], dict[str, list[float]]]] = {
         ],
         WEB,
     ),
+    "a job that scrapes a host twice, and drops the UUID once": (
+        [
+            Exporter(EXPORTER, [(EXPORTED, 80), ({**EXPORTED, "UUID": ""}, 70)]),
+            Exporter({}, [({**PLAIN, "UUID": ""}, 80), (PLAIN, 70)], instance="10.0.0.1:9401"),
+        ],
+        {"web-0": [80.0, 70.0]},
+    ),
     "a job that drops the UUID, beside a wider one": (
         [
             Exporter(EXPORTER, [(EXPORTED, 80)]),
