@@ -188,6 +188,12 @@ SAMPLES: Mapping[str, Sample] = {
     "tencent": Sample(
         {"bert-0": [(24, None, 1024), (47, None, 3072)], "bert-1": [(35, None, 2048)]}
     ),
+    "furiosa": Sample(
+        {
+            "bert-0": [(62.5, 75, 36864, 118.5, 67.75), *((core,) for core in (70, 75, 80, 99.5))],
+            "bert-1": [(12.5, 25, 12288, 61, 51), (25,)],
+        }
+    ),
 }
 
 

@@ -323,6 +323,20 @@ PROFILES = {
             )
         ),
     ),
+    "furiosa": Profile(
+        "Furiosa furiosa-metrics-exporter",
+        model.conventions(
+            replace(model.PLAIN, gpu=("uuid",), slice="core", number="device"),
+            {
+                Signal.UTILIZATION: model.percent("furiosa_npu_core_utilization"),
+                **model.memory("furiosa_npu_dram_usage", "furiosa_npu_dram_total"),
+                Signal.POWER: _where(model.watts("furiosa_npu_hw_power"), ("label", ("rms",))),
+                Signal.TEMPERATURE: _where(
+                    model.celsius("furiosa_npu_hw_temperature"), ("label", ("peak",))
+                ),
+            },
+        ),
+    ),
     "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
     "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
     "drm-exporter": Profile("home-operations/drm-exporter", ()),
