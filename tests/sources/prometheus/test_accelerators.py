@@ -9,10 +9,11 @@ from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 from tests.repository.test_docs_snippets import pieces
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.prometheus_source import connected
-from tests.support.series import Series
 
 PAGE = Path(__file__).parents[3] / "docs" / "accelerators.md"
 SHOWN: dict[str, Any] = {
