@@ -337,6 +337,26 @@ PROFILES = {
             },
         ),
     ),
+    "hygon": Profile(
+        "Hygon hcu-exporter, dcu-exporter",
+        tuple(
+            LabelConvention(
+                Labels(
+                    f"{unit}_pod_namespace",
+                    f"{unit}_pod_name",
+                    ("device_id",),
+                    number="minor_number",
+                ),
+                {
+                    Signal.UTILIZATION: model.percent(f"{unit}_utilizationrate"),
+                    **model.memory(f"{unit}_usedmemory_bytes", f"{unit}_memorycap_bytes"),
+                    Signal.POWER: model.watts(f"{unit}_power_usage"),
+                    Signal.TEMPERATURE: model.celsius(f"{unit}_temp"),
+                },
+            )
+            for unit in ("hcu", "dcu")
+        ),
+    ),
     "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
     "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
     "drm-exporter": Profile("home-operations/drm-exporter", ()),
