@@ -161,6 +161,8 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
         names = _names([replica.name for replica in workload.replicas])
         if all(replica.is_never_named for replica in workload.replicas):
             return f"no exporter has named {names} yet: {NAME_PODS}"
+        if workload.blank:
+            return f"no number of {_names(workload.blank)} can be believed"
         return f"{names} did not end, and no fresh sample of them is left"
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} within startTimeout"

@@ -226,6 +226,9 @@ def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
     assert decided.reason.startswith("no number of GPU-x of bert-7b6667bd9-zzzzz can be believed")
     idle = decide_about(*ready(0), halved)
     assert (idle.value, idle.active) == (None, True)
+    alone = decide_about(halved)
+    assert (alone.state, alone.value, alone.active) == (State.UNKNOWN, None, True)
+    assert alone.reason.startswith("no number of GPU-x of bert-7b6667bd9-zzzzz can be believed")
 
 
 @pytest.mark.parametrize(("load", "each"), [(0, 70), (60, 70), (90, 90)])

@@ -152,9 +152,13 @@ def profile_row(name: str, profile: Profile) -> list[str]:
 
 
 def test_every_profile() -> None:
-    head = ["profile", "whose series", "namespace and pod", "utilization from", "other signals"]
-    rows = [profile_row(name, profile) for name, profile in profiles.PROFILES.items()]
-    assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
+    """Where its names come from is the page's own, and so are rows of what is not read."""
+    _, _, *lines = section(DOCS / "exporters.md", "profiles")
+    rows = [line.strip("| ").split(" | ") for line in lines]
+    assert [cells[:-1] for cells in rows if cells[0] != "-"] == [
+        profile_row(name, profile) for name, profile in profiles.PROFILES.items()
+    ]
+    assert {len(cells) for cells in rows} == {6}
 
 
 def _spelt(metric: PodMetric) -> list[str]:

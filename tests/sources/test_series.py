@@ -162,9 +162,48 @@ CASES: dict[Signal, dict[str, tuple[list[Row], Shown]]] = {
             [row(UTIL, 10, 90), row(UTIL, 80, 20)],
             {OF_A: {ZERO: 80, LATER: 90}},
         ),
-        "targets apart": (
-            [row(UTIL, 1, UUID=""), row(UTIL, 2, UUID="", instance="10.0.0.2:9400")],
-            {"10.0.0.1:9400#0": {ZERO: 1}, "10.0.0.2:9400#0": {ZERO: 2}},
+        "targets apart, one after the other": (
+            [
+                row(UTIL, 1, UUID=""),
+                Row(row(UTIL, UUID="", instance="10.0.0.2:9400").labels, [(LATER, 2)]),
+            ],
+            {"10.0.0.1:9400#0": {ZERO: 1}, "10.0.0.2:9400#0": {LATER: 2}},
+        ),
+        "once, where a host shows it with its UUID and without": (
+            [
+                row(UTIL, 80),
+                row(UTIL, 70, UUID="GPU-b", gpu="1"),
+                row(UTIL, 70, UUID="", gpu="1", instance="10.0.0.1:9401"),
+                row(UTIL, 81, UUID=""),
+            ],
+            {OF_A: {ZERO: 81}, "GPU-b": {ZERO: 70}},
+        ),
+        "once, where a host shows it at two ports without its UUID": (
+            [row(UTIL, 80, UUID=""), row(UTIL, 80, UUID="", instance="10.0.0.1:9401")],
+            {"10.0.0.1:9400#0": {ZERO: 80}},
+        ),
+        "once, an instance that a host shows with its UUID and without": (
+            [
+                *(row(ENGINE, 0.5, GPU_I_ID=part) for part in "12"),
+                *(row(ENGINE, 0.5, GPU_I_ID=part, UUID="") for part in "12"),
+            ],
+            {"GPU-a/1": {ZERO: 50}, "GPU-a/2": {ZERO: 50}},
+        ),
+        "nothing where two hosts show GPUs at an instant, of which one has no UUID": (
+            [
+                row(UTIL, 80, 80),
+                row(UTIL, 70, UUID="", gpu="1"),
+                row(UTIL, 80, UUID="", instance="node-1"),
+            ],
+            {OF_A: {LATER: 80}, "10.0.0.1:9400#1": {}, "node-1#0": {}},
+        ),
+        "nothing where a host shows a GPU that has neither UUID nor number": (
+            [row(UTIL, 80), row(UTIL, 80, UUID="", gpu="")],
+            {OF_A: {}, "10.0.0.1:9400#": {}},
+        ),
+        "nothing where two UUIDs have the number of a GPU without one": (
+            [row(UTIL, 80), row(UTIL, 70, UUID="GPU-b"), row(UTIL, 80, UUID="")],
+            {OF_A: {}, "GPU-b": {}, "10.0.0.1:9400#0": {}},
         ),
         "the sample where the average is stuck at 0": (
             [row(UTIL, 90, 80, 70, 60, 50), row(ENGINE, 0, 0, 0, 0, 0.5)],

@@ -323,6 +323,40 @@ PROFILES = {
             )
         ),
     ),
+    "furiosa": Profile(
+        "Furiosa furiosa-metrics-exporter",
+        model.conventions(
+            replace(model.PLAIN, gpu=("uuid",), slice="core", number="device"),
+            {
+                Signal.UTILIZATION: model.percent("furiosa_npu_core_utilization"),
+                **model.memory("furiosa_npu_dram_usage", "furiosa_npu_dram_total"),
+                Signal.POWER: _where(model.watts("furiosa_npu_hw_power"), ("label", ("rms",))),
+                Signal.TEMPERATURE: _where(
+                    model.celsius("furiosa_npu_hw_temperature"), ("label", ("peak",))
+                ),
+            },
+        ),
+    ),
+    "hygon": Profile(
+        "Hygon hcu-exporter, dcu-exporter",
+        tuple(
+            LabelConvention(
+                Labels(
+                    f"{unit}_pod_namespace",
+                    f"{unit}_pod_name",
+                    ("device_id",),
+                    number="minor_number",
+                ),
+                {
+                    Signal.UTILIZATION: model.percent(f"{unit}_utilizationrate"),
+                    **model.memory(f"{unit}_usedmemory_bytes", f"{unit}_memorycap_bytes"),
+                    Signal.POWER: model.watts(f"{unit}_power_usage"),
+                    Signal.TEMPERATURE: model.celsius(f"{unit}_temp"),
+                },
+            )
+            for unit in ("hcu", "dcu")
+        ),
+    ),
     "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
     "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
     "drm-exporter": Profile("home-operations/drm-exporter", ()),
