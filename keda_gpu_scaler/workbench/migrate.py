@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.demand import known_metrics
-from keda_gpu_scaler.demand.known_metrics import Owner, Unit
+from keda_gpu_scaler.demand.known_metrics import MetricOwner, Unit
 from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.query import profiles
@@ -172,7 +172,7 @@ def _metadata(trigger: Trigger, address: str) -> tuple[dict[str, str], dict[str,
         raise _KeptError("only a whole ScaledObject without a formula can be moved")
     if reading is None or root is None or not reading.is_known:
         raise _KeptError(f"nothing is known of the metrics that its query reads; {_PAGE}")
-    asked = (_of_gpus if reading.is_of(Owner.EXPORTER) else _of_requests)(trigger, root, reading)
+    asked = (_of_gpus if reading.is_of(MetricOwner.EXPORTER) else _of_requests)(trigger, root, reading)
     pods = _workload(trigger.of)
     new = {"scalerAddress": address} | ({"workload": pods} if pods else {}) | asked.keys
     instead = [f"Was: {' '.join(query.split())}", *_not_kept(trigger, root)]
