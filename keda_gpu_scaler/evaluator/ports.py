@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -100,6 +101,13 @@ class Samples(Protocol):
         """Return where the GPUs with these UUIDs are at the instant `at`."""
 
 
+class Accelerators(Protocol):
+    """Says what there is of accelerators, whatever reads it."""
+
+    async def look(self) -> Look:
+        """Return what the source shows now, and showed at its last scrapes."""
+
+
 class Past(Protocol):
     """The samples and numbers of any earlier time, at instants of a step."""
 
@@ -130,6 +138,8 @@ class Source:
     """The part about one namespace, where no query can be about several; None: all at once."""
     past: Past | None = None
     """None: only the present can be queried."""
+    accelerators: Accelerators | None = None
+    """None: it cannot be asked for what is not read."""
 
     def within(self, namespace: str) -> "Source":
         """Return the source for queries about this namespace."""

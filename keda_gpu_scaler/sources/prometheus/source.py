@@ -2,8 +2,8 @@
 
 Each step needs one snapshot query, one for the age of stale samples and one about
 kube-state-metrics, for all triggers. A few others are rare: the clock, the exporters, how much each
-of several scrape jobs shows, the last hour of new namespaces, and the GPUs of pods that have just
-vanished.
+of several scrape jobs shows, the last hour of new namespaces, the GPUs of pods that have just
+vanished, and what there is where nothing is read.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
 from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
@@ -40,6 +41,8 @@ JOBS_BYTES = 2_000
 """Twice in the snapshot query, of which the rest takes up to 12 KB of VictoriaMetrics' 16 KiB."""
 DETECTED_SECONDS = 120.0
 """New exporters come with node pools; it can take this long until a new one is found."""
+LABEL_CHARACTERS = 100
+"""Of a text that is only shown."""
 OWN_BYTES = 2**20
 """The limit of an answer to a user's own query: 1,500 GPUs with the usual window. There
 can be hundreds of such queries, and each is about one workload."""
@@ -96,6 +99,7 @@ class PrometheusSource:
             self,
             lambda: self._exporters,
             of_namespace if self._client.settings.is_per_namespace else None,
+            self,
             self,
         )
 
@@ -218,6 +222,23 @@ class PrometheusSource:
         """
         async with self._client.number_turns:
             return await self._client.number("demand", text, self._at)
+
+    async def look(self) -> Look:
+        """Return what there is of accelerators; names and labels are others' texts."""
+        rows: dict[str, list[Mapping[str, str]]] = defaultdict(list)
+        for row in await self._client.ask("look", promql_texts.LOOK, self._at, parse_vector):
+            labels = {
+                printable(name, LABEL_CHARACTERS): printable(text, LABEL_CHARACTERS)
+                for name, text in row.labels.items()
+            }
+            if labels.get("__name__"):
+                rows[labels.pop(promql_texts.LOOK_LABEL, "")].append(labels)
+        return Look(
+            series=rows[promql_texts.A_SERIES],
+            targets=rows[promql_texts.A_TARGET],
+            pods=rows[promql_texts.PODS],
+            jobs=self._client.settings.exporter_jobs,
+        )
 
     async def _fetch_observation(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
