@@ -82,6 +82,8 @@ class PrometheusSource:
         """
         self._breadths_asked: dict[frozenset[str], tuple[float, Mapping[str, Breadth]]] = {}
         """When it was asked how much each job shows of some metrics, and the answer."""
+        self._believed: dict[frozenset[str], frozenset[str]] = {}
+        """The jobs that counted for some metrics last."""
         self._exporters_asked_at = float("-inf")
         self._exporters_asking = asyncio.Lock()
 
@@ -267,6 +269,8 @@ class PrometheusSource:
         observation = await asyncio.to_thread(
             series.read_observation, rows, snapshot_query, at, step, exporters
         )
+        metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+        self._believed[metrics] = frozenset(gpu.target.job for gpu in observation.series)
         for job, wider in observation.overruled.items():
             self._client.observe(facts.JobOverruled(self._client.name, printable(job), wider))
         return observation
@@ -276,7 +280,8 @@ class PrometheusSource:
     ) -> Mapping[str, Breadth]:
         """Return how much each of several jobs shows in all namespaces, as asked recently.
 
-        If the server refuses that query, what was known stays in use.
+        If the server refuses that query, what was known stays in use, or else the jobs that counted
+        last count on.
         """
         metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         asked_at, breadths = self._breadths_asked.get(metrics, (float("-inf"), {}))
@@ -284,6 +289,8 @@ class PrometheusSource:
         asked = self._jobs.names.intersection(jobs)
         is_recent = self._client.clock() - asked_at < DETECTED_SECONDS
         if len(jobs) > 1 and not (is_recent and breadths.keys() >= asked):
+            last = self._believed.get(metrics, frozenset())
+            breadths = {job: Breadth(int(job in last)) for job in asked} | {**breadths}
             with contextlib.suppress(errors.SourceError):
                 text = promql_texts.breadth_text(metrics, asked)
                 rows = await self._client.ask("breadth", text, at, parse_vector)
