@@ -345,7 +345,7 @@ class PrometheusSource:
             good_scrapes = {
                 series.target_of(row): series.scrape_times(row.points) for row in targets
             }
-        elements, refused, unmatched_elements = await asyncio.to_thread(
+        elements, refused, unmatched = await asyncio.to_thread(
             series.read_elements, rows, snapshot_query.namespaces
         )
         return Observation(
@@ -353,7 +353,8 @@ class PrometheusSource:
             series=series.fill_gaps(elements, good_scrapes),
             good_scrapes=good_scrapes,
             refused_samples=refused,
-            unmatched_elements=unmatched_elements,
+            unmatched_elements=len(unmatched),
+            unmatched_labels=frozenset(unmatched[0].labels) if unmatched else frozenset(),
             is_selective=not own.is_complete,
             collection_seconds=self._client.settings.collection_seconds + own.lookback_seconds,
         )
