@@ -77,7 +77,10 @@ def unread(spec: TriggerSpec, view: NamespaceSnapshot) -> Unread:
 _NO_SERIES, _NO_LABELS, _NO_PODS = "no-series", "no-pod-labels", "no-pods"
 _SHOWN = 5
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_CLAIMS = "where it has a ResourceClaim, set KUBERNETES_ENABLE_DRA=true for dcgm-exporter"
+_ASK = (
+    "where it has a ResourceClaim, set KUBERNETES_ENABLE_DRA=true for dcgm-exporter beside "
+    "DCGM_EXPORTER_KUBERNETES=true; otherwise let its container ask for one, such as nvidia.com/gpu"
+)
 
 
 def cause(workload: Unread, look: Look) -> Cause:
@@ -212,9 +215,9 @@ def _unnamed(
     cures = [f"for {name}, {cure}" for name, cure in exporters.items()]
     cure = "; ".join(cures) if len(cures) > 1 else next(iter(exporters.values()))
     if workload.asks is False:
-        why += f", and no pod of {workload.spec.workload} asks for an accelerator's resource"
+        why += f", and no pod of {workload.spec.workload} asks for an accelerator"
         if dcgm.TO_NAME_PODS in exporters.values():
-            cure = f"{_CLAIMS}; otherwise {cure}"
+            cure = _ASK
     return Cause(_NO_LABELS, why, cure)
 
 
@@ -228,8 +231,7 @@ def _shares(
     """Return why exporters that show pods leave out those of the workload; None: unknown."""
     if workload.asks is False and not workload.own:
         why = f"no pod of {workload.spec.workload} asks for an accelerator, as the cluster lists it"
-        cure = f"let its container ask for one, such as nvidia.com/gpu; {_CLAIMS}"
-        return Cause(_NO_PODS, why, cure)
+        return Cause(_NO_PODS, why, _ASK)
     if mig := _mig(look, wanted, workload.spec.pods.namespace):
         return mig
     if all(profiles.BY_METRIC[row["__name__"]].startswith("hami") for row in naming):

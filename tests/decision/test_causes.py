@@ -126,7 +126,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE),
         "no-pod-labels",
-        "where it has a ResourceClaim, set KUBERNETES_ENABLE_DRA=true for dcgm-exporter; other",
+        "where it has a ResourceClaim, set KUBERNETES_ENABLE_DRA=true for dcgm-exporter",
     ),
     (
         "AMD without pods",

@@ -177,9 +177,7 @@ GONE, THERE = UNSEEN | {"remembered": State.ENDED}, UNSEEN | {"remembered": Stat
         (
             OWN,
             UNSEEN | {"unmatched_elements": 1},
-            [
-                "1 element that names no pod in namespace ml: no label names the namespace or the pod"
-            ],
+            ["1 element that names no pod in namespace ml: no label names the namespace or the"],
         ),
         (
             OWN,
