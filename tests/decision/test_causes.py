@@ -8,8 +8,8 @@ import pytest
 
 from keda_gpu_scaler.decision.causes import Cause, Labels, Look, Unread, cause, unread
 from keda_gpu_scaler.query.promql_texts import LOOK_PODS
+from testbed.triggers import spec
 from tests.support.snapshots import bert, said, snapshot
-from tests.support.triggers import spec
 
 UTIL, ENGINE, USED = (
     "DCGM_FI_DEV_GPU_UTIL",

@@ -14,9 +14,9 @@ from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.telemetry import facts
+from testbed.triggers import BERT, spec
 from tests.support.bench import Bench
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
-from tests.support.triggers import BERT, spec
 from tests.support.worlds import World
 
 NONE = "the source has no metric of an exporter of accelerators"
