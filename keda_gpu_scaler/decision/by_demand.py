@@ -44,7 +44,7 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
 
 
 def _with_demand(decided: Decision, reason: str) -> Decision:
-    """Return a decision with a reason by the demand: first if no GPU is seen."""
-    if decided.is_unread:
+    """Return a decision with a reason by the demand: the first one where no GPU is seen."""
+    if decided.is_unread and not decided.state.is_gone:
         return replace(decided, reason=f"{reason}; {decided.reason}")
     return with_reason(decided, reason)

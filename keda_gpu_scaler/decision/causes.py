@@ -63,6 +63,8 @@ class Unread(NamedTuple):
     """How many pods of it exporters show."""
     others: tuple[str, ...] = ()
     """The other pods of the namespace that exporters show."""
+    unmatched: frozenset[str] | None = None
+    """The labels of an element of its query that names no pod of the namespace; None: each does."""
 
 
 def unread(spec: TriggerSpec, view: NamespaceSnapshot) -> Unread:
@@ -71,10 +73,11 @@ def unread(spec: TriggerSpec, view: NamespaceSnapshot) -> Unread:
     asks = True if True in asking else None if None in asking or not pods else False
     names = {pod.name for pod in pods}
     shown = {pod.name for pod in view.pods.values() if pod.was_seen and not pod.ended}
-    return Unread(spec, asks, len(shown & names), tuple(sorted(shown - names)))
+    unmatched = view.unmatched_labels if view.unmatched_elements else None
+    return Unread(spec, asks, len(shown & names), tuple(sorted(shown - names)), unmatched)
 
 
-_NO_SERIES, _NO_LABELS, _NO_PODS = "no-series", "no-pod-labels", "no-pods"
+NO_SERIES, NO_LABELS, NO_PODS = "no-series", "no-pod-labels", "no-pods"
 _SHOWN = 5
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _ASK = (
@@ -87,12 +90,12 @@ def cause(workload: Unread, look: Look) -> Cause:
     """Return the one cause that what the source shows speaks for."""
     if look.refused:
         why = f"the source does not say what it has of accelerators ({look.refused})"
-        return Cause(_NO_PODS, why, "let it answer queries about all metrics, or make it faster")
+        return Cause(NO_PODS, why, "let it answer queries about all metrics, or make it faster")
     if workload.spec.query is not None:
         return _of_query(workload, look)
     if not look.series:
         why = "the source has no metric of an exporter of accelerators"
-        return Cause(_NO_SERIES, why, "let it scrape an exporter on each node that has them")
+        return Cause(NO_SERIES, why, "let it scrape an exporter on each node that has them")
     wanted = profiles.metric_names(workload.spec.profile, workload.spec.signal)
     shown = [row for row in look.series if row["__name__"] in wanted]
     if not shown:
@@ -109,7 +112,7 @@ def _of_series(
         jobs = tuple(sorted({row.get("job", "") for row in shown}))
         one = _count(len(jobs), "job")
         why = f"exporter_jobs leaves out {one}, which alone would show {_names(shown)[0]}"
-        return Cause(_NO_SERIES, why, "let the operator add it to exporter_jobs", jobs)
+        return Cause(NO_SERIES, why, "let the operator add it to exporter_jobs", jobs)
     jobs_counting = {row.get("job") for row in counting}
     pods = [
         row for row in look.pods if row["__name__"] in wanted and row.get("job") in jobs_counting
@@ -123,6 +126,15 @@ def _of_series(
 def _of_query(workload: Unread, look: Look) -> Cause:
     """Return why a query of the user's own shows no pod of the workload."""
     spec, names = workload.spec, _names(look.series)
+    missing = [
+        what
+        for what, labels in (("namespace", profiles.NAMESPACE_LABELS), ("pod", profiles.POD_LABELS))
+        if workload.unmatched is not None and workload.unmatched.isdisjoint(labels)
+    ]
+    if missing:
+        why = f"the elements of the query have no label of the {' and the '.join(missing)}"
+        cure = "keep both in the result, as in max by (namespace, pod) (…)"
+        return Cause(NO_LABELS, why, cure)
     text = "" if spec.query is None else spec.query.text
     for name in [name for name in _NAME.findall(text) if name in names]:
         rows = [row for row in look.pods if row["__name__"] == name]
@@ -130,16 +142,16 @@ def _of_query(workload: Unread, look: Look) -> Cause:
         if not labels:
             why = f"the query reads {name}, whose series name no pod"
             (cure,) = _exporters([{"__name__": name}]).values() or ("let its exporter name pods",)
-            return Cause(_NO_LABELS, why, cure)
+            return Cause(NO_LABELS, why, cure)
         by = " and ".join(labels[0])
         why = f"the query shows no pod of {spec.workload}, and {name} names pods by {by}"
         cure = f"keep these labels in the result, and select the namespace by {labels[0][0]}"
         if name in profiles.BY_METRIC:
-            cure = f"remove query: without it profile {profiles.BY_METRIC[name]} reads {name}"
-        return Cause(_NO_PODS, why, cure)
+            cure = f"remove query: {name} is read without one"
+        return Cause(NO_PODS, why, cure)
     why = "the query reads no metric of an exporter that the source has"
     has = f"it has {_listed(names)}" if names else "it has none"
-    return Cause(_NO_PODS, f"{why}; {has}", "run the query by hand; explain shows its text")
+    return Cause(NO_PODS, f"{why}; {has}", "run the query by hand; explain shows its text")
 
 
 def _other_metric(spec: TriggerSpec, look: Look, wanted: Collection[str]) -> Cause:
@@ -149,15 +161,13 @@ def _other_metric(spec: TriggerSpec, look: Look, wanted: Collection[str]) -> Cau
     for_all = profiles.metric_names(profiles.AUTO, spec.signal)
     if for_all.intersection(known):
         why = f"profile {spec.profile} does not read {_listed(for_all.intersection(known))}"
-        return Cause(_NO_SERIES, why, "remove profile, or name the one that reads it")
+        return Cause(NO_SERIES, why, "remove profile, or name the one that reads it")
     for name in [name for name in names if name not in profiles.BY_METRIC]:
         inside = [metric for metric in for_all if metric.lower() in name.lower()]
         if inside:
             metric = max(inside, key=lambda metric: (metric in name, len(metric)))
             why = f"{metric} is there under another name: {name}"
-            return Cause(
-                _NO_SERIES, why, "keep the exporter's name, or write a query with this one"
-            )
+            return Cause(NO_SERIES, why, "keep the exporter's name, or write a query with this one")
     if known:
         exporters = _exporters(look.series)
         missing = [name for name in wanted if _exporters([{"__name__": name}]).keys() & exporters]
@@ -165,15 +175,15 @@ def _other_metric(spec: TriggerSpec, look: Look, wanted: Collection[str]) -> Cau
             f"{_listed(exporters)} does not show the signal {spec.signal}: there is no "
             f"{_listed(missing or wanted)}, but {_listed(known)}"
         )
-        return Cause(_NO_SERIES, why, "let the exporter show it, or use another signal")
+        return Cause(NO_SERIES, why, "let the exporter show it, or use another signal")
     for name in names:
         if name in profiles.UNREAD:
             exporter = profiles.UNREAD[name]
             why = f"the source has {name} of {exporter.name}, whose series name no pod"
-            return Cause(_NO_SERIES, why, exporter.to_name_pods)
+            return Cause(NO_SERIES, why, exporter.to_name_pods)
     why = f"the source has {_listed(names)}, which no profile reads"
     cure = "let it scrape an exporter that a profile reads, or write a query with these metrics"
-    return Cause(_NO_SERIES, why, cure)
+    return Cause(NO_SERIES, why, cure)
 
 
 def _mig(look: Look, wanted: Collection[str], namespace: str | None = None) -> Cause | None:
@@ -186,7 +196,7 @@ def _mig(look: Look, wanted: Collection[str], namespace: str | None = None) -> C
     if not has_instances or name not in wanted or name in _names(look.series):
         return None
     why = f"the GPUs are MIG instances, which show no utilization but {name}"
-    return Cause(_NO_SERIES, why, f"let dcgm-exporter collect {name}")
+    return Cause(NO_SERIES, why, f"let dcgm-exporter collect {name}")
 
 
 def _unnamed(
@@ -201,7 +211,7 @@ def _unnamed(
         if label:
             why = f"series name pods by {label}, and no label names their namespace"
             cure = "keep the label namespace, or exported_namespace, where relabelling drops it"
-            return Cause(_NO_LABELS, why, cure)
+            return Cause(NO_LABELS, why, cure)
     for row in series:
         others = {label for label in row if label not in _own(look, row)} - profiles.KNOWN_LABELS
         named = sorted(label for label in others if _POD.search(label))
@@ -209,7 +219,7 @@ def _unnamed(
             space = min((label for label in others if "namespace" in label.lower()), default="")
             why = f"{row['__name__']} may name pods by {_listed(named)}, which is not read"
             to_namespace = f"{space or 'a label with their namespace'} to namespace"
-            return Cause(_NO_LABELS, why, f"relabel {named[0]} to pod, and {to_namespace}")
+            return Cause(NO_LABELS, why, f"relabel {named[0]} to pod, and {to_namespace}")
     exporters = _exporters(series)
     why = f"the series of {_listed(exporters)} name no pod"
     cures = [f"for {name}, {cure}" for name, cure in exporters.items()]
@@ -218,7 +228,7 @@ def _unnamed(
         why += f", and no pod of {workload.spec.workload} asks for an accelerator"
         if dcgm.TO_NAME_PODS in exporters.values():
             cure = _ASK
-    return Cause(_NO_LABELS, why, cure)
+    return Cause(NO_LABELS, why, cure)
 
 
 _POD = re.compile(r"(?i)pod(?!.*(?:uu?id|ip$|namespace|hash|template|label))")
@@ -231,15 +241,15 @@ def _shares(
     """Return why exporters that show pods leave out those of the workload; None: unknown."""
     if workload.asks is False and not workload.own:
         why = f"no pod of {workload.spec.workload} asks for an accelerator, as the cluster lists it"
-        return Cause(_NO_PODS, why, _ASK)
+        return Cause(NO_PODS, why, _ASK)
     if mig := _mig(look, wanted, workload.spec.pods.namespace):
         return mig
     if all(profiles.BY_METRIC[row["__name__"]].startswith("hami") for row in naming):
         why = "HAMi's monitor shows no whole card, and a share only once its pod has used it"
-        return Cause(_NO_PODS, why, "let the source scrape dcgm-exporter for whole cards as well")
+        return Cause(NO_PODS, why, "let the source scrape dcgm-exporter for whole cards as well")
     if _HAMI_HOST.intersection(_names(look.series)):
         why = "HAMi shares GPUs here, and dcgm-exporter does not see the pods that have a share"
-        return Cause(_NO_PODS, why, "let the source scrape HAMi's metrics of containers as well")
+        return Cause(NO_PODS, why, "let the source scrape HAMi's metrics of containers as well")
     return None
 
 
@@ -249,12 +259,12 @@ def _others_named(workload: Unread, series: Iterable[Labels], naming: Sequence[L
     names = {row["__name__"] for row in naming}
     if workload.own:
         why = f"exporters show {_count(workload.own, 'pod')} of {ours}, and not all"
-        return Cause(_NO_PODS, why, "check the exporters on the nodes of the others")
+        return Cause(NO_PODS, why, "check the exporters on the nodes of the others")
     if workload.others:
         count = _count(len(workload.others), "other pod")
         why = f"exporters show {count} of namespace {here}, and none of {ours}"
         cure = "name the workload of these pods, or check the exporters on the nodes of its own"
-        return Cause(_NO_PODS, why, cure, workload.others)
+        return Cause(NO_PODS, why, cure, workload.others)
     spaces = tuple(sorted({profiles.namings(row)[0].namespace for row in naming} - {here}))
     of_job = Counter((row["__name__"], row.get("job")) for row in naming)
     least = "at least " if max(of_job.values()) >= LOOK_PODS else ""
@@ -265,7 +275,7 @@ def _others_named(workload: Unread, series: Iterable[Labels], naming: Sequence[L
     for name, to_name_pods in silent.items():
         if name not in _exporters(naming):
             why, cure = f"{why}; the series of {name} name no pod", f"{cure}; {to_name_pods}"
-    return Cause(_NO_PODS, why, cure, spaces)
+    return Cause(NO_PODS, why, cure, spaces)
 
 
 def _own(look: Look, row: Labels) -> set[str]:

@@ -182,7 +182,7 @@ def _decide(
             reason = unlisted or reasons.unknown(
                 spec, view, workload, context.now - view.at, context.trouble
             )
-    is_unread = not unlisted and _is_unread(spec, state, workload, view.at)
+    is_unread = not unlisted and _is_unread(spec, state, workload, view)
     decided = Decision(
         state=state,
         reason=reason,
@@ -222,14 +222,21 @@ def unlisted_workload(
     return reasons.unlisted(spec, owner, evidence) if evidence.lacks(owner) else ""
 
 
-def _is_unread(spec: TriggerSpec, state: State, workload: MeasuredWorkload, at: float) -> bool:
-    """Tell whether exporters do not show what they should have shown by now."""
+def _is_unread(
+    spec: TriggerSpec, state: State, workload: MeasuredWorkload, view: NamespaceSnapshot
+) -> bool:
+    """Tell whether exporters do not show what they should have shown by now.
+
+    A workload of which nothing was ever seen, by exporters alone, may be one that they do not show.
+    """
+    if state is State.ENDED:
+        return not workload.pods and view.evidence is None
     if workload.is_only_asked_about or (spec.query is not None and not workload.replicas):
         return state in {State.UNKNOWN, State.STARTING}
     return any(
         reported.state in NOT_SEEN
         and (not reported.pod.was_seen or reported.pod.is_unnamed)
-        and at - ready_since(reported.pod) >= UNREAD_SECONDS
+        and view.at - ready_since(reported.pod) >= UNREAD_SECONDS
         for reported in workload.reported
     )
 

@@ -5,14 +5,13 @@ Pure. The operator reads them in the log and in gRPC errors. They must answer "w
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
-from keda_gpu_scaler.query.profiles import NAMESPACE_LABELS, POD_LABELS
 from keda_gpu_scaler.snapshot.evidence import (
     EvidenceSource,
     NamespaceEvidence,
@@ -159,7 +158,7 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} within startTimeout"
     if spec.query is not None:
-        return _not_shown(spec, view.unmatched_elements, view.unmatched_labels)
+        return _not_shown(spec, view.unmatched_elements)
     early = "too soon to believe that after the source began or came back"
     return f"no pod of {spec.workload} is seen, {early}"
 
@@ -200,23 +199,15 @@ def _only_asked_about(spec: TriggerSpec) -> str:
     return f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
 
 
-def _not_shown(spec: TriggerSpec, unmatched_elements: int, labels: Collection[str]) -> str:
+def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     """Say that a user's query shows no pod of the workload, which does not prove it is gone."""
     whose = "" if spec.only_shown else f" of {spec.workload}"
     if not unmatched_elements:
         return f"query shows no pod{whose}, which does not say that there is none"
-    missing = [
-        what
-        for what, names in (("namespace", NAMESPACE_LABELS), ("pod", POD_LABELS))
-        if not set(names).intersection(labels)
-    ]
-    why = "a label names a pod of another namespace"
-    if missing:
-        why = f"no label names the {' or the '.join(missing)}, such as {' and '.join(missing)}"
     return (
         f"query shows no pod{whose}, and {_count(unmatched_elements, 'element')} that "
         f"{'names' if unmatched_elements == 1 else 'name'} no pod in namespace "
-        f"{spec.pods.namespace}: {why}"
+        f"{spec.pods.namespace}"
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from cachetools import TTLCache
 
 from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation, scale_out
-from keda_gpu_scaler.decision.causes import Cause, cause, unread
+from keda_gpu_scaler.decision.causes import NO_PODS, Cause, cause, unread
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.looks import Looks
@@ -161,6 +161,8 @@ class Evaluator:
             # A call does not wait for words.
             until = deadline if is_explained else self._clock()
             found = await self._cause(tracked, reading, until)
+            if gpu.decision.state.is_gone and found is not None and found.rule == NO_PODS:
+                found = None  # the exporters are right
         answer, known = await self._with_other_signals(tracked, gpu, found, deadline, is_hpa=is_hpa)
         return reading, self._remember(tracked, reading, answer, known)
 

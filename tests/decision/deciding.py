@@ -25,14 +25,13 @@ def decide_about(
     complete: bool = True,
     absence_known: bool = True,
     unmatched_elements: int = 0,
-    unmatched_labels: frozenset[str] = frozenset(),
     **context: Any,
 ) -> Decision:
     """Decide about these pods of deployment/bert; `wanted`: its owner asks for so many replicas."""
     if evidence is not None and wanted is not None:
         evidence = replace(evidence, wanted={BERT_DEPLOYMENT: wanted})
     seen = snapshot(*pods, absence_known=absence_known, complete=complete, evidence=evidence)
-    seen = replace(seen, unmatched_elements=unmatched_elements, unmatched_labels=unmatched_labels)
+    seen = replace(seen, unmatched_elements=unmatched_elements)
     return decide(trigger or spec(), seen, Context(**{"now": NOW, **context}))
 
 

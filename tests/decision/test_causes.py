@@ -249,7 +249,23 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         QUERY,
         look(*rows(RUNAI), pods=rows(RUNAI, pod_namespace="ml", pod_name="bert-0")),
         "no-pods",
-        "names pods by pod_namespace and pod_name: remove query: without it profile runai reads",
+        f"names pods by pod_namespace and pod_name: remove query: {RUNAI} is read without one",
+    ),
+    (
+        "a query that drops the namespace",
+        {**ASKS, "unmatched": frozenset({"pod", "gpu"})},
+        {**QUERY, "query": UTIL},
+        look(*IDLE, pods=named(UTIL)),
+        "no-pod-labels",
+        "the elements of the query have no label of the namespace: keep both",
+    ),
+    (
+        "a query that drops all labels",
+        {**ASKS, "unmatched": frozenset()},
+        {**QUERY, "query": UTIL},
+        look(*IDLE, pods=named(UTIL)),
+        "no-pod-labels",
+        "no label of the namespace and the pod",
     ),
     (
         "a query of a metric without pods",
@@ -321,8 +337,13 @@ def test_what_a_workload_asks_for_is_what_its_pods_do(
     pods: list[Any], asks: bool | None, own: int
 ) -> None:
     other = replace(bert("d", 50), name="bart-6f846897c4-66lpk")
-    known = unread(spec(), snapshot(*pods, other, evidence=None))
+    seen = snapshot(*pods, other, evidence=None)
+    known = unread(spec(), seen)
     assert (known.asks, known.own, known.others) == (asks, own, ("bart-6f846897c4-66lpk",))
+    labels = frozenset({"gpu"})
+    for count, unmatched in ((0, None), (2, labels)):
+        element = replace(seen, unmatched_elements=count, unmatched_labels=labels)
+        assert unread(spec(), element).unmatched == unmatched
 
 
 def test_a_cause_is_a_clause() -> None:

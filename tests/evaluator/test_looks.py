@@ -20,6 +20,8 @@ from tests.support.scripted import REFUSED, Clock, ScriptedSource
 from tests.support.worlds import World
 
 NONE = "the source has no metric of an exporter of accelerators"
+ROW = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "job": "gpu"}
+OTHERS = Look(series=[ROW], pods=[{**ROW, "namespace": "web", "pod": "bart-0"}])
 KSM = Target("ksm", "10.0.0.9:8080")
 STATED = facts.CauseFound(
     "default", f"{NONE}: let it scrape an exporter on each node that has them", ()
@@ -54,6 +56,21 @@ async def test_a_poll_says_the_cause_once_it_is_known_and_a_record_waits_for_it(
     record = await unread.evaluator.record(BERT, spec(workload="deployment/bart"))
     assert NONE in record.reason
     assert unread.of(facts.CauseFound) == [STATED, STATED]  # of two triggers
+
+
+async def test_a_workload_that_may_never_have_been_shown_has_a_cause_unless_others_are_shown() -> (
+    None
+):
+    """Its pods may exist: nothing but exporters says which there are."""
+    for seen, is_said in ((Look(), True), (OTHERS, False)):
+        clock = Clock()
+        bench = Bench(ScriptedSource(World(()), clock, shows=seen), clock)
+        await bench.ask()
+        decided = await bench.later(60)
+        assert decided.state is State.ENDED
+        assert ("the source has no metric" in decided.reason) is is_said
+        assert "other namespace" not in decided.reason
+        await bench.evaluator.close()
 
 
 async def test_a_thousand_triggers_ask_once_in_two_minutes_whatever_the_answer_is(
