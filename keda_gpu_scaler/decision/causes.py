@@ -27,12 +27,14 @@ class Look:
 
     refused: str = ""
     """Why it does not say; empty: it does."""
+    metrics: Sequence[Labels] = ()
+    """Each metric in each job."""
     series: Sequence[Labels] = ()
-    """One of each metric and job, with all its labels."""
+    """Of each that shows how busy accelerators are, one series with all its labels."""
     targets: Sequence[Labels] = ()
     """One of each job, with its own labels."""
     pods: Sequence[Labels] = ()
-    """What may name pods, by metric and job, where that is not the target alone."""
+    """What may name pods in such series, by metric and job, where that is not the target alone."""
     jobs: Collection[str] = ()
     """The only jobs that count, by the source's settings; empty: all of them."""
 
@@ -93,18 +95,18 @@ def cause(workload: Unread, look: Look) -> Cause:
         return Cause(NO_PODS, why, "let it answer queries about all metrics, or make it faster")
     if workload.spec.query is not None:
         return _of_query(workload, look)
-    if not look.series:
+    if not look.metrics:
         why = "the source has no metric of an exporter of accelerators"
         return Cause(NO_SERIES, why, "let it scrape an exporter on each node that has them")
     wanted = profiles.metric_names(workload.spec.profile, workload.spec.signal)
-    shown = [row for row in look.series if row["__name__"] in wanted]
+    shown = [row for row in look.metrics if row["__name__"] in wanted]
     if not shown:
         return _mig(look, wanted) or _other_metric(workload.spec, look, wanted)
     return _of_series(workload, look, shown, wanted)
 
 
 def _of_series(
-    workload: Unread, look: Look, shown: Sequence[Labels], wanted: Collection[str]
+    workload: Unread, look: Look, shown: Sequence[Labels], wanted: frozenset[str]
 ) -> Cause:
     """Return why series of the right metrics show no pod of the workload."""
     counting = [row for row in shown if not look.jobs or row.get("job") in look.jobs]
@@ -113,19 +115,26 @@ def _of_series(
         one = _count(len(jobs), "job")
         why = f"exporter_jobs leaves out {one}, which alone would show {_names(shown)[0]}"
         return Cause(NO_SERIES, why, "let the operator add it to exporter_jobs", jobs)
-    jobs_counting = {row.get("job") for row in counting}
-    pods = [
-        row for row in look.pods if row["__name__"] in wanted and row.get("job") in jobs_counting
-    ]
+    by = {(row.get("job"), profiles.BY_METRIC[row["__name__"]]) for row in counting}
+    names = wanted if wanted & profiles.UTILIZATION_METRICS else profiles.BY_METRIC
+    series, pods = (
+        [
+            row
+            for row in rows
+            if row["__name__"] in names
+            and (row.get("job"), profiles.BY_METRIC[row["__name__"]]) in by
+        ]
+        for rows in (look.series, look.pods)
+    )
     naming = [row for row in pods if profiles.namings(row)]
     if not naming:
-        return _mig(look, wanted) or _unnamed(workload, look, counting, pods)
-    return _shares(workload, look, naming, wanted) or _others_named(workload, counting, naming)
+        return _mig(look, wanted) or _unnamed(workload, look, series or counting, pods)
+    return _shares(workload, look, naming, wanted) or _others_named(workload, series, naming)
 
 
 def _of_query(workload: Unread, look: Look) -> Cause:
     """Return why a query of the user's own shows no pod of the workload."""
-    spec, names = workload.spec, _names(look.series)
+    spec, names = workload.spec, _names(look.metrics)
     missing = [
         what
         for what, labels in (("namespace", profiles.NAMESPACE_LABELS), ("pod", profiles.POD_LABELS))
@@ -156,7 +165,7 @@ def _of_query(workload: Unread, look: Look) -> Cause:
 
 def _other_metric(spec: TriggerSpec, look: Look, wanted: Collection[str]) -> Cause:
     """Return why a source with metrics of accelerators has none that is wanted."""
-    names = _names(look.series)
+    names = _names(look.metrics)
     known = [name for name in names if name in profiles.BY_METRIC]
     for_all = profiles.metric_names(profiles.AUTO, spec.signal)
     if for_all.intersection(known):
@@ -169,7 +178,7 @@ def _other_metric(spec: TriggerSpec, look: Look, wanted: Collection[str]) -> Cau
             why = f"{metric} is there under another name: {name}"
             return Cause(NO_SERIES, why, "keep the exporter's name, or write a query with this one")
     if known:
-        exporters = _exporters(look.series)
+        exporters = _exporters(look.metrics)
         missing = [name for name in wanted if _exporters([{"__name__": name}]).keys() & exporters]
         why = (
             f"{_listed(exporters)} does not show the signal {spec.signal}: there is no "
@@ -193,7 +202,7 @@ def _mig(look: Look, wanted: Collection[str], namespace: str | None = None) -> C
         row.get("GPU_I_PROFILE") and (not namespace or namespace in row.values()) for row in rows
     )
     name = dcgm.ENGINE.name
-    if not has_instances or name not in wanted or name in _names(look.series):
+    if not has_instances or name not in wanted or name in _names(look.metrics):
         return None
     why = f"the GPUs are MIG instances, which show no utilization but {name}"
     return Cause(NO_SERIES, why, f"let dcgm-exporter collect {name}")
@@ -247,7 +256,7 @@ def _shares(
     if all(profiles.BY_METRIC[row["__name__"]].startswith("hami") for row in naming):
         why = "HAMi's monitor shows no whole card, and a share only once its pod has used it"
         return Cause(NO_PODS, why, "let the source scrape dcgm-exporter for whole cards as well")
-    if _HAMI_HOST.intersection(_names(look.series)):
+    if _HAMI_HOST.intersection(_names(look.metrics)):
         why = "HAMi shares GPUs here, and dcgm-exporter does not see the pods that have a share"
         return Cause(NO_PODS, why, "let the source scrape HAMi's metrics of containers as well")
     return None

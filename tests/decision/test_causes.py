@@ -16,6 +16,7 @@ UTIL, ENGINE, USED = (
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
     "DCGM_FI_DEV_FB_USED",
 )
+HAMI = "hami_container_device_utilization_ratio"
 SMI = "nvidia_smi_utilization_gpu_ratio"
 RUNAI = "runai_gpu_utilization_per_pod_per_gpu"
 OWN = {"namespace": "gpu-operator", "pod": "exporter-x"}
@@ -35,7 +36,7 @@ def named(*metrics: str, namespace: str = "web", pod: str = "bart-0", **labels: 
 
 
 def look(*series: Labels, pods: Sequence[Labels] = (), **what: Any) -> Look:
-    return Look(series=series, targets=TARGET, pods=pods, **what)
+    return Look(metrics=series, series=series, targets=TARGET, pods=pods, **what)
 
 
 IDLE = rows(UTIL, instance="x:9400", **OWN)
@@ -204,6 +205,17 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         "the series of AMD device-metrics-exporter name no pod: correct the namespace",
     ),
     (
+        "a signal whose exporter names pods by its others",
+        ASKS,
+        {"signal": "power", "activationThreshold": "90"},
+        replace(
+            look(*IDLE, pods=named(UTIL)),
+            metrics=rows("DCGM_FI_DEV_POWER_USAGE", UTIL),
+        ),
+        "no-pods",
+        "exporters show pods of 1 other namespace",
+    ),
+    (
         "nothing is asked for",
         ASKS_NOT,
         {},
@@ -231,7 +243,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         "whole cards beside HAMi",
         ASKS,
         {},
-        look(*IDLE, pods=named("hami_container_device_utilization_ratio")),
+        look(*IDLE, *rows(HAMI), pods=named(HAMI)),
         "no-pods",
         "HAMi's monitor shows no whole card",
     ),

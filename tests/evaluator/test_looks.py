@@ -21,7 +21,7 @@ from tests.support.worlds import World
 
 NONE = "the source has no metric of an exporter of accelerators"
 ROW = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "job": "gpu"}
-OTHERS = Look(series=[ROW], pods=[{**ROW, "namespace": "web", "pod": "bart-0"}])
+OTHERS = Look(metrics=[ROW], series=[ROW], pods=[{**ROW, "namespace": "web", "pod": "bart-0"}])
 KSM = Target("ksm", "10.0.0.9:8080")
 STATED = facts.CauseFound(
     "default", f"{NONE}: let it scrape an exporter on each node that has them", ()

@@ -236,6 +236,7 @@ class PrometheusSource:
             if labels.get("__name__"):
                 rows[labels.pop(promql_texts.LOOK_LABEL, "")].append(labels)
         return Look(
+            metrics=rows[promql_texts.METRICS],
             series=rows[promql_texts.A_SERIES],
             targets=rows[promql_texts.A_TARGET],
             pods=rows[promql_texts.PODS],
