@@ -13,7 +13,14 @@ from typing import NamedTuple
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed, replica_of
+from keda_gpu_scaler.decision.pod_state import (
+    NEVER,
+    NOT_SEEN,
+    PodState,
+    is_freed,
+    ready_since,
+    replica_of,
+)
 from keda_gpu_scaler.decision.value import value
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
@@ -21,6 +28,8 @@ from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
 ENDING_SECONDS = 120.0
 """Until then, one of two kube-state-metrics may still show the count from before a scale-in."""
+UNREAD_SECONDS = 120.0
+"""Long enough for the first samples of a pod that has just become Ready."""
 GONE_SECONDS = 60.0
 """How long after a workload's last replica went the HPA may still ask about it."""
 
@@ -81,6 +90,8 @@ class Decision:
     """The last known state, if the load is unknown now; None: nothing is remembered."""
     unlisted: str = ""
     """That the cluster has no such workload, as a clause, if it does not list it."""
+    is_unread: bool = False
+    """No exporter shows a pod of it that should be shown: what the source has may say why."""
     futile: str = ""
     """The last scale-out, as a sentence, if it did not help; no answer rests on it."""
 
@@ -171,6 +182,7 @@ def _decide(
             reason = unlisted or reasons.unknown(
                 spec, view, workload, context.now - view.at, context.trouble
             )
+    is_unread = not unlisted and _is_unread(spec, state, workload, view)
     decided = Decision(
         state=state,
         reason=reason,
@@ -186,6 +198,7 @@ def _decide(
         ignored=workload.ignored,
         unseen=workload.names(PodState.UNSEEN),
         unlisted=unlisted,
+        is_unread=is_unread,
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
     )
@@ -207,6 +220,25 @@ def unlisted_workload(
     if pods or evidence is None or owner is None or spec.only_shown or not is_fresh:
         return ""
     return reasons.unlisted(spec, owner, evidence) if evidence.lacks(owner) else ""
+
+
+def _is_unread(
+    spec: TriggerSpec, state: State, workload: MeasuredWorkload, view: NamespaceSnapshot
+) -> bool:
+    """Tell whether exporters do not show what they should have shown by now.
+
+    A workload of which nothing was ever seen, by exporters alone, may be one that they do not show.
+    """
+    if state is State.ENDED:
+        return not workload.pods and view.evidence is None
+    if workload.is_only_asked_about or (spec.query is not None and not workload.replicas):
+        return state in {State.UNKNOWN, State.STARTING}
+    return any(
+        reported.state in NOT_SEEN
+        and (not reported.pod.was_seen or reported.pod.is_unnamed)
+        and view.at - ready_since(reported.pod) >= UNREAD_SECONDS
+        for reported in workload.reported
+    )
 
 
 def _state(

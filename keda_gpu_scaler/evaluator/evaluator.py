@@ -14,9 +14,11 @@ from dataclasses import replace
 from cachetools import TTLCache
 
 from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation, scale_out
+from keda_gpu_scaler.decision.causes import NO_PODS, Cause, cause, unread
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
+from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.evaluator.source_state import SourceDown
@@ -73,12 +75,14 @@ class Evaluator:
         self._slow_seconds, self._is_observing = slow_seconds, is_observing
         self._snapshots = Snapshots(sources, observe, clock=clock, slow_seconds=slow_seconds)
         self._demands = Demands(sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds)
+        self._at_sources = Looks(sources, clock)
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
         self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, SILENT_SECONDS, clock)
         """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
         self._looks = asyncio.Semaphore(LOOKS)
 
     async def close(self) -> None:
+        await self._at_sources.close()
         await self._demands.close()
         await self._snapshots.close()
 
@@ -145,7 +149,7 @@ class Evaluator:
         self._observe(facts.CallDecided(answer.decision))
         return answer.decision
 
-    async def _answer(
+    async def _answer(  # noqa: PLR0913 - what kind of call it is, by name
         self,
         tracked: TrackedTrigger,
         target_trouble: str | None,
@@ -153,6 +157,7 @@ class Evaluator:
         *,
         wait_for_fresh: bool = False,
         is_hpa: bool = False,
+        is_explained: bool = False,
     ) -> tuple[Reading, Answer]:
         shared = self._snapshots.of(tracked.key, tracked.spec, tracked.scaled_object.namespace)
         reading = await shared.read(
@@ -164,11 +169,39 @@ class Evaluator:
             wait_for_recovery=not is_hpa and tracked.fails_while_unknown,
         )
         gpu = decide_gpus(tracked, reading, target_trouble, is_observing=self._is_observing)
-        answer, known = await self._with_other_signals(tracked, gpu, deadline, is_hpa=is_hpa)
+        found = None
+        if gpu.decision.is_unread and not tracked.spec.is_by_demand:
+            # A call does not wait for words.
+            until = deadline if is_explained else self._clock()
+            found = await self._cause(tracked, reading, until)
+            if gpu.decision.state.is_gone and found is not None and found.rule == NO_PODS:
+                found = None  # the exporters are right
+        answer, known = await self._with_other_signals(tracked, gpu, found, deadline, is_hpa=is_hpa)
         return reading, self._remember(tracked, reading, answer, known)
 
+    async def _cause(
+        self, tracked: TrackedTrigger, reading: Reading, deadline: float
+    ) -> Cause | None:
+        """Return why exporters do not show a trigger's pods, if its source answers."""
+        spec, snapshot = tracked.spec, reading.snapshot
+        if snapshot is None or reading.trouble is not None:
+            return None
+        look = await self._at_sources.of(spec.source, spec.pods.namespace, deadline)
+        if look is None:
+            return None
+        found = cause(unread(spec, snapshot.of(spec.pods.namespace)), look)
+        if tracked.answer is None or found != tracked.answer.cause:
+            self._observe(facts.CauseFound(tracked.key.source, str(found), found.names))
+        return found
+
     async def _with_other_signals(
-        self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float, *, is_hpa: bool
+        self,
+        tracked: TrackedTrigger,
+        gpu: GpuDecision,
+        found: Cause | None,
+        deadline: float,
+        *,
+        is_hpa: bool,
     ) -> tuple[Answer, Demand | None]:
         """Return the answer with all signals in it, and the demand as far as it is known.
 
@@ -176,6 +209,8 @@ class Evaluator:
         """
         scaled_object, spec, decided = tracked.scaled_object, tracked.spec, gpu.decision
         alert, demand = self._firing(scaled_object), None
+        if found is not None:
+            decided = activation.with_reason(decided, str(found))
         if gpu.neighbour is not None or alert is not None:
             decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
@@ -190,7 +225,7 @@ class Evaluator:
         if known is not None:
             moment = scale_out.moment_of(now, gpu.decision, known)
             decided = replace(decided, futile=tracked.scale_outs.judge(moment))
-        return Answer(decided, now, gpu, alert, demand), known
+        return Answer(decided, now, gpu, alert, demand, cause=found), known
 
     def _remember(
         self, tracked: TrackedTrigger, reading: Reading, answer: Answer, known: Demand | None
@@ -271,7 +306,7 @@ class Evaluator:
         # A second more than a slow source may take: by then it is known that it is slow.
         deadline = self._clock() + self._slow_seconds + 1
         # As for a poll: one that comes just after it takes the same answer.
-        reading, answer = await self._answer(tracked, target_trouble, deadline)
+        reading, answer = await self._answer(tracked, target_trouble, deadline, is_explained=True)
         demand = answer.demand
         if demand is None and spec.demand is not None and spec.demand.threshold is not None:
             # The HPA asks for it, whatever else says active.
@@ -300,6 +335,14 @@ class Evaluator:
                 active_by=answer.active_by,
             ),
         )
+
+    async def cause(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Cause | None:
+        """Return why exporters show no pod of a trigger, with the names that it is about."""
+        tracked, _ = await self._triggers.find(scaled_object, spec, ANSWER_SECONDS)
+        deadline = self._clock() + self._slow_seconds + 1
+        shared = self._snapshots.of(tracked.key, tracked.spec, scaled_object.namespace)
+        reading = await shared.read(tracked.spec, tracked.snapshot_query, deadline)
+        return await self._cause(tracked, reading, deadline)
 
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None

@@ -14,6 +14,7 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import load, memory, reasons
+from keda_gpu_scaler.decision.causes import Cause
 from keda_gpu_scaler.decision.decision import (
     Asking,
     Context,
@@ -120,6 +121,8 @@ class Answer(NamedTuple):
     """None: it was not asked."""
     summary: Summary | None = None
     """What people are told of it."""
+    cause: Cause | None = None
+    """Why its GPUs are not read; None: they are, or it is not known."""
 
     @property
     def active_by(self) -> str | None:
@@ -276,7 +279,7 @@ def decide_gpus(
     if view is not None and decided.state is not State.UNKNOWN:
         if is_observing and tracked.memory is None and is_never_seen(spec, view, decided):
             never_seen = unknown(spec, reasons.never_seen(spec), None)
-            decided = replace(never_seen, evidence=decided.evidence)
+            decided = replace(never_seen, evidence=decided.evidence, is_unread=True)
         else:
             tracked.memory = memory.remember(tracked.memory, decided, view.at)
     else:

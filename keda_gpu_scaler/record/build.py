@@ -202,6 +202,8 @@ def _to_list(judged: Sequence[_JudgedPod]) -> Sequence[_JudgedPod]:
 
 def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> PodRecord:
     pod, reason = judged.pod, _WHY[judged.state]
+    if judged.state == "missing" and not pod.was_seen:
+        reason = "no exporter has shown it yet"
     status, since = pod.status, since_when(spec, pod)
     if status is not None and status.unschedulable is not None and not pod.ended:
         reason = f"{reason}; unschedulable for {reasons.waited(status.unschedulable, at)}"

@@ -504,18 +504,18 @@ def oldest_ages(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, flo
 
 def read_elements(
     rows: Iterable[Row], namespaces: Collection[str]
-) -> tuple[tuple[Series, ...], int, int]:
-    """Return the elements of a custom query as series, and two counts of what is left out.
+) -> tuple[tuple[Series, ...], int, list[Row]]:
+    """Return the elements of a custom query as series, and what is left out.
 
-    They are the numbers that were refused, and the elements that name no pod of `namespaces`. An
+    That is how many numbers were refused, and the elements that name no pod of `namespaces`. An
     element names its pod by the pod labels of any known exporter.
     """
     elements: list[Series] = []
-    refused = unmatched_elements = 0
+    refused, unmatched = 0, list[Row]()
     for row in rows:
         pod = profiles.pod_of(row.labels)
         if pod is None or pod[0] not in namespaces:
-            unmatched_elements += 1
+            unmatched.append(row)
             continue
         # A pod's elements are told apart by their board, if they name one, and all other labels.
         labels = row.labels
@@ -539,4 +539,4 @@ def read_elements(
             shown_by=("the query of the trigger",),
         )
         elements.append(element)
-    return tuple(elements), refused, unmatched_elements
+    return tuple(elements), refused, unmatched

@@ -85,8 +85,8 @@ class Queried(Fact, frozen=True):
 
     source: str
     query: str
-    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, breadth, own,
-    own-targets, own-age, own-history, demand, scrape, lag."""
+    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, breadth, look,
+    own, own-targets, own-age, own-history, demand, scrape, lag."""
     seconds: float
     error: str | None
     """The reason in words; None: it was answered."""
@@ -141,6 +141,15 @@ class ExportersFound(Fact, frozen=True):
 
     source: str
     found: tuple[str, ...]
+
+
+class CauseFound(Fact, frozen=True):
+    """It was found why exporters do not show a workload; stated at each change of one."""
+
+    source: str
+    reason: str
+    names: tuple[str, ...]
+    """The namespaces, pods or jobs that it is about."""
 
 
 class JobsLeftOut(Fact, frozen=True):

@@ -172,7 +172,9 @@ def _metadata(trigger: Trigger, address: str) -> tuple[dict[str, str], dict[str,
         raise _KeptError("only a whole ScaledObject without a formula can be moved")
     if reading is None or root is None or not reading.is_known:
         raise _KeptError(f"nothing is known of the metrics that its query reads; {_PAGE}")
-    asked = (_of_gpus if reading.is_of(MetricOwner.EXPORTER) else _of_requests)(trigger, root, reading)
+    asked = (_of_gpus if reading.is_of(MetricOwner.EXPORTER) else _of_requests)(
+        trigger, root, reading
+    )
     pods = _workload(trigger.of)
     new = {"scalerAddress": address} | ({"workload": pods} if pods else {}) | asked.keys
     instead = [f"Was: {' '.join(query.split())}", *_not_kept(trigger, root)]

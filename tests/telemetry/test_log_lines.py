@@ -105,6 +105,7 @@ LINES: list[tuple[facts.Fact, str, str]] = [
     (facts.ExportersFound("default", ("amd", "hami")), "info", "source.exporters"),
     (facts.JobsLeftOut("default", 250, "job-51"), "warning", "source.jobs_left_out"),
     (facts.JobOverruled("default", "team-a/app", "dcgm"), "warning", "source.job_overruled"),
+    (facts.CauseFound("default", "none names pods", ("ml",)), "warning", "source.not_read"),
     (QUERIED(None), "debug", "source.queried"),
     # What takes the source down has a line of its own, and so has what was given up.
     (QUERIED(facts.GIVEN_UP), "debug", "source.queried"),

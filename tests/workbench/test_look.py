@@ -70,9 +70,9 @@ RESTS = replace(DRAWS, value=99)
 WORKS = Gpu(OTHER, 0.1, begin=-2700, metric=ENGINE, extra=mig(3))
 LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     (SHOWN, HERE, "", 0, ""),
-    (both(OTHER), HERE, "no-pods", 15, f"of namespace ml: {OTHER}"),
-    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "none of a pod in namespace ml"),
-    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "not the signal sm-activity"),
+    (both(OTHER), HERE, "no-pods", 15, f"none of deployment/bert ({OTHER})"),
+    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "1 other namespace, and none"),
+    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "not show the signal sm"),
     (SHOWN, SLEEPING, "demand-unknown", 17, "the demand is unknown: its query gives nothing"),
     (SHOWN, changed(SLEEPING, (GATEWAY, "sum(kube_deployment_spec_replicas)")), "", 0, ""),
     ([Gpu("", 0, convention="idle")], HERE, "no-pod-labels", 15, ""),

@@ -94,23 +94,33 @@ Not DCGM_FI_DEV_GPU_UTIL_RATIO: that is a percentage with DCGM 4.6 and a ratio w
 series says which.
 """
 
+TO_NAME_PODS = (
+    "set DCGM_EXPORTER_KUBERNETES=true for it; where device ids are names, as on GKE, also "
+    "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE=device-name, and with ResourceClaims "
+    "KUBERNETES_ENABLE_DRA=true"
+)
 AUTO_CONVENTIONS = model.conventions(LABELS, _ANY, _OLD_NAMES)
 """dcgm-exporter's series of any release; of two metrics the average before the sample."""
 PROFILES = {
     "dcgm-exported": Profile(
         "dcgm-exporter, scraped without honor_labels",
         model.conventions(model.PLAIN, _SAMPLES_FIRST),
+        to_name_pods=TO_NAME_PODS,
     ),
     "dcgm": Profile(
         "dcgm-exporter, scraped with honor_labels or by GKE's managed collection",
         model.conventions(model.PLAIN, _SAMPLES_FIRST),
+        to_name_pods=TO_NAME_PODS,
     ),
     "dcgm-prof": Profile(
-        "dcgm-exporter, profiling metrics alone", model.conventions(model.PLAIN, _ENGINE_ONLY)
+        "dcgm-exporter, profiling metrics alone",
+        model.conventions(model.PLAIN, _ENGINE_ONLY),
+        to_name_pods=TO_NAME_PODS,
     ),
     "dcgm-old": Profile(
         "dcgm-exporter before 2.0, or with its old namespace",
         model.conventions(LABELS, _SAMPLES_FIRST, _OLD_NAMES),
+        to_name_pods=TO_NAME_PODS,
     ),
     "acs": Profile("Alibaba Cloud ACS GPU pods", model.conventions(model.PLAIN, _ACS)),
 }
@@ -118,8 +128,10 @@ PROFILES = {
 RATIO = Profile(
     "dcgm-exporter with counters by the names of DCGM 4.6",
     model.conventions(model.PLAIN, _RATIO),
+    to_name_pods=TO_NAME_PODS,
 )
 LOWER = Profile(
     "dcgm-exporter with names in lower case",
     model.conventions(LABELS, model.renamed(_ANY, str.lower)),
+    to_name_pods=TO_NAME_PODS,
 )

@@ -126,6 +126,15 @@ class Profile:
     """Empty: its series name no pod."""
     verified: bool = True
     """Names and labels are taken from the exporter's source or its vendor's documentation."""
+    to_name_pods: str = "let it name pods, as its documentation says"
+    """What to do if its series name no pod, as a clause."""
+    unread: tuple[str, ...] = ()
+    """Metrics that show that an exporter is there whose series name no pod."""
+
+    @property
+    def name(self) -> str:
+        """The exporter's name, without what else tells its rows apart."""
+        return self.exporter.partition(",")[0]
 
     @property
     def signals(self) -> tuple[Signal, ...]:

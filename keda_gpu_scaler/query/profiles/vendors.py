@@ -65,6 +65,8 @@ _AMD: Mapping[Signal, Measure] = {
     ),
     Signal.TEMPERATURE: _some(model.celsius("gpu_junction_temperature", "gpu_edge_temperature")),
 }
+_MOUNT = "mount the nodes' /var/lib/kubelet/pod-resources into its pods"
+_NVIDIA = "let the source scrape dcgm-exporter on these nodes, which names pods"
 _CARDS = tuple(f"gpu{number}" for number in range(16))
 """A row beside them has the total of a container."""
 
@@ -111,6 +113,7 @@ PROFILES = {
             _AMD,
             model.renamed(_AMD, "amd_{}".format),
         ),
+        to_name_pods=_MOUNT,
     ),
     "intel-xpum-v1": Profile(
         "Intel XPU Manager 1",
@@ -130,6 +133,7 @@ PROFILES = {
                 ),
             },
         ),
+        to_name_pods=_MOUNT,
     ),
     "otel-hw": Profile(
         "OpenTelemetry's hw.gpu metrics, Intel xpumd; only if enriched with the pod",
@@ -157,6 +161,7 @@ PROFILES = {
                 Signal.DECODER: _tasks("decoder"),
             },
         ),
+        to_name_pods="add k8s_pod_name and k8s_namespace_name of the pod that uses the GPU",
     ),
     "hami": Profile(
         "HAMi's monitor since 2.9",
@@ -255,6 +260,7 @@ PROFILES = {
                 Signal.TEMPERATURE: model.celsius("npu_chip_info_temperature"),
             },
         ),
+        to_name_pods="set -containerMode to the nodes' container runtime and mount its socket",
     ),
     "metax": Profile(
         "MetaX mxExporter",
@@ -357,8 +363,18 @@ PROFILES = {
             for unit in ("hcu", "dcu")
         ),
     ),
-    "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
-    "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
+    "mindprince": Profile(
+        "mindprince/nvidia_gpu_prometheus_exporter",
+        (),
+        to_name_pods=_NVIDIA,
+        unread=("nvidia_gpu_duty_cycle",),
+    ),
+    "nvidia-smi": Profile(
+        "utkuozdemir/nvidia_gpu_exporter",
+        (),
+        to_name_pods=_NVIDIA,
+        unread=("nvidia_smi_utilization_gpu_ratio", "nvidia_smi_memory_used_bytes"),
+    ),
     "drm-exporter": Profile("home-operations/drm-exporter", ()),
 }
 """In the order in which `auto` prefers them."""
