@@ -40,7 +40,7 @@ def migrate(
     """
     name = errors.without_controls(file)
     try:
-        text = manifest_files.read(file)
+        text = manifest_files.read_text(file)
         moved = core.migrate(name, text, scaler_address)
     except ValueError as error:
         raise flags.wrong("FILE|-", error) from error

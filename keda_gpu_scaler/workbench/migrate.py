@@ -26,7 +26,7 @@ from keda_gpu_scaler.workbench.check import demands, documents, readings
 from keda_gpu_scaler.workbench.check.documents import Position
 from keda_gpu_scaler.workbench.check.findings import Finding, Severity
 from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
-from keda_gpu_scaler.workbench.check.readings import Reading
+from keda_gpu_scaler.workbench.check.readings import Meaning
 
 _LONGEST_POLL_SECONDS = 30
 """docs/operations.md says why."""
@@ -112,13 +112,16 @@ def migrate(file: str, text: str, address: str) -> Migration:
     """
     if _LINE_BREAK.search(text):
         raise ValueError(f"{file}: it has other ends of lines than LF and CRLF")
-    manifests, problems = check.read({file: text}, "")
+    manifests, problems = check.read_objects({file: text}, "")
     if problems:
         raise ValueError(f"{file}:{problems[0].position.line}: {problems[0].why}")
     lines = text.split("\n")
     plans = [_plan(lines, manifest, address) for manifest in manifests]
     before, after = check.check({file: text}, ""), _text(lines, plans)
-    report, (written, broken) = check.check({file: after}, ""), check.read({file: after}, "")
+    report, (written, broken) = (
+        check.check({file: after}, ""),
+        check.read_objects({file: after}, ""),
+    )
     if broken or not report.is_complete:
         raise ValueError(f"{file}: its YAML has a form that is not known here, or too many objects")
     known = {(one.rule, one.message) for one in before.findings}
@@ -229,7 +232,7 @@ def _not_kept(trigger: Trigger, root: tree.Node) -> Iterator[str]:
 
 
 def _read(
-    trigger: Trigger, root: tree.Node, reading: Reading
+    trigger: Trigger, root: tree.Node, reading: Meaning
 ) -> tuple[str, str, list[tree.Operation]]:
     """Return the outermost and the innermost aggregation of a query, and its arithmetic.
 
@@ -260,7 +263,7 @@ def _read(
     return names[0], names[-1], signs
 
 
-def _of_gpus(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
+def _of_gpus(trigger: Trigger, root: tree.Node, reading: Meaning) -> _Asked:
     signal, factor = known_metrics.SIGNALS.get(reading.names, (None, 0.0))
     if signal is None:
         raise _KeptError(f"no signal is made of {', '.join(sorted(reading.names))}; {_PAGE}")
@@ -286,7 +289,7 @@ def _of_gpus(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
     return asked
 
 
-def _of_requests(trigger: Trigger, root: tree.Node, reading: Reading) -> _Asked:
+def _of_requests(trigger: Trigger, root: tree.Node, reading: Meaning) -> _Asked:
     query, names = trigger.metadata["query"], reading.names
     for preset in PRESETS.values():
         read = [one for each in preset.added for one in each if not names.isdisjoint(one.names)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler.workbench.check import read
+from keda_gpu_scaler.workbench.check import read_objects
 from keda_gpu_scaler.workbench.check.findings import Severity
 from keda_gpu_scaler.workbench.migrate import Migration, migrate
 from tests.workbench.check.cases import RECIPE, STAYS, beside, changed, key, report, spec
@@ -37,7 +37,7 @@ def moved(source: str) -> Migration:
 
 def metadata(text: str) -> Mapping[str, str]:
     """Return what the first trigger of a text says, apart from its address."""
-    (trigger, *_) = read({"one.yaml": text}, "")[0][0].triggers
+    (trigger, *_) = read_objects({"one.yaml": text}, "")[0][0].triggers
     return {name: value for name, value in trigger.metadata.items() if name != "scalerAddress"}
 
 
