@@ -4,14 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    DirectoryPath,
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import sources as kinds
@@ -25,7 +19,7 @@ from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
 _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 
-class Settings(BaseModel):
+class Settings(BaseSettings):
     """The operator's settings, checked.
 
     An instance made directly holds the given values; `load` reads the environment and the file.
@@ -167,3 +161,14 @@ class Settings(BaseModel):
             )
         default = next(iter(defaults.values()), None)
         return named_sources if default is None else {**named_sources, "default": default}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the names are the library's
+        init_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **others: PydanticBaseSettingsSource,  # noqa: ARG003 - `load` reads what is wanted
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Keep environment and files away from instances that are made directly."""
+        return (init_settings,)

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, AliasGenerator, BaseModel, Field, ValidationInfo
+from pydantic_settings import SettingsConfigDict
 
 from keda_gpu_scaler.query.influxql import METRIC, Schema
 from keda_gpu_scaler.settings import tokens, values
@@ -16,7 +17,7 @@ from keda_gpu_scaler.settings.values import key_of, needs, without
 from keda_gpu_scaler.transport.http_client import LIMIT_BYTES
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE
 
-CONFIG = ConfigDict(
+CONFIG = SettingsConfigDict(
     frozen=True,
     extra="forbid",
     validate_by_name=True,
