@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from starlette.routing import Route
 
 from keda_gpu_scaler import settings, web
-from keda_gpu_scaler.sources.kubernetes import following
+from keda_gpu_scaler.evidence.kubernetes import following
 from tests.repository.chart import shapes
 from tools.chart import charts
 from tools.chart.charts import ROOT

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.promql.tokens import tokens, unquoted
+from keda_gpu_scaler.promql.lexer import tokens, unquoted
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.expressions import by_hand, vectors
 from tests.support.prometheus import PrometheusServer
