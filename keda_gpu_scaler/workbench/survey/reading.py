@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
-from keda_gpu_scaler.query import kube_state_metrics, profiles
+from keda_gpu_scaler.query import kube_state_texts, profiles
 from keda_gpu_scaler.query.promql_texts import alternatives, range_text
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
@@ -72,7 +72,7 @@ class Reader:
         metrics = profiles.metric_names(profiles.AUTO, Signal.UTILIZATION)
         by = ", ".join(profiles.NAMESPACE_LABELS)
         rows: list[Row] = []
-        for shown in (f"{{__name__=~{alternatives(metrics)}}}", kube_state_metrics.GPU_REQUESTS):
+        for shown in (f"{{__name__=~{alternatives(metrics)}}}", kube_state_texts.GPU_REQUESTS):
             text = f"group by ({by}) (last_over_time({shown}[1d]))"
             await asyncio.sleep(QUERY_SECONDS)
             rows += await self._client.ask("namespaces", text, at, parse_vector)
@@ -82,11 +82,11 @@ class Reader:
             return _Listed(namespaces, Links({}, {}))
         pods = {
             _key(row, "pod"): _owner(row)
-            for row in await self._owners(namespaces, at, kube_state_metrics.PODS, "pod")
+            for row in await self._owners(namespaces, at, kube_state_texts.PODS, "pod")
         }
         above = {}
-        for label, metric in kube_state_metrics.LINKS.items():
-            kind = kube_state_metrics.KINDS[label]
+        for label, metric in kube_state_texts.LINKS.items():
+            kind = kube_state_texts.KINDS[label]
             for row in await self._owners(namespaces, at, metric, label):
                 namespace, name = _key(row, label)
                 above[namespace, Owner(kind, name)] = _owner(row)
@@ -149,7 +149,7 @@ def _owners_text(metric: str, label: str, namespaces: Collection[str]) -> str:
 def _running_text(span_seconds: float, namespaces: Collection[str]) -> str:
     """Return the query for the pods that ask for a GPU and run."""
     here = f"namespace=~{alternatives(namespaces)}"
-    asking = kube_state_metrics.GPU_REQUESTS.replace("{", f"{{{here},", 1)
+    asking = kube_state_texts.GPU_REQUESTS.replace("{", f"{{{here},", 1)
     running = f'kube_pod_status_phase{{{here},phase="Running"}} == 1'
     text = f"group by (namespace, pod) ({asking}) and on (namespace, pod) ({running})"
     # One second more, for the list at the very begin.
