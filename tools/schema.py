@@ -1,4 +1,4 @@
-"""The trigger's metadata as a JSON Schema, for editors. Pure; `make schema` writes it to a file.
+"""The trigger's metadata as a JSON Schema, for editors.
 
 It has each key with its meaning and the form of its value, and less than the scaler's own reader:
 what takes more than one key, PromQL or RE2 to judge is for `check`.
@@ -16,7 +16,9 @@ from keda_gpu_scaler.spec.demand import OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, Signal
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, key_values
 from keda_gpu_scaler.trigger.keys import FROM_ENV
+from testbed.programs import ROOT
 
+FILE = ROOT / "deploy" / "schema" / "scaledobject.json"
 _PAGE = "https://github.com/keda-gpu-scaler/keda-gpu-scaler/blob/main/docs/specification.md"
 
 

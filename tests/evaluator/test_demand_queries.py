@@ -14,10 +14,10 @@ from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.spec.demand import Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from testbed.clocks import at_once
+from testbed.triggers import BERT, demanding, spec
 from tests.support.bench import landed
-from tests.support.clocks import at_once
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
-from tests.support.triggers import BERT, demanding, spec
 from tests.support.worlds import World
 
 WAITING = "sum(waiting)"

@@ -18,10 +18,10 @@ from keda_gpu_scaler.snapshot.observation import Row, Target
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
+from testbed.prometheus import PrometheusServer
 from tests.query.test_promql_texts import HOSTILE
 from tests.support import kube_state as cluster
 from tests.support.kube_state import KubePod, Listed
-from tests.support.prometheus import PrometheusServer
 from tests.support.promql_texts import kube_state_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -13,8 +13,8 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.trigger_query import Explained
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind
+from testbed.triggers import access, spec
 from tests.query.test_promql_texts import selectors
-from tests.support.triggers import access, spec
 
 SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
 TEXT = Path(__file__).parents[1] / "data" / "explained.promql"

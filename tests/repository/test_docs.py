@@ -19,8 +19,8 @@ from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
 from keda_gpu_scaler.workbench.check import RULES
 from keda_gpu_scaler.workbench.explain import gates, why_not
+from testbed import setting_rows
 from tests.support.exposed import exposed
-from tools import setting_rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

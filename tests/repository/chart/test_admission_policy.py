@@ -13,8 +13,8 @@ from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec.demand import OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, ScaledObject, Signal
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, metadata
-from tests.support.triggers import access
-from tools.chart import charts
+from testbed import charts
+from testbed.triggers import access
 
 pytestmark = pytest.mark.needs("helm")
 

@@ -9,8 +9,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.kube_state_texts import JOBS, PODS
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
+from testbed.clocks import Clock
 from tests.sources.prometheus.scripted import ScriptedClient, rows
-from tests.support.clocks import Clock
 from tests.support.promql_texts import kube_state_text
 
 COVERED = rows({"stat": "covered", "namespace": "ml"})

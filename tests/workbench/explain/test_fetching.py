@@ -16,10 +16,10 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.workbench.explain import fetching
+from testbed.triggers import spec
 from tests.support.answers import answering
 from tests.support.records import record
 from tests.support.snapshots import bert, snapshot
-from tests.support.triggers import spec
 
 RECORDED = Path(__file__).parents[2] / "data" / "gates"
 SCALED_OBJECT = "/apis/keda.sh/v1alpha1/namespaces/ml/scaledobjects/settling"

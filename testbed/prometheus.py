@@ -1,4 +1,4 @@
-"""A real Prometheus for tests, and its relatives.
+"""A real Prometheus, and its relatives.
 
 It is started on a free port, fed with history, and stopped by its handle:
 
@@ -17,11 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import pytest
-
-from tests.support import remote_write, series, servers
-from tests.support.processes import until
-from tests.support.servers import READY_WITHIN_SECONDS, Server
+from testbed import remote_write, series
+from testbed.processes import until
+from testbed.servers import READY_WITHIN_SECONDS, Server
 
 _REQUESTS = "prometheus_http_requests_total"
 _DATA = "data"
@@ -167,17 +165,3 @@ class VictoriaMetrics(PrometheusServer):
 KINDS: Mapping[str, type[PrometheusServer]] = {
     kind.PROGRAM: kind for kind in (PrometheusServer, Prometheus2, VictoriaMetrics)
 }
-
-
-def chosen() -> list[str]:
-    """Return those that SERVERS names."""
-    return [name for name in servers.chosen() if name in KINDS]
-
-
-def each(*, but: str = "") -> list[pytest.ParameterSet]:
-    """Return those but one as parameters, each of which marks a test with its program."""
-    return [pytest.param(name, marks=pytest.mark.needs(name)) for name in chosen() if name != but]
-
-
-ON_EVERY_SERVER = pytest.mark.parametrize("prometheus", each(), indirect=True)
-"""Runs a test that has `prometheus` on each: what it claims depends on the server's answers."""

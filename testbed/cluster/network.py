@@ -18,7 +18,7 @@ from lightkube import ApiError
 from lightkube.resources.core_v1 import Service
 from lightkube.resources.discovery_v1 import EndpointSlice
 
-from tests.support.loopback import pump
+from testbed.loopback import pump
 
 Place = tuple[str, int]
 """A host and a port."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-from tests.support.series import STALE, Series
+from testbed.series import STALE, Series
 
 HEADERS = {
     "Content-Type": "application/x-protobuf",

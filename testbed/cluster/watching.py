@@ -16,8 +16,8 @@ from lightkube import ApiError
 from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
-from tests.e2e.resources import ScaledObject
-from tests.e2e.timeline import Timeline
+from testbed.cluster.resources import ScaledObject
+from testbed.cluster.timeline import Timeline
 
 _PAUSE_SECONDS = 0.5
 """After a watch that failed: an API server that is away is not asked without pause."""

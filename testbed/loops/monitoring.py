@@ -20,8 +20,8 @@ from keda_gpu_scaler.sources.evaluation_times import (
 )
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops.dialects import AVERAGE, BLANK, SAMPLE, TENANT, Dialect, asked_of_the_list
-from tests.stories.loops.pods import SimPod
+from testbed.loops.dialects import AVERAGE, BLANK, SAMPLE, TENANT, Dialect, asked_of_the_list
+from testbed.loops.pods import SimPod
 
 KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")
 AT_ONCE = float("-inf")

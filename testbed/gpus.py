@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tests.support.series import STALE, Series
+from testbed.series import STALE, Series
 
 INTERVAL_SECONDS = 15
 

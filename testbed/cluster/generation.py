@@ -6,7 +6,7 @@
 import os
 from collections.abc import Iterable, Mapping
 
-from tools.programs import PROGRAMS
+from testbed.programs import PROGRAMS
 
 _KEDA_FOLDERS = {"2.21": "", "2.20": "keda-2.20/", "2.16": "keda-2.16/"}
 """Where the programs of each version are; the first one runs unless another is named."""

@@ -26,11 +26,11 @@ import lightkube
 from lightkube import codecs
 from lightkube.resources.apiregistration_v1 import APIService
 
-from tests.e2e.certificates import Certificates
-from tests.e2e.control_plane import ControlPlane
-from tests.e2e.keda import Keda, resource_definitions
-from tests.support.processes import Program, free_port
-from tools.programs import ROOT
+from testbed.cluster.certificates import Certificates
+from testbed.cluster.control_plane import ControlPlane
+from testbed.cluster.keda import Keda, resource_definitions
+from testbed.processes import Program, free_port
+from testbed.programs import ROOT
 
 READY_WITHIN_SECONDS = 90.0
 """Seconds on an idle machine; a busy one with two cores takes a while."""
@@ -97,7 +97,7 @@ class Cluster:
         self._run("kwok", self._plane.kwok())
         if self.network_port:
             told = map(str, (self.directory, self.network_port, free_port()))
-            words = [sys.executable, "-m", "tests.e2e.kubelet", *told]
+            words = [sys.executable, "-m", "testbed.cluster.kubelet", *told]
             self._run("kubelet", words, {"PYTHONPATH": str(ROOT)})
 
     def _start_keda(self) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from tools import go_modules, programs
+from testbed import go_modules, programs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 CHART = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
 BASE = ROOT / "deploy" / "kustomize"
+COMPONENT = BASE / "kubernetes-evidence"
 GOLDEN = ROOT / "tests" / "repository" / "chart" / "golden"
 RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
 KUBE_VERSION = go_modules.kubernetes("1.36")

@@ -1,9 +1,9 @@
-"""The programs that tests and benchmarks run and that are not Python: found here, or built first.
+"""The programs that are not Python, of tests, benchmarks and tools: found here, or built first.
 
 A program is the one that the environment names (KUBE_APISERVER for `kube-apiserver`), else what
-`tools/programs.mk` has put into .cache.
+`testbed/programs.mk` has put into .cache.
 
-    python -m tools.programs helm kubectl  # builds what is missing, prints where each is
+    python -m testbed.programs helm kubectl  # builds what is missing, prints where each is
 """
 
 import fcntl
@@ -93,7 +93,7 @@ def build(names: Iterable[str]) -> None:
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "programs.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        make = ("make", "--silent", "--no-print-directory", "--file", "tools/programs.mk")
+        make = ("make", "--silent", "--no-print-directory", "--file", "testbed/programs.mk")
         # Standard output is for the paths that `main` prints.
         done = subprocess.run([*make, *targets], cwd=ROOT, stdout=sys.stderr, check=False)
     if done.returncode:

@@ -7,7 +7,7 @@ from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
-from tests.stories.loops.dialects import Asked
+from testbed.loops.dialects import Asked
 
 NODE_GRACE = 40
 """How long the control plane waits for a node before its pods are not Ready."""

@@ -1,7 +1,7 @@
-# How the programs that are not Python are built or unpacked into .cache. `tools/programs.py` calls it
+# How the programs that are not Python are built or unpacked into .cache. `testbed/programs.py` calls it
 # for those that nobody has named:
 #
-#     make --file tools/programs.mk .cache/bin/prometheus
+#     make --file testbed/programs.mk .cache/bin/prometheus
 #
 # Their versions stand in the go.mod files named here; a program is built again when its go.mod or
 # go.sum is newer.

@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 
 import httpx
 
-from tests.support.processes import Program, free_port
-from tools import programs
+from testbed import programs
+from testbed.processes import Program, free_port
 
 NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
 READY_WITHIN_SECONDS = 20.0
@@ -35,7 +35,7 @@ class Server:
     """One process with its data in a directory of the test."""
 
     PROGRAM: ClassVar[str]
-    """The program's name in `tools/programs.py`."""
+    """The program's name in `testbed/programs.py`."""
     READY: ClassVar[str]
     STARTS_WITHIN_SECONDS: ClassVar[float] = READY_WITHIN_SECONDS
     STOPS_WITHIN_SECONDS: ClassVar[float] = 10.0

@@ -7,11 +7,11 @@ version that tests/e2e/tools pins.
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.e2e import generation
-from tests.e2e.certificates import Certificates
-from tests.e2e.kubelet import LABEL as PROCESSES
-from tests.support.processes import free_port
-from tools import programs
+from testbed import programs
+from testbed.cluster import generation
+from testbed.cluster.certificates import Certificates
+from testbed.cluster.kubelet import LABEL as PROCESSES
+from testbed.processes import free_port
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""

@@ -1,24 +1,24 @@
 """The scaler's cluster: what the Kubernetes API says of the pods of a loop."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from keda_gpu_scaler.evidence.kubernetes.following import API_SERVER
 from keda_gpu_scaler.evidence.kubernetes.reflector import GONE_SECONDS
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.spec.workload import Owner
-from tests.stories.loops.dialects import asked_of_the_api
-from tests.stories.loops.pods import SimPod
-from tests.support.scripted import ScriptedCluster
+from testbed.loops.dialects import asked_of_the_api
+from testbed.loops.pods import SimPod
 
 
 @dataclass(slots=True)
-class Api(ScriptedCluster):
+class Api:
     """It knows of each change at once."""
 
-    pods: list[SimPod] = field(kw_only=True)
-    owner: Owner = field(kw_only=True)
-    wanted: Callable[[float], int] = field(kw_only=True)
+    pods: list[SimPod]
+    owner: Owner
+    wanted: Callable[[float], int]
+    name: str = "the Kubernetes API"
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
         found = {

@@ -1,12 +1,10 @@
 """The loop itself: time, work, and the replicas that come of the scaler's answers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
-
-import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Metric, MetricType, formula_is_active
 from keda_gpu_scaler.decision.decision import Decision
@@ -19,42 +17,17 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
-from tests.stories.loops.api import Api
-from tests.stories.loops.dialects import Dialect
-from tests.stories.loops.monitoring import Monitoring
-from tests.stories.loops.pods import SimPod
-from tests.support.triggers import BERT, spec
+from testbed.loops.api import Api
+from testbed.loops.dialects import Dialect
+from testbed.loops.monitoring import Monitoring
+from testbed.loops.pods import SimPod
+from testbed.triggers import BERT, spec
 
 BEGIN = 100_020.0
 HPA_SECONDS = 30.0
 """The deadline of the HPA's calls."""
 P = ParamSpec("P")
 T = TypeVar("T")
-_KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.nightly)
-"""As exact as kube-state-metrics, and as many hours again."""
-each = pytest.mark.parametrize(
-    "evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS]
-)
-"""A claim holds with evidence of the cluster, and where exporters are all there is."""
-told = pytest.mark.parametrize("evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS])
-"""A claim holds with evidence of the cluster."""
-each_source = pytest.mark.parametrize(
-    ("evidence", "is_direct"),
-    [
-        (EvidenceSource.KUBE_STATE_METRICS, False),
-        pytest.param(EvidenceSource.KUBERNETES, True, marks=pytest.mark.nightly),
-        (EvidenceSource.EXPORTERS, False),
-        (EvidenceSource.EXPORTERS, True),
-    ],
-)
-"""A claim holds with a Prometheus, and where the scaler scrapes the exporters itself."""
-
-
-def seeded(numbers: Sequence[int]) -> pytest.MarkDecorator:
-    """Run a claim with each seed: the first one by day, the others by night."""
-    first, *others = numbers
-    more = [pytest.param(number, marks=pytest.mark.nightly) for number in others]
-    return pytest.mark.parametrize("seed", [first, *more])
 
 
 class AtOnce(ThreadPoolExecutor):
@@ -205,7 +178,6 @@ class Loop(ClosedLoop[SimPod]):
         source = self.monitoring.ports(*stronger)
         return Evaluator(
             {"default": source if samples is None else replace(source, samples=samples)},
-            targets=stronger[0] if stronger else None,
             clock=lambda: self.clock,
             is_observing=is_observing,
         )

@@ -1,8 +1,8 @@
 """A kubelet in small, for the pods of this checkout's own image: their containers are processes.
 
-    python -m tests.e2e.kubelet CLUSTER PROXY_PORT LOG_PORT
+    python -m testbed.cluster.kubelet CLUSTER PROXY_PORT LOG_PORT
 
-It plays some nodes that KWOK leaves alone, and the network of their pods (`tests.e2e.network`). A
+It plays some nodes that KWOK leaves alone, and the network of their pods (`network.py`). A
 container runs from this checkout's virtual environment, with the command, arguments, environment
 and files that its pod says. Its files follow their ConfigMaps and Secrets, and readiness, the token
 of its ServiceAccount, the grace period and `kubectl logs` are as in Kubernetes.
@@ -48,8 +48,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tests.e2e import network
-from tests.e2e.watching import again
+from testbed.cluster import network
+from testbed.cluster.watching import again
 
 LABEL = "e2e/processes"
 """Of the nodes whose pods are processes: KWOK leaves them alone."""

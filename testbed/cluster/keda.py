@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.e2e import generation
-from tests.e2e.certificates import Certificates
-from tests.support.processes import free_port
-from tools import programs
+from testbed import programs
+from testbed.cluster import generation
+from testbed.cluster.certificates import Certificates
+from testbed.processes import free_port
 
 NAMESPACE = "keda"
 
