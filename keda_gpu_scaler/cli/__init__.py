@@ -28,6 +28,7 @@ COMMANDS = {
     "migrate": "Replace KEDA's prometheus triggers in a file by this scaler's.",
     "probe": "Call a scaler as KEDA does, and show its answers.",
     "explain": "Show the decision for a ScaledObject, and the reason.",
+    "survey": "Show what a cluster's GPUs were used for, and what was idle.",
     "backtest": "Choose a threshold: replay recorded load under several of them.",
     "simulate": "Simulate dcgm-exporter without a GPU.",
     "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",

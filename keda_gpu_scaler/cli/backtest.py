@@ -31,10 +31,11 @@ from keda_gpu_scaler.workbench.backtest.advice import (
     replay,
 )
 from keda_gpu_scaler.workbench.backtest.output import Job, Result
-from keda_gpu_scaler.workbench.backtest.past import CHUNK_SECONDS, Cache, PastReader
-from keda_gpu_scaler.workbench.backtest.recorded import work_of
+from keda_gpu_scaler.workbench.backtest.past import CHUNK_SECONDS, PastReader
+from keda_gpu_scaler.workbench.backtest.recorded import Chunk, work_of
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.cache import Cache
 
 DAY_SECONDS = 86_400.0
 LONGEST_SECONDS = 90 * DAY_SECONDS
@@ -109,7 +110,8 @@ def backtest(options: Options) -> None:
     except ValueError as error:
         raise flags.failure(error, status=2) from error
     if not _run_episodes(options, text):
-        asyncio.run(_run(options, text))
+        results = asyncio.run(replayed(options, text))
+        output.write(results, options.price, options.html, as_json=options.output == "json")
 
 
 def _run_episodes(options: Options, text: str) -> bool:
@@ -142,12 +144,12 @@ def _run_episodes(options: Options, text: str) -> bool:
     return True
 
 
-async def _run(options: Options, text: str) -> None:
+async def replayed(options: Options, text: str) -> list[Result]:
     """Replay the past; ends the command with its exit status if that is not 0."""
     try:
         settings = local.source_settings(options.prometheus_url)
         seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, CHUNK_SECONDS)
-        jobs, cache = _jobs(options, text, settings), Cache(options.cache)
+        jobs, cache = _jobs(options, text, settings), Cache(options.cache, Chunk)
         if options.html is not None:  # before minutes of reading, not after them
             options.html.touch()
     except (errors.SettingsError, OSError, ValueError) as error:
@@ -176,7 +178,7 @@ async def _run(options: Options, text: str) -> None:
                 what = "demand" if job.case.spec.is_by_demand else "sample of a GPU"
                 raise flags.failure(f"{name}: no {what} in the last {options.since}")
             results.append(await _replay(job, work, options, progress))
-    output.write(results, options.price, options.html, as_json=options.output == "json")
+    return results
 
 
 def _show_part(progress: Progress, task: TaskID, part: float) -> None:

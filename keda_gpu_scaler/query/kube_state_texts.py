@@ -42,6 +42,8 @@ def _resources(starts: Collection[str]) -> str:
 _GPU_RESOURCES = _resources(GPU_RESOURCES)
 _NO_DEVICES = "cpu|memory|storage|ephemeral_storage|hugepages_.*|attachable_volumes_.*"
 _REQUESTS = "kube_pod_container_resource_requests"
+GPU_REQUESTS = f'{_REQUESTS}{{resource=~"{_GPU_RESOURCES}"}}'
+"""Which pods ask for a GPU."""
 _CLAIM_NAMES = ("claim_name", "resourceclaim_name", "resourceclaim_template_name")
 """The labels with a pod's own name for a claim, the claim's and its template's."""
 SETTLED_SECONDS = 120.0

@@ -35,6 +35,11 @@ class Chunk(Struct, frozen=True):
     """The most GPUs of a pod at one time; 0: no exporter shows one."""
     demands: list[float | None] = []
 
+    def __post_init__(self) -> None:
+        """Refuse what no chunk is; ValueError."""
+        if any(len(loads) != len(self.covered) for loads in self.pods.values()):
+            raise ValueError("expected a load of each pod for each step")
+
 
 def chunk_of(
     spec: TriggerSpec, observation: Observation, demands: Mapping[float, float] | None

@@ -1,0 +1,121 @@
+"""`keda-gpu-scaler survey`: what a cluster's GPUs were used for, before anything is installed."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from rich.progress import Progress
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.cli import backtest, flags
+from keda_gpu_scaler.cli.flags import option
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.workbench import local
+from keda_gpu_scaler.workbench.backtest import output as backtest_output
+from keda_gpu_scaler.workbench.cache import Cache
+from keda_gpu_scaler.workbench.survey import output
+from keda_gpu_scaler.workbench.survey.objects import scaled_object
+from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, Reader
+from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Part, usages
+
+LONGEST_SECONDS = 90 * DAY_SECONDS
+"""Few Prometheus keep more, and it takes twenty minutes to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How much of the past to read, and how the result is shown."""
+
+    prometheus_url: Annotated[
+        str | None, option("URL", "The Prometheus, over that of the settings.")
+    ] = None
+    source: Annotated[str, option("NAME", "The source of the settings.")] = "default"
+    since: Annotated[str, option("DURATION", "How far back to read, such as 36h.")] = "7d"
+    cache: Annotated[
+        Path | None,
+        option(
+            "FILE", "Keep what is read; the next run reads only what is missing.", dir_okay=False
+        ),
+    ] = None
+    price: Annotated[float | None, option("NUMBER", "Price of a GPU for an hour.", min=0)] = None
+    html: Annotated[Path | None, option("FILE", "Also write a page with bars.", dir_okay=False)] = (
+        None
+    )
+    output: Annotated[
+        Literal["text", "markdown", "json"],
+        option("text|markdown|json", "How to write it.", "--output", "-o"),
+    ] = "text"
+
+
+def survey(options: Options) -> None:
+    """Show what every workload with GPUs used, how much of it was idle, and what to do.
+
+    Reads the samples of the last days from Prometheus, at most two queries a second. It needs no
+    KEDA and no scaler, and changes nothing. The Prometheus is that of the settings of serve
+    (KEDA_GPU_SCALER_… variables), or --prometheus-url.
+
+    Exit status: 0 when there was something to show, 1 when the source shows no pod with a GPU or
+    does not answer, 2 for a wrong argument, file or setting.
+    """
+    try:
+        settings = _settings(options)
+        seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, PART_SECONDS)
+        cache = Cache(options.cache, Part)
+        if options.html is not None:  # before minutes of reading, not after them
+            options.html.touch()
+        if options.write is not None:
+            options.write.mkdir(parents=True, exist_ok=True)
+    except (errors.SettingsError, OSError, ValueError) as error:
+        raise flags.failure(error, status=2) from error
+    try:
+        parts = asyncio.run(_read(options, settings, cache, seconds))
+    except (errors.SourceError, OSError) as error:
+        raise flags.failure(f"source {options.source}: {error}") from error
+    found = output.Survey(usages(parts), seconds, options.price)
+    if options.html is not None:
+        options.html.write_text(output.page(found), encoding="utf-8")
+    texts = [(usage.used, scaled_object(usage, options.source)) for usage in found.usages]
+    objects = [(used, text) for used, text in texts if text is not None]
+    if options.write is not None:
+        for used, text in objects:
+            file = options.write / f"{used.namespace}-{used.kind.lower()}-{used.name}.yaml"
+            file.write_text(text, encoding="utf-8")
+    output.write(found, options.output)
+    if not found.usages:
+        raise flags.failure(f"no pod with a GPU in the last {options.since}")
+    for _, text in objects[: options.replay] if options.output == "text" else ():
+        replayed = backtest.Options(
+            file="-",
+            prometheus_url=options.prometheus_url,
+            since=options.since,
+            price=options.price,
+        )
+        results = asyncio.run(backtest.replayed(replayed, text))
+        backtest_output.write(results, options.price, None, as_json=False)
+
+
+def _settings(options: Options) -> PrometheusSettings:
+    settings = local.source_settings(options.prometheus_url).sources.get(options.source)
+    if not isinstance(settings, PrometheusSettings) or settings.is_per_namespace:
+        what = "expected a source of type prometheus that is asked about all namespaces"
+        raise ValueError(f"--source {options.source}: {what}")
+    return settings
+
+
+async def _read(
+    options: Options, settings: PrometheusSettings, cache: Cache[Part], seconds: float
+) -> list[Part]:
+    console = Console(stderr=True)
+    client = PrometheusClient(options.source, settings)
+    try:
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task(f"read {options.since}", total=1.0)
+            return await Reader(client, cache).read(
+                seconds, lambda share: progress.update(task, completed=share)
+            )
+    finally:
+        await client.close()
