@@ -45,6 +45,13 @@ class Options:
     html: Annotated[Path | None, option("FILE", "Also write a page with bars.", dir_okay=False)] = (
         None
     )
+    write: Annotated[
+        Path | None,
+        option("DIR", "Write a ScaledObject for each workload into it.", file_okay=False),
+    ] = None
+    replay: Annotated[
+        int, option("NUMBER", "How many of the most idle to backtest after it.", min=0)
+    ] = 5
     output: Annotated[
         Literal["text", "markdown", "json"],
         option("text|markdown|json", "How to write it.", "--output", "-o"),

@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 from keda_gpu_scaler import cli
 from tests.support import kube_state
 from tests.support.kube_state import KubePod
-from tests.support.prometheus import PrometheusServer
-from tests.support.series import Series
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 
 HOURS = 9
 
@@ -72,7 +72,7 @@ async def test_every_workload_of_the_past_is_told(
     await write(prometheus)
     cache, page = tmp_path / "cache", tmp_path / "page.html"
     arguments = ("--prometheus-url", prometheus.url, "--since", "8h", "--cache", str(cache))
-    result = await surveyed(*arguments, "--price", "2", "--html", str(page))
+    result = await surveyed(*arguments, "--price", "2", "--html", str(page), "--replay", "1")
     assert result.exit_code == 0, result.output
     for shown in (
         "ml/deployment/bert",

@@ -18,7 +18,7 @@ from msgspec import Struct
 from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.trigger.rules import IDLE_PERCENT
+from keda_gpu_scaler.trigger.metadata import IDLE_PERCENT
 
 STEP_SECONDS = 60
 """Of the past: four of the usual scrapes. It makes a week of 800 GPUs 8 million numbers."""
