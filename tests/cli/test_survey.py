@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from tests.support import kube_state
-from tests.support.kube_state import KubePod
 from testbed.prometheus import PrometheusServer
 from testbed.series import Series
+from tests.support import kube_state
+from tests.support.kube_state import KubePod
 
 HOURS = 9
 
