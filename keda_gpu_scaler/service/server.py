@@ -38,8 +38,6 @@ MAX_REQUEST_BYTES = 1024 * 1024
 # a connection's age and then lives for the unspread age; 30 s are for its last evaluation.
 _GRACE_SECONDS_BEYOND_STREAMS = 30.0
 _INT32_MAX = 2**31 - 1
-
-
 _SOURCES_WAIT_SECONDS = 15.0
 """A little longer than a source has by default for its first answer."""
 
