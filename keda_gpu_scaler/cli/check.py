@@ -18,7 +18,6 @@ from keda_gpu_scaler.workbench.check.findings import Finding, Severity
 
 Output = Literal["text", "json", "sarif"]
 FailOn = Literal["error", "warning", "note", "never"]
-_SUFFIXES = (".yaml", ".yml")
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
@@ -118,7 +117,7 @@ def _paths(name: str) -> list[str]:
     for parent, folders, names in os.walk(name):
         skipped = {"templates"} if "Chart.yaml" in names else set()
         folders[:] = [folder for folder in folders if folder[0] != "." and folder not in skipped]
-        paths += (Path(parent, file) for file in names if file.endswith(_SUFFIXES))
+        paths += (Path(parent, file) for file in names if file.endswith((".yaml", ".yml")))
     existing = [str(path) for path in sorted(paths) if path.is_file()]
     if not existing:
         raise ValueError(f"{errors.without_controls(name)} has no *.yaml or *.yml")

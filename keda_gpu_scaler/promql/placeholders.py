@@ -34,7 +34,6 @@ _IN_PATTERN = re.compile(
 """Each looks at every character a few times at most, also where a bracket is never closed: a class
 then ends with the text, so that nothing of it is read again."""
 _IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*\}}|{_PLACEHOLDER}", re.VERBOSE)
-_QUANTIFIERS = frozenset("*+?{")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -157,4 +156,4 @@ def _value(place: _Place, values: Values, match: re.Match[str]) -> str:
         return value
     itself = value.replace(".", "[.]")
     after = match.string[match.end() : match.end() + 1]
-    return f"(?:{itself})" if after in _QUANTIFIERS else itself
+    return f"(?:{itself})" if after in {"*", "+", "?", "{"} else itself

@@ -51,7 +51,6 @@ LONGEST_BYTES = 4096
 _INTERVALS = 2
 """Points come a little late, and one lost point must not make a pod absent."""
 _LONGEST_SECONDS = 120.0
-_SLICE = "GPU_I_ID"
 
 
 class Field(NamedTuple):
@@ -383,7 +382,7 @@ def reports(
         uuid, present = field.tags.get(schema.gpu_tag, ""), at_instants(field.points, (at,), step)
         if present and uuid in uuids:
             reported.add(uuid)
-            part = uuid, field.tags.get(_SLICE, "")
+            part = uuid, field.tags.get("GPU_I_ID", "")
             if field.tags.get(schema.pod_tag):
                 mapped.add(part)
             elif present[0][1] > 0:

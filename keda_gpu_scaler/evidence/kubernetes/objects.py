@@ -31,7 +31,6 @@ FIRST_STATUS = timedelta(seconds=10)
 """A kubelet's first status says both that a pod started and that it is not Ready. A change to not
 Ready that comes later than this was a change from Ready."""
 _INT32_DIGITS = 10
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class _OwnerReference(Struct):
@@ -231,7 +230,7 @@ def pod(item: Item, without_gpus: Collection[str] = ()) -> ListedPod:
         ready=ready,
         ready_at=since.timestamp() + TIME_STEP_SECONDS if ready and since else None,
         was_ready=bool(not ready and since and started and since - started > FIRST_STATUS),
-        ended=status.phase in _ENDED or metadata.deletion_timestamp is not None,
+        ended=status.phase in {"Succeeded", "Failed"} or metadata.deletion_timestamp is not None,
         asks_gpu=asks_gpu,
         devices=devices,
         unschedulable=_unschedulable(conditions.get("PodScheduled"), created),

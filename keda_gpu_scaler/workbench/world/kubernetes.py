@@ -23,7 +23,6 @@ from keda_gpu_scaler.transport import http_client
 from keda_gpu_scaler.workbench.world import cluster
 
 _GPU = "nvidia.com/gpu"
-_COMPLETED = {"Succeeded", "Failed"}
 _PAUSE_SECONDS = 1
 
 
@@ -40,7 +39,7 @@ def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.SimulatedPod]:
     for pod in listed:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
         holders = [container for container in spec.containers if _gpus(container)]
-        if not holders or not spec.nodeName or status.phase in _COMPLETED:
+        if not holders or not spec.nodeName or status.phase in {"Succeeded", "Failed"}:
             continue
         metadata = pod.metadata or ObjectMeta()
         name = metadata.name or ""

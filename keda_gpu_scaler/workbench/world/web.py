@@ -15,13 +15,12 @@ from keda_gpu_scaler.transport.http_server import Bounds, HttpServer
 from keda_gpu_scaler.workbench.world import exposition
 from keda_gpu_scaler.workbench.world.cluster import Cluster, WorkloadKey
 
-_BOUNDS = Bounds(shutdown_seconds=2)
 _UNPROCESSABLE = 422
 
 
 def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer:
     """Return a server of an application, that ends within seconds."""
-    return HttpServer(app, host, port, bounds=_BOUNDS)
+    return HttpServer(app, host, port, bounds=Bounds(shutdown_seconds=2))
 
 
 def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
