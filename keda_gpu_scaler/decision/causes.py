@@ -241,7 +241,7 @@ def _unnamed(
 
 
 _POD = re.compile(r"(?i)pod(?!.*(?:uu?id|ip$|namespace|hash|template|label))")
-_HAMI_HOST = frozenset({"HostCoreUtilization", "hami_host_gpu_utilization_ratio"})
+_HAMI = {profiles.PROFILES["hami"].name, profiles.PROFILES["hami-legacy"].name}
 
 
 def _shares(
@@ -256,7 +256,7 @@ def _shares(
     if all(profiles.BY_METRIC[row["__name__"]].startswith("hami") for row in naming):
         why = "HAMi's monitor shows no whole card, and a share only once its pod has used it"
         return Cause(NO_PODS, why, "let the source scrape dcgm-exporter for whole cards as well")
-    if _HAMI_HOST.intersection(_names(look.metrics)):
+    if _HAMI.intersection(_exporters(look.metrics)):
         why = "HAMi shares GPUs here, and dcgm-exporter does not see the pods that have a share"
         return Cause(NO_PODS, why, "let the source scrape HAMi's metrics of containers as well")
     return None
@@ -274,14 +274,19 @@ def _others_named(workload: Unread, series: Iterable[Labels], naming: Sequence[L
         why = f"exporters show {count} of namespace {here}, and none of {ours}"
         cure = "name the workload of these pods, or check the exporters on the nodes of its own"
         return Cause(NO_PODS, why, cure, workload.others)
-    spaces = tuple(sorted({profiles.namings(row)[0].namespace for row in naming} - {here}))
+    named = [profiles.namings(row)[0] for row in naming]
+    own = {each.pod for each in named if each.namespace == here}
+    if own:
+        why = f"the source has {_listed(names)} of {_count(len(own), 'pod')} of namespace {here}"
+        cure = f"compare their names, labels and numbers with what is read of {ours}"
+        return Cause(NO_PODS, f"{why}, which are not read", cure, tuple(sorted(own)))
+    spaces = tuple(sorted({each.namespace for each in named}))
     of_job = Counter((row["__name__"], row.get("job")) for row in naming)
     least = "at least " if max(of_job.values()) >= LOOK_PODS else ""
     count = f"{least}{_count(len(spaces), 'other namespace')}"
     why = f"exporters show pods of {count}, and none of namespace {here}"
     cure = "correct the namespace, or check the exporters on the nodes of its pods"
-    silent = _exporters(row for row in series if row["__name__"] not in names)
-    for name, to_name_pods in silent.items():
+    for name, to_name_pods in _exporters(series).items():
         if name not in _exporters(naming):
             why, cure = f"{why}; the series of {name} name no pod", f"{cure}; {to_name_pods}"
     return Cause(NO_PODS, why, cure, spaces)

@@ -176,6 +176,9 @@ class Evaluator:
             found = await self._cause(tracked, reading, until)
             if gpu.decision.state.is_gone and found is not None and found.rule == NO_PODS:
                 found = None  # the exporters are right
+            before = None if tracked.answer is None else tracked.answer.cause
+            if found is not None and found != before:
+                self._observe(facts.CauseFound(tracked.key.source, str(found), found.names))
         answer, known = await self._with_other_signals(tracked, gpu, found, deadline, is_hpa=is_hpa)
         return reading, self._remember(tracked, reading, answer, known)
 
@@ -189,10 +192,7 @@ class Evaluator:
         look = await self._at_sources.of(spec.source, spec.pods.namespace, deadline)
         if look is None:
             return None
-        found = cause(unread(spec, snapshot.of(spec.pods.namespace)), look)
-        if tracked.answer is None or found != tracked.answer.cause:
-            self._observe(facts.CauseFound(tracked.key.source, str(found), found.names))
-        return found
+        return cause(unread(spec, snapshot.of(spec.pods.namespace)), look)
 
     async def _with_other_signals(
         self,

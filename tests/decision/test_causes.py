@@ -197,6 +197,14 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         "exporters show pods of at least 5 other namespaces",
     ),
     (
+        "pods of this namespace by the source alone",
+        ASKS,
+        {},
+        look(*IDLE, pods=named(UTIL, namespace="ml", pod="bert-0")),
+        "no-pods",
+        f"the source has {UTIL} of 1 pod of namespace ml, which are not read: compare",
+    ),
+    (
         "other namespaces, and an exporter without pods",
         ASKS,
         {},

@@ -70,6 +70,7 @@ async def test_a_workload_that_may_never_have_been_shown_has_a_cause_unless_othe
         assert decided.state is State.ENDED
         assert ("the source has no metric" in decided.reason) is is_said
         assert "other namespace" not in decided.reason
+        assert bool(bench.of(facts.CauseFound)) is is_said
         await bench.evaluator.close()
 
 

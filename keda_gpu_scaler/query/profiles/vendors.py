@@ -67,6 +67,7 @@ _AMD: Mapping[Signal, Measure] = {
 }
 _MOUNT = "mount the nodes' /var/lib/kubelet/pod-resources into its pods"
 _NVIDIA = "let the source scrape dcgm-exporter on these nodes, which names pods"
+_CONTAINERS = "let the source scrape its metrics of containers as well"
 _CARDS = tuple(f"gpu{number}" for number in range(16))
 """A row beside them has the total of a container."""
 
@@ -174,6 +175,8 @@ PROFILES = {
                 **model.memory("hami_vgpu_memory_used_bytes", "hami_vgpu_memory_limit_bytes"),
             },
         ),
+        to_name_pods=_CONTAINERS,
+        unread=("hami_host_gpu_utilization_ratio",),
     ),
     "hami-legacy": Profile(
         "HAMi's monitor, older names",
@@ -188,6 +191,8 @@ PROFILES = {
                 ),
             },
         ),
+        to_name_pods=_CONTAINERS,
+        unread=("HostCoreUtilization",),
     ),
     "cadvisor-accel": Profile(
         "the kubelet's cAdvisor, Kubernetes up to 1.24",
