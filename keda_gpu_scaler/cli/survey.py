@@ -1,26 +1,29 @@
 """`keda-gpu-scaler survey`: what a cluster's GPUs were used for, before anything is installed."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler import __version__, errors
 from keda_gpu_scaler.cli import backtest, flags
 from keda_gpu_scaler.cli.flags import option
+from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench import local
 from keda_gpu_scaler.workbench.backtest import output as backtest_output
 from keda_gpu_scaler.workbench.cache import Cache
-from keda_gpu_scaler.workbench.survey import output
+from keda_gpu_scaler.workbench.survey import output, preflight
 from keda_gpu_scaler.workbench.survey.objects import scaled_object
 from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, Reader
-from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Part, usages
+from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Part, Usage, usages
 
 LONGEST_SECONDS = 90 * DAY_SECONDS
 """Few Prometheus keep more, and it takes twenty minutes to read."""
@@ -45,6 +48,14 @@ class Options:
     html: Annotated[Path | None, option("FILE", "Also write a page with bars.", dir_okay=False)] = (
         None
     )
+    report: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Write what the exporters show, without anyone's names, for an issue.",
+            dir_okay=False,
+        ),
+    ] = None
     write: Annotated[
         Path | None,
         option("DIR", "Write a ScaledObject for each workload into it.", file_okay=False),
@@ -72,29 +83,45 @@ def survey(options: Options) -> None:
         settings = _settings(options)
         seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, PART_SECONDS)
         cache = Cache(options.cache, Part)
-        if options.html is not None:  # before minutes of reading, not after them
-            options.html.touch()
+        for file in filter(None, (options.html, options.report)):
+            file.touch()  # before minutes of reading, not after them
         if options.write is not None:
             options.write.mkdir(parents=True, exist_ok=True)
     except (errors.SettingsError, OSError, ValueError) as error:
         raise flags.failure(error, status=2) from error
     try:
-        parts = asyncio.run(_read(options, settings, cache, seconds))
+        parts, (look, has_kube_state) = asyncio.run(_read(options, settings, cache, seconds))
     except (errors.SourceError, OSError) as error:
         raise flags.failure(f"source {options.source}: {error}") from error
-    found = output.Survey(usages(parts), seconds, options.price)
+    notes = list(preflight.sentences(look, has_kube_state=has_kube_state))
+    found = output.Survey(usages(parts), seconds, options.price, notes)
+    if options.report is not None:
+        told = preflight.report(look, has_kube_state=has_kube_state, version=__version__)
+        options.report.write_bytes(msgspec.json.format(msgspec.json.encode(told)) + b"\n")
     if options.html is not None:
         options.html.write_text(output.page(found), encoding="utf-8")
-    texts = [(usage.used, scaled_object(usage, options.source)) for usage in found.usages]
-    objects = [(used, text) for used, text in texts if text is not None]
-    if options.write is not None:
-        for used, text in objects:
-            file = options.write / f"{used.namespace}-{used.kind.lower()}-{used.name}.yaml"
-            file.write_text(text, encoding="utf-8")
+    objects = _objects(options, found.usages)
     output.write(found, options.output)
     if not found.usages:
         raise flags.failure(f"no pod with a GPU in the last {options.since}")
-    for _, text in objects[: options.replay] if options.output == "text" else ():
+    if options.output == "text":
+        worth = [text for usage, text in objects if usage.is_ever_idle]
+        _replay(options, worth[: options.replay])
+
+
+def _objects(options: Options, found: Sequence[Usage]) -> list[tuple[Usage, str]]:
+    """Return a ScaledObject for each workload that has one, and write it where that is asked."""
+    texts = [(usage, scaled_object(usage, options.source)) for usage in found]
+    objects = [(usage, text) for usage, text in texts if text is not None]
+    if options.write is not None:
+        for usage, text in objects:
+            file = options.write / f"{str(usage.used).replace('/', '-')}.yaml"
+            file.write_text(text, encoding="utf-8")
+    return objects
+
+
+def _replay(options: Options, texts: list[str]) -> None:
+    for text in texts:
         replayed = backtest.Options(
             file="-",
             prometheus_url=options.prometheus_url,
@@ -115,14 +142,15 @@ def _settings(options: Options) -> PrometheusSettings:
 
 async def _read(
     options: Options, settings: PrometheusSettings, cache: Cache[Part], seconds: float
-) -> list[Part]:
+) -> tuple[list[Part], tuple[Look, bool]]:
     console = Console(stderr=True)
     client = PrometheusClient(options.source, settings)
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(f"read {options.since}", total=1.0)
-            return await Reader(client, cache).read(
-                seconds, lambda share: progress.update(task, completed=share)
-            )
+            reader = Reader(client, cache)
+            look = await reader.look()
+            parts = await reader.read(seconds, lambda share: progress.update(task, completed=share))
+            return parts, look
     finally:
         await client.close()

@@ -38,7 +38,7 @@ async def write(prometheus: PrometheusServer) -> None:
     await prometheus.write(
         [
             # Half of its time idle; one that is never idle; one of which the exporter was lost.
-            *gpu(1, "bert-7b6667bd9-bbbbb", end, [0.0, 60.0] * (samples // 2)),
+            *gpu(1, "bert-7b6667bd9-bbbbb", end, [0.0] * (samples // 2) + [60.0] * (samples // 2)),
             *gpu(2, "queue-0", end, [40.0] * samples),
             *kube_state.history(
                 end,
@@ -70,19 +70,34 @@ async def test_every_workload_of_the_past_is_told(
     prometheus: PrometheusServer, tmp_path: Path
 ) -> None:
     await write(prometheus)
-    cache, page = tmp_path / "cache", tmp_path / "page.html"
+    cache, page, report = (tmp_path / name for name in ("cache", "page.html", "report.json"))
     arguments = ("--prometheus-url", prometheus.url, "--since", "8h", "--cache", str(cache))
-    result = await surveyed(*arguments, "--price", "2", "--html", str(page), "--replay", "1")
+    result = await surveyed(
+        *arguments,
+        "--price",
+        "2",
+        *("--html", str(page), "--report", str(report), "--write", str(tmp_path / "objects")),
+    )
     assert result.exit_code == 0, result.output
     for shown in (
         "ml/deployment/bert",
         "scale it by its load",
         "never idle: do not touch",
-        "not known: no exporter shows its GPUs",
-        "1 of them are not judged",
+        "not known: no exporter shows",
+        "Not judged: 1,",
+        "Job dcgm-exporter shows DCGM_FI_DEV_GPU_UTIL (profile dcgm-exported), and names pods.",
+        "threshold 70, as it is",
     ):
         assert shown in result.stdout
     assert page.read_text().count("<svg") == 3
+    assert {file.name for file in (tmp_path / "objects").iterdir()} == {
+        "ml-deployment-bert.yaml",
+        "ml-statefulset-queue.yaml",
+    }
+    told = report.read_text()
+    assert "exported_pod" in told
+    for name in ("bert", "queue", "ml", "10.0.0.1", "dcgm-exporter"):
+        assert f'"{name}' not in told, name
     queries = await prometheus.requests()
     again = await surveyed(*arguments, "-o", "json")
     assert await prometheus.requests() - queries < queries, "whole parts are not read again"

@@ -28,6 +28,8 @@ class Survey(NamedTuple):
     """How much of the past was read."""
     price: float | None
     """Of a GPU for an hour."""
+    notes: Sequence[str] = ()
+    """What the source has of exporters, in sentences."""
 
     @property
     def sentences(self) -> Iterator[str]:
@@ -35,10 +37,8 @@ class Survey(NamedTuple):
         hours = sum(usage.gpu_hours for usage in self.usages)
         idle = sum(usage.idle_hours for usage in self.usages)
         if not hours:
-            yield (
-                "No exporter shows a GPU of a pod. `check --live` on a ScaledObject says what is "
-                "there instead."
-            )
+            yield "No exporter shows a GPU of a pod."
+            yield from self.notes
             return
         cost = "" if self.price is None else f", {idle * self.price:,.2f} at {self.price:g} an hour"
         yield (
@@ -48,9 +48,10 @@ class Survey(NamedTuple):
         )
         if unknown := [usage for usage in self.usages if not usage.is_judged]:
             yield (
-                f"{len(unknown)} of them are not judged: no exporter showed their pods for more "
-                "than half of their time."
+                f"Not judged: {len(unknown)}, whose pods no exporter showed for more than half of "
+                "their time."
             )
+        yield from self.notes
 
 
 def write(survey: Survey, form: str) -> None:

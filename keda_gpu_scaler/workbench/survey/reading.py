@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.query import kube_state_texts, profiles
 from keda_gpu_scaler.query.promql_texts import alternatives, range_text
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
@@ -63,6 +65,18 @@ class Reader:
             parts[at] = part
             tell(number / len(ends))
         return [parts[at] for at in sorted(parts)]
+
+    async def look(self) -> tuple[Look, bool]:
+        """Return what there is of exporters, and whether kube-state-metrics lists GPUs of pods."""
+        await self._source.synchronize()
+        try:
+            look = await self._source.look()
+        except errors.SourceError as error:
+            look = Look(refused=str(error))
+        text = f"count({kube_state_texts.GPU_REQUESTS})"
+        return look, await self._client.number(
+            "kube-state", text, self._source.instant()
+        ) is not None
 
     def _cached(self, at: float) -> Part | None:
         return self._cache.get(self._key, _begin(at))

@@ -246,6 +246,11 @@ class Usage:
         return self.known >= LEAST_KNOWN
 
     @property
+    def is_ever_idle(self) -> bool:
+        """Whether fewer replicas would have done, as far as that is known."""
+        return self.is_judged and self.idle_hours > NEVER_IDLE * self.gpu_hours
+
+    @property
     def verdict(self) -> str:
         """What to make of it, in one sentence."""
         if not self.gpus:
@@ -257,7 +262,7 @@ class Usage:
             return f"idle for {days:.1f} days at a stretch: is it still needed?"
         if self.full >= OFTEN_FULL:
             return f"all of it was full for {self.full:.0%} of the time: it needs more replicas"
-        if self.idle_hours <= NEVER_IDLE * self.gpu_hours:
+        if not self.is_ever_idle:
             return "never idle: do not touch"
         return "scale it by its load"
 
