@@ -8,7 +8,7 @@ version: unknown fields are ignored.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -29,12 +29,14 @@ STEPS = 100
 T = TypeVar("T")
 
 
-async def unhurried(steps: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the result of each step; calls and other requests are answered in between."""
-    for number, result in enumerate(steps, 1):
-        yield result
-        if number % STEPS == 0:
+async def unhurried(steps: Iterable[T]) -> list[T]:
+    """Return the result of each step; calls and other requests are answered in between."""
+    results = list[T]()
+    for result in steps:
+        results.append(result)
+        if len(results) % STEPS == 0:
             await asyncio.sleep(0)
+    return results
 
 
 class _Records(msgspec.Struct):
@@ -112,8 +114,7 @@ class Peers:
                 if isinstance(reply, bytes | bytearray):
                     try:
                         records = await asyncio.to_thread(read_records, reply)
-                        async for _ in unhurried(self._alerts.merge(records)):
-                            pass
+                        await unhurried(self._alerts.merge(records))
                         self._met.add(peer)
                         self._unsent |= {record.key: record for record in self._alerts.records()}
                     except errors.RequestError as error:

@@ -18,12 +18,12 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench import local
-from keda_gpu_scaler.workbench.backtest import output as backtest_output
+from keda_gpu_scaler.workbench.backtest import output
 from keda_gpu_scaler.workbench.cache import Cache
-from keda_gpu_scaler.workbench.survey import output, preflight
-from keda_gpu_scaler.workbench.survey.objects import scaled_object
-from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, Reader
-from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Part, Usage, usages
+from keda_gpu_scaler.workbench.survey import preflight, report
+from keda_gpu_scaler.workbench.survey.first_object import scaled_object
+from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, PastReader
+from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Usage, UsagePart, usages
 
 LONGEST_SECONDS = 90 * DAY_SECONDS
 """Few Prometheus keep more, and it takes twenty minutes to read."""
@@ -82,7 +82,7 @@ def survey(options: Options) -> None:
     try:
         settings = _settings(options)
         seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, PART_SECONDS)
-        cache = Cache(options.cache, Part)
+        cache = Cache(options.cache, UsagePart)
         for file in filter(None, (options.html, options.report)):
             file.touch()  # before minutes of reading, not after them
         if options.write is not None:
@@ -94,14 +94,14 @@ def survey(options: Options) -> None:
     except (errors.SourceError, OSError) as error:
         raise flags.failure(f"source {options.source}: {error}") from error
     notes = list(preflight.sentences(look, has_kube_state=has_kube_state))
-    found = output.Survey(usages(parts), seconds, options.price, notes)
+    found = report.Survey(usages(parts), seconds, options.price, notes)
     if options.report is not None:
         told = preflight.report(look, has_kube_state=has_kube_state, version=__version__)
         options.report.write_bytes(msgspec.json.format(msgspec.json.encode(told)) + b"\n")
     if options.html is not None:
-        options.html.write_text(output.page(found), encoding="utf-8")
+        options.html.write_text(report.page(found), encoding="utf-8")
     objects = _objects(options, found.usages)
-    output.write(found, options.output)
+    report.write(found, options.output)
     if not found.usages:
         raise flags.failure(f"no pod with a GPU in the last {options.since}")
     if options.output == "text":
@@ -129,7 +129,7 @@ def _replay(options: Options, texts: list[str]) -> None:
             price=options.price,
         )
         results = asyncio.run(backtest.replayed(replayed, text))
-        backtest_output.write(results, options.price, None, as_json=False)
+        output.write(results, options.price, None, as_json=False)
 
 
 def _settings(options: Options) -> PrometheusSettings:
@@ -141,14 +141,14 @@ def _settings(options: Options) -> PrometheusSettings:
 
 
 async def _read(
-    options: Options, settings: PrometheusSettings, cache: Cache[Part], seconds: float
-) -> tuple[list[Part], tuple[Look, bool]]:
+    options: Options, settings: PrometheusSettings, cache: Cache[UsagePart], seconds: float
+) -> tuple[list[UsagePart], tuple[Look, bool]]:
     console = Console(stderr=True)
     client = PrometheusClient(options.source, settings)
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(f"read {options.since}", total=1.0)
-            reader = Reader(client, cache)
+            reader = PastReader(client, cache)
             look = await reader.look()
             parts = await reader.read(seconds, lambda share: progress.update(task, completed=share))
             return parts, look

@@ -6,8 +6,8 @@ Pure. The operator reads them in the log and in gRPC errors. They must answer "w
 
 import math
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
@@ -186,13 +186,13 @@ def never_seen(spec: TriggerSpec) -> str:
 
 def unlisted(spec: TriggerSpec, owner: Owner, evidence: NamespaceEvidence) -> str:
     """Say that the cluster has no such workload, and which one its name may mean."""
-    nearest = get_close_matches(owner.name, evidence.owners[owner.kind], n=1)
+    nearest = errors.nearest(owner.name, evidence.owners[owner.kind])
     of_its_name = [
         f"{kind.lower()}/{owner.name}"
         for kind, names in evidence.owners.items()
         if owner.name in names
     ]
-    meant = next(iter(of_its_name + nearest), "")
+    meant = next(iter(of_its_name), nearest)
     hint = f" (did you mean {meant}?)" if meant else ""
     return f"there is no {spec.workload}{hint} (evidence: {evidence.evidence_source})"
 

@@ -81,8 +81,8 @@ class Webhook:
     async def _store(self, notification: Notification) -> tuple[int, str]:
         """Store the usable alerts; return the status and the text of the answer."""
         updates, refused = notification.updates, notification.refused
-        steps = unhurried(self.alerts.receive(updates))
-        records = [record async for record in steps if record is not None]
+        received = await unhurried(self.alerts.receive(updates))
+        records = [record for record in received if record is not None]
         await self.broadcast(records)
         stored_keys = {record.key for record in records}
         without_room = [update.key for update in updates if update.key not in stored_keys]
@@ -122,8 +122,7 @@ class Webhook:
                     records = await asyncio.to_thread(read_records, body)
             except errors.RequestError as error:
                 raise HTTPException(400, str(error)) from error
-            async for _ in unhurried(self.alerts.merge(records)):
-                pass
+            await unhurried(self.alerts.merge(records))
         return Response(status_code=204)
 
 

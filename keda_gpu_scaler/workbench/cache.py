@@ -6,14 +6,14 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 
-class Part(Protocol):
+class CachedPart(Protocol):
     """What was read of one stretch of time."""
 
     @property
     def begin(self) -> float: ...
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=CachedPart)
 
 
 class _Line(msgspec.Struct):

@@ -8,8 +8,8 @@ contain.
 
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import OnUnknown
 from keda_gpu_scaler.spec.workload import Kind, PodPattern
@@ -37,7 +37,6 @@ _OTHERS = {
 """Kinds without a scale subresource: their API group, and what to scale of an object NAME."""
 _OF_APPS = ("Deployment", "StatefulSet", "ReplicaSet")
 """Kinds of apps/v1 that KEDA can scale."""
-_COMPARED_CHARACTERS = 100
 _GRPC_SCHEMES = frozenset({"", "dns", "passthrough"})
 _HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
 """Of the chart's Service for people."""
@@ -158,8 +157,8 @@ def wrong_target(manifest: Manifest) -> Iterator[Wrong]:
         fix = f"Scale {instead.replace('NAME', shown(target.text('name')))}."
     elif group == "apps" and kind and kind not in _OF_APPS:
         why = f"{_APPS} has no kind {shown(kind)} that KEDA can scale"
-        nearest = get_close_matches(kind[:_COMPARED_CHARACTERS].title(), _OF_APPS, 1, 0.8)
-        fix = f"Did you mean {nearest[0]}?" if nearest else f"Write {shown(kind)}'s apiVersion."
+        meant = errors.nearest(kind.title(), _OF_APPS)
+        fix = f"Did you mean {meant}?" if meant else f"Write {shown(kind)}'s apiVersion."
     else:
         return
     yield Wrong(manifest.node.place("spec", "scaleTargetRef", "kind"), why, fix)

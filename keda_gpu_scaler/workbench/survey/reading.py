@@ -22,7 +22,7 @@ from keda_gpu_scaler.workbench.survey.usage import (
     LIST_SECONDS,
     STEP_SECONDS,
     Links,
-    Part,
+    UsagePart,
     stretches,
 )
 
@@ -32,15 +32,15 @@ QUERY_SECONDS = 0.5
 """From one query to the next: whoever else uses the Prometheus comes first."""
 
 
-class Reader:
+class PastReader:
     """Reads what all workloads did, newest first."""
 
-    def __init__(self, client: PrometheusClient, cache: Cache[Part]) -> None:
+    def __init__(self, client: PrometheusClient, cache: Cache[UsagePart]) -> None:
         self._client, self._cache = client, cache
         self._source = PrometheusSource(client)
         self._key = hashlib.sha256(repr(client.settings).encode()).hexdigest()[:16]
 
-    async def read(self, seconds: float, tell: Callable[[float], None]) -> list[Part]:
+    async def read(self, seconds: float, tell: Callable[[float], None]) -> list[UsagePart]:
         """Return the parts of the last `seconds`, oldest first; `tell` gets the share that is done.
 
         Raises:
@@ -53,7 +53,7 @@ class Reader:
         ends = list(dict.fromkeys([newest, *ends]))
         missing = [at for at in ends if self._cached(at) is None]
         listed: dict[float, _Listed] = {}
-        parts: dict[float, Part] = {}
+        parts: dict[float, UsagePart] = {}
         for number, at in enumerate(ends, 1):
             part = self._cached(at)
             if part is None:
@@ -78,7 +78,7 @@ class Reader:
             "kube-state", text, self._source.instant()
         ) is not None
 
-    def _cached(self, at: float) -> Part | None:
+    def _cached(self, at: float) -> UsagePart | None:
         return self._cache.get(self._key, _begin(at))
 
     async def _list(self, at: float) -> "_Listed":
@@ -113,10 +113,10 @@ class Reader:
         write = partial(_owners_text, metric, label)
         return await self._client.rows("owners", namespaces, write, at, parse_vector)
 
-    async def _fetch(self, at: float, listed: "_Listed") -> Part:
+    async def _fetch(self, at: float, listed: "_Listed") -> UsagePart:
         begin, span_seconds = _begin(at), at - _begin(at)
         if not listed.namespaces:
-            return Part(begin, {})
+            return UsagePart(begin, {})
         await asyncio.sleep(QUERY_SECONDS)
         snapshot_query = SnapshotQuery(
             Signal.UTILIZATION, profiles.AUTO, listed.namespaces, span_seconds, 0.0
@@ -127,7 +127,7 @@ class Reader:
         rows = await self._client.rows("pods", listed.namespaces, write, at, parse_matrix)
         there = {_key(row, "pod"): frozenset(time for time, _ in row.points) for row in rows}
         found = await asyncio.to_thread(stretches, observation, there, listed.links)
-        part = Part(begin, found)
+        part = UsagePart(begin, found)
         if span_seconds == PART_SECONDS:
             self._cache.add(self._key, part)
         return part

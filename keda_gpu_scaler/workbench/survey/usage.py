@@ -72,7 +72,7 @@ class Stretch(Struct, frozen=True):
 _NOTHING = Stretch(ABSENT, 0, 0, 0, 0, 0, 0)
 
 
-class Part(Struct, frozen=True):
+class UsagePart(Struct, frozen=True):
     """What was read of one part of the past."""
 
     begin: float
@@ -267,7 +267,7 @@ class Usage:
         return "scale it by its load"
 
 
-def usages(parts: Sequence[Part]) -> list[Usage]:
+def usages(parts: Sequence[UsagePart]) -> list[Usage]:
     """Return what each workload used in parts that follow each other, the most idle ones first.
 
     Those of which nothing is known come last.

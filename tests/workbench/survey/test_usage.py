@@ -13,9 +13,9 @@ from keda_gpu_scaler.workbench.survey.usage import (
     LIST_SECONDS,
     STEP_SECONDS,
     Links,
-    Part,
     PodKey,
     Stretch,
+    UsagePart,
     Used,
     stretches,
     usages,
@@ -132,9 +132,9 @@ def test_gpus_are_counted_one_by_one() -> None:
 WHOLE = Stretch(steps="", gpus=0, idle=0, shown=1, pods=1, most_replicas=2, most_gpus=1)
 
 
-def parts(*steps: str, **changes: int) -> list[Part]:
+def parts(*steps: str, **changes: int) -> list[UsagePart]:
     return [
-        Part(
+        UsagePart(
             number,
             {
                 BERT: msgspec.structs.replace(
@@ -175,7 +175,7 @@ def test_the_verdict(steps: list[str], changes: dict[str, int], verdict: str) ->
 
 def test_time_without_a_workload_is_not_bridged() -> None:
     first, second = parts("i" * DAY, "i" * DAY)
-    between = Part(0.5, {})
+    between = UsagePart(0.5, {})
     (usage,) = usages([first, between, second])
     assert usage.longest_idle_seconds == DAY_SECONDS
     assert usage.gpu_hours == usage.idle_hours == 48
@@ -185,5 +185,5 @@ def test_the_most_idle_come_first_and_the_unknown_last() -> None:
     idle = parts("ibbb")[0].workloads[BERT]
     busy = msgspec.structs.replace(idle, idle=0)
     unknown = msgspec.structs.replace(busy, gpus=0, most_gpus=0)
-    part = Part(0.0, {"ml/Pod/u": unknown, "ml/Pod/b": busy, BERT: idle})
+    part = UsagePart(0.0, {"ml/Pod/u": unknown, "ml/Pod/b": busy, BERT: idle})
     assert [usage.used.name for usage in usages([part])] == ["bert", "b", "u"]

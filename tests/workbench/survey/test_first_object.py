@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from keda_gpu_scaler.workbench import check
-from keda_gpu_scaler.workbench.survey.objects import scaled_object
+from keda_gpu_scaler.workbench.survey.first_object import scaled_object
 from keda_gpu_scaler.workbench.survey.usage import Stretch, Usage, Used
 
 STRETCH = Stretch("ib", gpus=60, idle=30, shown=60, pods=60, most_replicas=3, most_gpus=1)
