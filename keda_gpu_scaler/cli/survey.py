@@ -22,7 +22,7 @@ from keda_gpu_scaler.workbench.backtest import output
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey import preflight, report
 from keda_gpu_scaler.workbench.survey.first_object import scaled_object
-from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, PastReader
+from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, SurveyReader
 from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Usage, UsagePart, usages
 
 LONGEST_SECONDS = 90 * DAY_SECONDS
@@ -148,7 +148,7 @@ async def _read(
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(f"read {options.since}", total=1.0)
-            reader = PastReader(client, cache)
+            reader = SurveyReader(client, cache)
             look = await reader.look()
             parts = await reader.read(seconds, lambda share: progress.update(task, completed=share))
             return parts, look

@@ -32,7 +32,7 @@ QUERY_SECONDS = 0.5
 """From one query to the next: whoever else uses the Prometheus comes first."""
 
 
-class PastReader:
+class SurveyReader:
     """Reads what all workloads did, newest first."""
 
     def __init__(self, client: PrometheusClient, cache: Cache[UsagePart]) -> None:
