@@ -229,8 +229,8 @@ def _is_unread(
 
     A workload of which nothing was ever seen, by exporters alone, may be one that they do not show.
     """
-    if state is State.ENDED:
-        return not workload.pods and view.evidence is None
+    if not workload.pods and view.evidence is None:
+        return state in {State.ENDED, State.UNKNOWN, State.STARTING}
     if workload.is_only_asked_about or (spec.query is not None and not workload.replicas):
         return state in {State.UNKNOWN, State.STARTING}
     return any(

@@ -174,8 +174,9 @@ class Evaluator:
             # A call does not wait for words.
             until = deadline if is_explained else self._clock()
             found = await self._cause(tracked, reading, until)
-            if gpu.decision.state.is_gone and found is not None and found.rule == NO_PODS:
-                found = None  # the exporters are right
+            is_at_rest = not (gpu.decision.expected or gpu.decision.active or tracked.spec.query)
+            if is_at_rest and found is not None and found.rule == NO_PODS:
+                found = None  # what exporters do not show there may not exist
             before = None if tracked.answer is None else tracked.answer.cause
             if found is not None and found != before:
                 self._observe(facts.CauseFound(tracked.key.source, str(found), found.names))

@@ -267,6 +267,9 @@ def test_it_is_said_which_pods_exporters_do_not_name_and_that_the_source_may_say
     # Its first samples may still come, and one that ended is read as long as it was there.
     assert not decide_about(unseen("j", said(ready=NOW - 60, is_ready=True))).is_unread
     assert not decide_about(*ready(60), stopped).is_unread
+    # By exporters alone, one of which nothing was ever seen may be there.
+    assert decide_about(evidence=None, absence_known=False).is_unread
+    assert not decide_about().is_unread
     both = decide_about(young, stopped)
     assert "did not end, and no fresh sample of them is left" in both.reason
 
