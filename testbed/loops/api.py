@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from keda_gpu_scaler.evidence.kubernetes.following import API_SERVER
+from keda_gpu_scaler.evidence.kubernetes.reflector import GONE_SECONDS
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
-from keda_gpu_scaler.sources.kubernetes.following import API_SERVER
-from keda_gpu_scaler.sources.kubernetes.reflector import GONE_SECONDS
 from keda_gpu_scaler.spec.workload import Owner
 from testbed.loops.dialects import asked_of_the_api
 from testbed.loops.pods import SimPod

@@ -20,7 +20,7 @@ from tests.support.answers import answering
 from tests.support.records import record
 from tests.support.snapshots import bert, said, snapshot, unseen
 from tests.web.test_triggers import DECIDED, TOKEN, serving
-from tests.workbench.explain.test_cluster import Kubernetes
+from tests.workbench.explain.test_fetching import Kubernetes
 
 
 def explaining(

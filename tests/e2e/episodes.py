@@ -15,7 +15,7 @@ import msgspec
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
-from keda_gpu_scaler.autoscaling.objects import Behavior
+from keda_gpu_scaler.autoscaling.api_objects import Behavior
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from testbed.cluster import generation

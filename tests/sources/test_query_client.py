@@ -12,7 +12,7 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.sources.query_client import QueryClient
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.transport.http_client import Answer
 from testbed.clocks import Clock
 
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from starlette.routing import Route
 
 from keda_gpu_scaler import settings, web
-from keda_gpu_scaler.sources.kubernetes import following
+from keda_gpu_scaler.evidence.kubernetes import following
 from testbed import charts
 from testbed.charts import ROOT
 from tests.repository.chart import shapes

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
+from keda_gpu_scaler.query.kube_state_texts import JOBS, PODS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target

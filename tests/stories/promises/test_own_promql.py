@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.promql.tokens import tokens, unquoted
+from keda_gpu_scaler.promql.lexer import tokens, unquoted
 from testbed.prometheus import PrometheusServer
 from testbed.series import STALE, Series
 from tests.stories.promises.stack import Poll, Stack, running
