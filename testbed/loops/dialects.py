@@ -19,7 +19,7 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Target
 from keda_gpu_scaler.sources.series import Exporters, read_observation
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS
 
 EXPORTERS_POD: Mapping[str, str] = {"namespace": "gpu-operator", "pod": "dcgm-exporter-x7kqp"}
 TENANT = Target("tenant", "10.9.9.9:8000")
