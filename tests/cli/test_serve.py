@@ -12,12 +12,12 @@ import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from testbed.triggers import reference
 from tests.support import certificates
 from tests.support.serving import (
     PATIENCE_SECONDS,
     ended,
     environment,
-    reference,
     said,
     serving,
     started,

@@ -23,10 +23,11 @@ from keda_gpu_scaler.record.record import PodCount, Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.web import status
+from testbed.showroom import Room
 from testbed.triggers import BERT, evaluated, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
-from tests.web.shown import Room, fleet, room
+from tests.web.shown import fleet, room
 from tests.web.test_triggers import DECIDED, NAMES, answers, serving
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'

@@ -16,10 +16,11 @@ from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
+from testbed.showroom import Room
 from testbed.triggers import BERT, evaluated, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW, bert, snapshot
-from tests.web.shown import Room, answered
+from tests.web.shown import answered
 
 PATH = "/api/v1/triggers"
 TOKEN = "a word"

@@ -25,11 +25,11 @@ from keda_gpu_scaler.workbench.backtest.advice import (
     percent,
     share,
 )
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.page import Section, page
 from keda_gpu_scaler.workbench.backtest.recorded import HOLE_SECONDS
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 
 WIDTH = 120
 FUTILE_SHOWN = 10

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from keda_gpu_scaler.workbench.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import CAPACITY, STEP_SECONDS
 
 COLUMNS = 900
 """Of a plot; each shows the largest value of its time."""

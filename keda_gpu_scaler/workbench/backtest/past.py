@@ -12,9 +12,9 @@ from keda_gpu_scaler.query.snapshot_query import snapshot_query_of
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recorded import Chunk, chunk_of
 from keda_gpu_scaler.workbench.cache import Cache
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 
 CHUNK_SECONDS = 3600
 """Of the past that one query is about."""

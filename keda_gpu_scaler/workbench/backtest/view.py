@@ -15,7 +15,7 @@ from keda_gpu_scaler.snapshot.snapshot import (
     Pod,
 )
 from keda_gpu_scaler.spec.workload import Owner, Workload
-from keda_gpu_scaler.workbench.backtest.loop import (
+from keda_gpu_scaler.workbench.world.loop import (
     COLLECT_SECONDS,
     NEVER,
     STEP_SECONDS,
