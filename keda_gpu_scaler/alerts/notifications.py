@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
+import msgspec
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts.store import LIMIT, AlertUpdate, Key
@@ -118,7 +118,7 @@ def read_time(value: object, field: str) -> float | None:
 
 def mark(value: object) -> str:
     """Return a short hash of a value, independent of the order of its names."""
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
 
 
 def shown(value: object) -> str:

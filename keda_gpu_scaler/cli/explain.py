@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-import orjson
 import typer
 
 from keda_gpu_scaler import errors
@@ -211,7 +210,7 @@ def _show(records: Sequence[Record], options: Options, behind: gates.Gates | Non
             typer.echo("\n".join(drain(record)))
     elif options.output == "json":
         values = {"triggers": records, "gates": behind} if answers is None else answers
-        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+        typer.echo(msgspec.json.format(msgspec.json.encode(values), indent=2))
     elif answers is None:
         text.write(records, behind)
     else:

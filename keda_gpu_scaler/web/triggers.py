@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-import orjson
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -96,4 +96,4 @@ def routes(shown: Shown) -> list[Route]:
 
 
 def _json(content: object) -> Response:
-    return Response(orjson.dumps(content), media_type="application/json")
+    return Response(msgspec.json.encode(content), media_type="application/json")

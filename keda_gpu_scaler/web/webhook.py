@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import orjson
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -71,13 +71,13 @@ class Webhook:
 
     async def _parse(self, body: bytearray, path: Mapping[str, str]) -> Notification:
         def parse() -> Notification:
-            payload = orjson.loads(body)
+            payload = msgspec.json.decode(body)
             return read_notification(payload, scaled_object(**path) if path else None)
 
         try:
             async with self.parsing:
                 return await asyncio.to_thread(parse)
-        except orjson.JSONDecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise HTTPException(400, f"expected a body of JSON: {error}") from error
         except errors.RequestError as error:
             raise HTTPException(400, str(error)) from error

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -188,7 +188,7 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
     shown = record(given, view, trouble="no answer", lag_seconds=30, demand=demand)
     pods = tuple(replace(pod, shown_by=("UTIL by namespace, pod",)) for pod in shown.pods)
     shown = replace(shown, remembered="ended", pods=pods)
-    text = answered(200, orjson.dumps({"triggers": [shown]})).stdout
+    text = answered(200, msgspec.json.encode({"triggers": [shown]})).stdout
     assert "warning: threshold 85 leaves little room" in text
     assert "all samples arrive 30s late" in text
     assert "trouble" in text
@@ -202,8 +202,10 @@ HOSTILE = "\x1b]0;x\x07\u202e\n"
 
 @pytest.mark.parametrize("arguments", [(), ("--why-not", "0"), ("--why-not", "9")])
 def test_no_text_of_a_tenant_reaches_the_terminal_as_it_is(arguments: Sequence[str]) -> None:
-    shown = orjson.loads(orjson.dumps(record(spec(), snapshot(bert("b", 90)), trouble="no answer")))
-    body = orjson.dumps({"triggers": [{**hostile(shown), "pods_left_out": 1}]})
+    shown = msgspec.json.decode(
+        msgspec.json.encode(record(spec(), snapshot(bert("b", 90)), trouble="no answer"))
+    )
+    body = msgspec.json.encode({"triggers": [{**hostile(shown), "pods_left_out": 1}]})
     with answering(lambda _path, _token: (200, body)) as port:
         result = explaining("ml/bert", "--server", f"http://127.0.0.1:{port}", *arguments)
     assert (result.exit_code, "?]0;x??" in result.stdout) == (0, True)
@@ -225,9 +227,9 @@ def test_what_is_left_out_is_counted() -> None:
     shown = record(spec(), snapshot(bert("b", *[5.0] * 100)))
     counts = tuple(replace(count, pods=231) for count in shown.pod_counts)
     many = replace(shown, pods_left_out=230, pod_counts=counts)
-    text = answered(200, orjson.dumps({"triggers": [many]})).stdout
+    text = answered(200, msgspec.json.encode({"triggers": [many]})).stdout
     assert "Pods (231)" in text
     assert "and 230 more: 231 measured in all" in text
     assert "and 36 more" in " ".join(text.split())
-    body = orjson.dumps({"triggers": [many]})
+    body = msgspec.json.encode({"triggers": [many]})
     assert "\x1b[" in answered(200, body, FORCE_COLOR="1", NO_COLOR="").stdout

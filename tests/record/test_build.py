@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from keda_gpu_scaler import trigger
@@ -126,7 +126,7 @@ def test_the_environment_is_not_shown(given: dict[str, str], queries: list[str])
     (setting,) = (one for one in shown.settings if one.origin is Origin.ENVIRONMENT)
     assert setting.value == HIDDEN
     assert [one.name for one in shown.queries] == queries
-    assert b"secret" not in orjson.dumps(shown)
+    assert b"secret" not in msgspec.json.encode(shown)
 
 
 def test_placeholders_are_shown_as_they_are_sent_and_the_key_as_it_was_written() -> None:
@@ -271,7 +271,7 @@ def test_of_very_many_pods_those_that_matter_are_listed_and_all_are_counted() ->
     assert listed == {"missing": PODS_LISTED // 2, "measured": PODS_LISTED // 2}
     assert {one.load for one in shown.pods if one.counts} == {10}
     assert [one.counts for one in shown.pods] == [True] * 250 + [False] * 250
-    assert len(orjson.dumps(shown)) < 2**19
+    assert len(msgspec.json.encode(shown)) < 2**19
 
 
 def test_the_gpus_of_a_pod_are_bounded_in_number_and_in_their_names() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from structlog.testing import LogCapture
 
@@ -122,7 +122,7 @@ async def test_a_namespace_leaves_room_for_others_and_is_named() -> None:
 def saying(path: str, number: int) -> bytes:
     """Return a message with that many firing alerts, of a sender or of another replica."""
     if path == "/webhook":
-        return orjson.dumps(group(*(alert(fingerprint=f"{each}") for each in range(number))))
+        return msgspec.json.encode(group(*(alert(fingerprint=f"{each}") for each in range(number))))
     now = Hook().clock.now
     return written_records(
         [AlertRecord(Key(BERT, f"{each}"), "Busy", now, now) for each in range(number)]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -81,7 +81,7 @@ def write(
         html.write_text(page(sections), encoding="utf-8")
     if as_json:
         values = [_as_json(result, price) for result in results]
-        typer.echo(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+        typer.echo(msgspec.json.format(msgspec.json.encode(values), indent=2))
         return
     console = Console(
         highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDTH
