@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
+from keda_gpu_scaler.decision.bounds import value
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed, replica_of
-from keda_gpu_scaler.decision.value import value
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec

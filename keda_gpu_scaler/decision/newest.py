@@ -40,10 +40,9 @@ def newest(
 
     Of several replicas one may just have left, and works for a while beside those that replace it.
     So their sum is that of the newest instant after which each of them is known to have stayed.
-    `replicas` are the pods of each that reports, of which there is one at least; `is_lone`: no
-    other should report.
+    `replicas` are the pods of each that reports; `is_lone`: no other should report.
     """
-    if not spec.signal.follows_work:
+    if not replicas or not spec.signal.follows_work:
         return 0.0, False
     recent = [_recent(spec, pods, at) for pods in replicas]
     are_full = has_limit(spec.signal) and all(full for _, full in recent)

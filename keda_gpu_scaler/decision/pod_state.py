@@ -81,6 +81,29 @@ class Reported:
     """0 while it is not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica: a pod, or a group of pods."""
+
+    name: str
+    state: PodState
+    load: float
+    """0 while it is not known."""
+    pods: Sequence[Reported]
+
+    @property
+    def is_never_named(self) -> bool:
+        """Whether it has a pod that does not report, and that no exporter has ever named."""
+        return any(
+            reported.state in NOT_SEEN and not reported.pod.was_seen for reported in self.pods
+        )
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether GPUs of one of its pods are shown without a pod now."""
+        return any(reported.pod.is_unnamed for reported in self.pods)
+
+
 def expected_pods(
     spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float
 ) -> tuple[list[Reported], tuple[str, ...]]:
@@ -165,6 +188,23 @@ def _are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
 def replica_of(spec: TriggerSpec, pod: Pod) -> str:
     """Name the replica that a pod of the workload is part of: itself, or its group."""
     return spec.pods.replica_of(pod.name, pod.owners)
+
+
+_WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
+
+
+def replicas_of(spec: TriggerSpec, expected: Iterable[Reported]) -> list[Replica]:
+    """Return the replicas by their names, each as well known as its least known pod."""
+    groups: dict[str, list[Reported]] = defaultdict(list)
+    for reported in expected:
+        groups[replica_of(spec, reported.pod)].append(reported)
+    replicas = []
+    for name, group in sorted(groups.items()):
+        state = min([reported.state for reported in group], key=_WORST_FIRST.index)
+        is_measured = state is PodState.MEASURED
+        load = mean([reported.load for reported in group]) if is_measured else 0.0
+        replicas.append(Replica(name, state, load, group))
+    return replicas
 
 
 def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: bool) -> Reported:
