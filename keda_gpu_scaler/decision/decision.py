@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from keda_gpu_scaler.decision import activity, load, reasons
+from keda_gpu_scaler.decision import activity, bounds, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
-from keda_gpu_scaler.decision.bounds import value
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed, replica_of
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -131,18 +130,6 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     `view` is its namespace in the newest snapshot of its source; a failed fetch does not change it.
     """
     pods = load.pods_of(spec, view)
-    decided = _decide(spec, view, pods, context)
-    is_fresh = context.now - view.at <= spec.max_age_seconds
-    if not is_fresh:
-        return decided
-    if stuck := reasons.stuck(pods):
-        decided = replace(decided, reason="; ".join((decided.reason, *stuck)))
-    return _with_unschedulable(spec, pods, decided, view.at)
-
-
-def _decide(
-    spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
-) -> Decision:
     workload = load.workload(spec, pods, view, context.now)
     unlisted = unlisted_workload(spec, view, context.now, pods)
     state = State.UNKNOWN if unlisted else _state(spec, view, workload, context.now)
@@ -152,34 +139,20 @@ def _decide(
         state = State.STARTING if is_young else State.UNKNOWN
         workload = replace(workload, is_only_asked_about=True)
     is_known = state is not State.UNKNOWN
-    is_summed = is_known and view.is_complete and not spec.is_by_demand
-    number = value(spec, workload) if is_summed else None
+    number = _number(spec, view, state, workload)
     busy = activity.activity(spec, pods, view.at, context.now)
     is_active = busy.active or _active_by_state(spec, state, view, workload, busy)
-    match state:
-        case State.MEASURED:
-            reason = reasons.measured(spec, workload, busy, number)
-        case State.STARTING:
-            reason = reasons.starting(spec, workload, busy, number)
-        case State.PARTIAL:
-            reason = reasons.partial(spec, workload, busy, number)
-        case State.EMPTY:
-            number, reason = 0.0, reasons.empty(spec, view.evidence_source)
-        case State.ENDED:
-            reason = reasons.ended(spec, workload)
-        case _:
-            reason = unlisted or reasons.unknown(
-                spec, view, workload, context.now - view.at, context.trouble
-            )
+    is_fresh = context.now - view.at <= spec.max_age_seconds
     decided = Decision(
         state=state,
-        reason=reason,
+        reason=unlisted
+        or _reason(spec, view, state, workload, busy, number=number, context=context),
         value=number,
         active=is_active if is_known else None,
         activated=busy.active,
         average=workload.mean if is_known and workload.measured else None,
         expected=len(workload.replicas),
-        wanted=workload.wanted if context.now - view.at <= spec.max_age_seconds else None,
+        wanted=workload.wanted if is_fresh else None,
         measured=len(workload.measured) if is_known else 0,
         reporting_pods=workload.reporting_pods,
         evidence=view.evidence_source,
@@ -189,10 +162,46 @@ def _decide(
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
     )
-    if is_known:
-        return decided
-    has_pods = _has_pods(spec, view, workload, context)
-    return _by_on_unknown(spec, decided, hpa_has_stopped=context.hpa_has_stopped, has_pods=has_pods)
+    if not is_known:
+        has_pods = _has_pods(spec, view, workload, context)
+        decided = _by_on_unknown(
+            spec, decided, hpa_has_stopped=context.hpa_has_stopped, has_pods=has_pods
+        )
+    return _with_troubles(spec, pods, decided, view.at) if is_fresh else decided
+
+
+def _number(
+    spec: TriggerSpec, view: NamespaceSnapshot, state: State, workload: MeasuredWorkload
+) -> float | None:
+    """Return the number of the load; None: hold."""
+    if state is State.EMPTY:
+        return 0.0
+    is_summed = state is not State.UNKNOWN and view.is_complete and not spec.is_by_demand
+    return bounds.value(spec, workload) if is_summed else None
+
+
+def _reason(  # noqa: PLR0913 - what there is to say something about
+    spec: TriggerSpec,
+    view: NamespaceSnapshot,
+    state: State,
+    workload: MeasuredWorkload,
+    busy: Activity,
+    *,
+    number: float | None,
+    context: Context,
+) -> str:
+    match state:
+        case State.MEASURED:
+            return reasons.measured(spec, workload, busy, number)
+        case State.STARTING:
+            return reasons.starting(spec, workload, busy, number)
+        case State.PARTIAL:
+            return reasons.partial(spec, workload, busy, number)
+        case State.EMPTY:
+            return reasons.empty(spec, view.evidence_source)
+        case State.ENDED:
+            return reasons.ended(spec, workload)
+    return reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
 
 
 def unlisted_workload(
@@ -349,28 +358,25 @@ def _by_on_unknown(
     return replace(decided, active=active, reason=f"{why}: {kept}{held}")
 
 
-def _with_unschedulable(
+def _with_troubles(
     spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, at: float
 ) -> Decision:
-    """Return the decision with the replicas named that are unschedulable at the snapshot's instant.
+    """Return the decision with the metrics named that are stuck, and the unschedulable replicas.
 
     The answer is the same. A group is unschedulable if one of its pods is.
     """
+    said = reasons.stuck(pods)
     waiting = [
         (pod.status.unschedulable, replica_of(spec, pod))
         for pod in pods
         if pod.status and pod.status.unschedulable and not pod.ended
     ]
-    if not waiting:
-        return decided
-    first, _ = min(waiting)
-    replicas = len({replica for _, replica in waiting})
-    return replace(
-        decided,
-        reason=f"{decided.reason}; {reasons.unschedulable(replicas, decided.wanted, first, at)}",
-        unschedulable=replicas,
-        unschedulable_since=first.since,
-    )
+    if waiting:
+        first, _ = min(waiting)
+        replicas = len({replica for _, replica in waiting})
+        said.append(reasons.unschedulable(replicas, decided.wanted, first, at))
+        decided = replace(decided, unschedulable=replicas, unschedulable_since=first.since)
+    return replace(decided, reason="; ".join((decided.reason, *said))) if said else decided
 
 
 def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:

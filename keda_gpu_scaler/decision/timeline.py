@@ -7,7 +7,6 @@ One that is not Ready yet, one whose samples do not count yet and one that drain
 """
 
 import math
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -248,15 +247,7 @@ def _is_steady(reported: Reported) -> bool:
     half = began + (1 - COVERED) * reported.window_seconds
     # One that takes turns on a GPU is there without a number in between.
     return all(
-        min(
-            (
-                times[i]
-                for times in (gpu.times, gpu.refused)
-                if (i := bisect_right(times, began)) < len(times)
-            ),
-            default=began,
-        )
-        <= half
+        gpu.last <= began or any(began < time <= half for time in chain(gpu.times, gpu.refused))
         for gpu in reported.pod.gpus
     )
 
@@ -265,15 +256,14 @@ def _of_one_window(spec: TriggerSpec, replicas: Collection[Sequence[Reported]]) 
     """Return the sum over steady replicas, each as its mean over the same window.
 
     It ends when each was still seen. One that just went has no newer samples, and in those of the
-    others they do its work.
+    others they do its work. Without a sample in it, a pod has its newest load.
     """
     until = min(reported.pod.last_seen for group in replicas for reported in group)
-    return sum(mean([_load_until(until, spec, pod) for pod in group]) for group in replicas)
 
+    def load(reported: Reported) -> float:
+        pod, found = reported.pod, None
+        if pod.last_seen > until:
+            found = mean_load(spec, pod, reported.since, reported.window_seconds, until)
+        return reported.load if found is None else found
 
-def _load_until(until: float, spec: TriggerSpec, reported: Reported) -> float:
-    """Return a pod's load in the window that ends then; without a sample in it, its newest load."""
-    pod, load = reported.pod, None
-    if pod.last_seen > until:
-        load = mean_load(spec, pod, reported.since, reported.window_seconds, until)
-    return reported.load if load is None else load
+    return sum(mean([*map(load, group)]) for group in replicas)
