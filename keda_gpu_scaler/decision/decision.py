@@ -163,10 +163,8 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         remembered=None if is_known or unlisted else context.remembered,
     )
     if not is_known:
-        has_pods = _has_pods(spec, view, workload, context)
-        decided = _by_on_unknown(
-            spec, decided, hpa_has_stopped=context.hpa_has_stopped, has_pods=has_pods
-        )
+        is_listed = is_fresh and _is_listed(view, workload)
+        decided = _by_on_unknown(spec, decided, context, is_listed=is_listed)
     return _with_troubles(spec, pods, decided, view.at) if is_fresh else decided
 
 
@@ -242,19 +240,17 @@ def _state_without_replicas(
     """Return the state if no pod should report: none is Ready yet, or there is none."""
     if workload.not_ready:
         return State.STARTING
-    evidence = view.evidence
-    if evidence is not None and workload.last_alive >= evidence.scraped_at:
+    if _is_listed(view, workload):
         return State.UNKNOWN  # a pod exists, but its state is unknown
-    lists_ours = None if spec.only_shown else evidence
-    if lists_ours is not None and lists_ours.denies(spec.pods.owner, workload.last_listed):
-        return State.EMPTY
-    is_omitted = lists_ours is not None and lists_ours.omits(spec.pods.owner)
-    if is_omitted and not workload.ended_pods:
-        return State.UNKNOWN  # the list is not whole yet, or the name is a mistake
-    listed_absent = lists_ours is not None and lists_ours.absence_known
-    if workload.ended_pods or listed_absent or view.absence_known:
-        return State.ENDED
-    return State.UNKNOWN
+    evidence, owner = None if spec.only_shown else view.evidence, spec.pods.owner
+    is_absent = bool(workload.ended_pods) or view.absence_known
+    if evidence is not None:
+        if evidence.denies(owner, workload.last_listed):
+            return State.EMPTY
+        if evidence.omits(owner) and not workload.ended_pods:
+            return State.UNKNOWN  # the list is not whole yet, or the name is a mistake
+        is_absent = is_absent or evidence.absence_known
+    return State.ENDED if is_absent else State.UNKNOWN
 
 
 def _asked_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context) -> float | None:
@@ -296,37 +292,24 @@ def _active_by_state(
     return not busy.covered if is_known else bool(workload.replicas)
 
 
-def _has_pods(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload, context: Context
-) -> str | None:
-    """Return what says that a workload with an unknown load has pods now; None: nothing does."""
-    evidence = view.evidence
-    is_listed = evidence is not None and workload.last_alive >= evidence.scraped_at
-    if is_listed and context.now - view.at <= spec.max_age_seconds:
-        return reasons.LISTED
-    return reasons.ASKED if context.asking is not None else None
+def _is_listed(view: NamespaceSnapshot, workload: MeasuredWorkload) -> bool:
+    """Tell whether the cluster's newest list has a pod that has not ended and may have a GPU."""
+    return view.evidence is not None and workload.last_alive >= view.evidence.scraped_at
 
 
-def unknown(
-    spec: TriggerSpec,
-    why: str,
-    remembered: State | None,
-    *,
-    hpa_has_stopped: bool = False,
-    has_pods: str | None = None,
-) -> Decision:
+def unknown(spec: TriggerSpec, why: str, context: Context) -> Decision:
     """Return the answer of `onUnknown` where there is no snapshot to decide from.
 
-    `why` is a clause, and `remembered` the last known state. `has_pods` is what says that there are
-    pods now, for when nothing is remembered.
+    `why` is a clause.
     """
-    state = State.UNKNOWN
-    decided = Decision(state=state, reason=why, value=None, active=None, remembered=remembered)
-    return _by_on_unknown(spec, decided, hpa_has_stopped=hpa_has_stopped, has_pods=has_pods)
+    decided = Decision(
+        state=State.UNKNOWN, reason=why, value=None, active=None, remembered=context.remembered
+    )
+    return _by_on_unknown(spec, decided, context)
 
 
 def _by_on_unknown(
-    spec: TriggerSpec, decided: Decision, *, hpa_has_stopped: bool, has_pods: str | None
+    spec: TriggerSpec, decided: Decision, context: Context, *, is_listed: bool = False
 ) -> Decision:
     """Return the answer to an unknown load; that a GPU was busy holds, whatever else is unknown."""
     why, remembered = decided.reason, decided.remembered
@@ -338,14 +321,14 @@ def _by_on_unknown(
     active: bool | None = True
     if decided.activated:
         held = "active because a GPU was busy within activationWindow"
-    elif remembered is None and has_pods is not None:
-        held = f"active because {has_pods}"
+    elif remembered is None and (is_listed or context.asking is not None):
+        held = f"active because {reasons.LISTED if is_listed else reasons.ASKED}"
     elif remembered is None:
         active = None
         held = "and nothing is remembered that could tell whether the workload is active"
     elif not remembered.is_gone:
         held = "active because the workload may have pods, and nothing newer says that it has none"
-    elif hpa_has_stopped:
+    elif context.hpa_has_stopped:
         active = False
         held = (
             "inactive because it was at rest when it was last known, and the HPA has stopped asking"

@@ -265,7 +265,7 @@ def decide_gpus(
     """
     spec, snapshot, calls = tracked.spec, reading.snapshot, tracked.hpa_calls
     if target_trouble is not None:
-        decided = unknown(spec, target_trouble, None)
+        decided = unknown(spec, target_trouble, Context(reading.now_for(spec)))
         return GpuDecision(decided, _decide_neighbour(spec, decided, reading))
     if tracked.answer is not None and _still_holds(tracked.answer.gpu, spec, reading):
         return tracked.answer.gpu
@@ -279,7 +279,7 @@ def decide_gpus(
     decided = _decide_view(spec, view, context)
     if view is not None and decided.state is not State.UNKNOWN:
         if is_observing and tracked.memory is None and is_never_seen(spec, view, decided):
-            never_seen = unknown(spec, reasons.never_seen(spec), None)
+            never_seen = unknown(spec, reasons.never_seen(spec), Context(context.now))
             decided = replace(never_seen, evidence=decided.evidence)
         else:
             tracked.memory = memory.remember(tracked.memory, decided, view.at)
@@ -313,13 +313,7 @@ def _still_holds(gpu: GpuDecision, spec: TriggerSpec, reading: Reading) -> bool:
 def _decide_view(spec: TriggerSpec, view: NamespaceSnapshot | None, context: Context) -> Decision:
     if view is not None:
         return decide(spec, view, context)
-    return unknown(
-        spec,
-        context.trouble or f"source {spec.source}: no answer yet",
-        context.remembered,
-        hpa_has_stopped=context.hpa_has_stopped,
-        has_pods=None if context.asking is None else reasons.ASKED,
-    )
+    return unknown(spec, context.trouble or f"source {spec.source}: no answer yet", context)
 
 
 def _recalled(
