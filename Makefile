@@ -111,12 +111,11 @@ docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (A
 proto: $(TOOLS) ### Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
-	@$(BIN)/python -m tools.chart.regenerate
+	@$(BIN)/python -m tools.generated chart-values chart
 schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
-	@$(BIN)/python -c 'from tools import schema; print(schema.text(), end="")' \
-		> deploy/schema/scaledobject.json
+	@$(BIN)/python -m tools.generated schema
 keda-schema: $(TOOLS) ### Regenerate what check knows of ScaledObjects from the locked KEDA and Kubernetes
-	@$(BIN)/python -c 'from tools import keda_schema as made; made.FILE.write_text(made.text())'
+	@$(BIN)/python -m tools.generated keda-schema
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ### Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
@@ -134,7 +133,7 @@ wheel: $(TOOLS) ### Build the wheel and the source archive into dist, from what 
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
 chart-archive: $(TOOLS) ### Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
-	@HELM=$$($(BIN)/python -m tools.programs helm) tools/chart.sh $(DIST) $(IMAGE)
+	@HELM=$$($(BIN)/python -m testbed.programs helm) tools/chart.sh $(DIST) $(IMAGE)
 DOCKER ?= docker
 soak: $(TOOLS) ### Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
 	@$(BIN)/python -m tests.soak --minutes $(or $(minutes),60)
@@ -146,11 +145,11 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 	@echo keda-gpu-scaler:$(VERSION)
 
 rootfs: $(TOOLS) ### Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
-	@SYFT=$$($(BIN)/python -m tools.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
+	@SYFT=$$($(BIN)/python -m testbed.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
 .PHONY: tools bench bench-full bench-figures bench-decisions bench-wake clean
 tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an hour, once)
-	@$(BIN)/python -m tools.programs
+	@$(BIN)/python -m testbed.programs
 bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only polling')
 	@$(BIN)/python -m benchmarks $(ARGS)
 bench-full: $(TOOLS) ### Run the benchmarks that take longer as well

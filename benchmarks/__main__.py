@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks import page, plan, polling, results, snapshots, tables
 from benchmarks.comparison import Measured
 from benchmarks.results import About, Results
-from tools import programs
+from testbed import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

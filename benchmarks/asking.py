@@ -7,7 +7,7 @@ import grpc
 from benchmarks.processes import ServerError
 from benchmarks.world import METRIC_NAME, Trigger
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.support.processes import until
+from testbed.processes import until
 
 CALL_SECONDS = 30.0
 """Bounds a benchmark whose server hangs; the slowest right answer takes a tenth of it."""

@@ -27,7 +27,7 @@ from keda_gpu_scaler.cli.serve import keep_modules, share_interpreter
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.telemetry import facts
-from tests.support.processes import until
+from testbed.processes import until
 
 OBJECTS = 1000
 POLLS_A_SECOND = 100

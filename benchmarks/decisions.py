@@ -1,6 +1,6 @@
 """How well replicas follow public traces: `make bench-decisions`.
 
-The closed loops of `tests/stories/loops` on load curves of `benchmarks/traces`: the scaler's own
+The closed loops of `testbed/loops` on load curves of `benchmarks/traces`: the scaler's own
 decisions, and models of everything around it, in simulated time. Each run begins with one replica.
 All figures are the same for the same code: what is random comes from a seed.
 """
@@ -41,9 +41,9 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.workbench.backtest import recipes
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
-from tests.stories.loops.loop import BEGIN, Loop
-from tests.stories.loops.monitoring import Scrapes, each_at_its_own_second
-from tests.support.triggers import demanding, spec
+from testbed.loops.loop import BEGIN, Loop
+from testbed.loops.monitoring import Scrapes, each_at_its_own_second
+from testbed.triggers import demanding, spec
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

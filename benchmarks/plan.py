@@ -23,8 +23,8 @@ from benchmarks import asking, processes, queries, world
 from benchmarks.comparison import Detail, Measured
 from benchmarks.processes import Memory, Server
 from benchmarks.world import Trigger
-from tests.support.processes import until
-from tests.support.prometheus import PrometheusServer
+from testbed.processes import until
+from testbed.prometheus import PrometheusServer
 
 
 class Size(NamedTuple):

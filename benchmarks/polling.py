@@ -31,7 +31,7 @@ from benchmarks import asking, processes, queries, schedule, streams, world
 from benchmarks.comparison import Detail, Goal, Measured, Row
 from benchmarks.processes import Memory, Server, ServerError
 from benchmarks.schedule import Ask
-from tests.support.prometheus import PrometheusServer
+from testbed.prometheus import PrometheusServer
 
 OBJECTS = 1000
 FEWER = (10, 100)

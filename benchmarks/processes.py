@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.support.processes import Program, free_port
+from testbed.processes import Program, free_port
 
 START_SECONDS = 30.0
 _KIB = 1024

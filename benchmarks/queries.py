@@ -10,7 +10,7 @@ from benchmarks import world
 from benchmarks.processes import ServerError, cpu_clock
 from benchmarks.world import Trigger
 from keda_gpu_scaler.spec.workload import Kind, Workload
-from tests.support.prometheus import PrometheusServer
+from testbed.prometheus import PrometheusServer
 
 _CLOSE_ENOUGH = 1e-6
 """A server's mean may differ in the 15th digit."""

@@ -26,14 +26,14 @@ from benchmarks.__main__ import WIDTH, show
 from benchmarks.comparison import Measured
 from benchmarks.results import About
 from benchmarks.waking import Sleeper, Woken
-from tests.e2e import manifests
-from tests.e2e.cluster import Cluster
-from tests.e2e.generation import CLUSTER
-from tests.e2e.resources import ScaledObject
-from tests.e2e.watching import following
-from tests.support.processes import until
-from tests.support.prometheus import PrometheusServer
-from tools import programs
+from testbed import programs
+from testbed.cluster import manifests
+from testbed.cluster.cluster import Cluster
+from testbed.cluster.generation import CLUSTER
+from testbed.cluster.resources import ScaledObject
+from testbed.cluster.watching import following
+from testbed.processes import until
+from testbed.prometheus import PrometheusServer
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

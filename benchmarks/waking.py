@@ -17,7 +17,7 @@ from typing import NamedTuple
 from benchmarks import world
 from benchmarks.comparison import Detail
 from benchmarks.processes import ServerError
-from tests.support.series import Series
+from testbed.series import Series
 
 _METRIC = "router_requests_running"
 _INTERVAL_SECONDS = 15.0

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests.support.gpus import Gpu, Up, history
-from tests.support.prometheus import PrometheusServer
+from testbed.gpus import Gpu, Up, history
+from testbed.prometheus import PrometheusServer
 
 NAMESPACE = "ml"
 METRIC_NAME = "gpu-utilization"

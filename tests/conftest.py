@@ -30,9 +30,10 @@ import pytest_asyncio
 import structlog
 from structlog.testing import LogCapture
 
+from testbed import programs
+from testbed.prometheus import KINDS, PrometheusServer
+from tests.support.each_prometheus import each
 from tests.support.pki import Pki
-from tests.support.prometheus import KINDS, PrometheusServer, each
-from tools import programs
 
 _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[str]()
@@ -107,7 +108,7 @@ def _needed(item: pytest.Item) -> frozenset[str]:
     """Return what a test requires besides Python: the names of programs, and time."""
     named = {name for marker in item.iter_markers("needs") for name in marker.args}
     if unknown := named - programs.PROGRAMS.keys():
-        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tools/programs.py"
+        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see testbed/programs.py"
         raise pytest.UsageError(message)
     if item.get_closest_marker("slow") or item.get_closest_marker("nightly"):
         named.add(_TIME)

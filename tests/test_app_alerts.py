@@ -6,8 +6,8 @@ from pydantic import SecretStr
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
+from testbed.processes import free_port
 from tests.support.alert_messages import alert, group
-from tests.support.processes import free_port
 from tests.test_app import DEAD_TARGET, LOCAL, browser, channel, reference, running
 
 RARELY_SECONDS = 3600.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from tools.go_modules import ROOT
+from testbed.go_modules import ROOT
 
 FILE = ROOT / "keda_gpu_scaler/workbench/check/scaledobject.json"
 _Schema = dict[str, Any]

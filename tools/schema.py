@@ -1,4 +1,4 @@
-"""The trigger's metadata as a JSON Schema, for editors. Pure; `make schema` writes it to a file.
+"""The trigger's metadata as a JSON Schema, for editors.
 
 It has each key with its meaning and the form of its value, and less than the scaler's own reader:
 what takes more than one key, PromQL or RE2 to judge is for `check`.
@@ -14,9 +14,11 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, Signal
-from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, values
+from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, key_values
 from keda_gpu_scaler.trigger.keys import FROM_ENV
+from testbed.programs import ROOT
 
+FILE = ROOT / "deploy" / "schema" / "scaledobject.json"
 _PAGE = "https://github.com/keda-gpu-scaler/keda-gpu-scaler/blob/main/docs/specification.md"
 
 
@@ -29,7 +31,7 @@ def _one_of(words: Iterable[str]) -> dict[str, Any]:
     return {"enum": [str(word) for word in words]}
 
 
-_NUMBER, _DURATION = _pattern(values.NUMBER), _pattern(durations.DURATION)
+_NUMBER, _DURATION = _pattern(key_values.NUMBER), _pattern(durations.DURATION)
 _FORMS: Mapping[str, dict[str, Any]] = {
     "signal": _one_of(Signal),
     "profile": _one_of(profiles.NAMES),
@@ -48,7 +50,7 @@ _FORMS: Mapping[str, dict[str, Any]] = {
     "onUnknown": _one_of(OnUnknown),
     "forFormula": _one_of(("true", "false")),
     "maxAge": _DURATION,
-    "metricName": _pattern(values.METRIC_NAME),
+    "metricName": _pattern(key_values.METRIC_NAME),
 }
 """The form of a value; that of the other keys is any text."""
 

@@ -13,7 +13,7 @@ import httpx
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.transport import resolver
-from keda_gpu_scaler.transport.client import Bearer, Client, printable
+from keda_gpu_scaler.transport.http_client import Bearer, Client, printable
 
 _PATH = "/alerts"
 REQUEST_SECONDS = 2.0

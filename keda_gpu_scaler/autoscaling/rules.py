@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from keda_gpu_scaler.autoscaling.objects import Behavior, Direction, Policy
+from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, Policy
 
 
 class MetricType(StrEnum):

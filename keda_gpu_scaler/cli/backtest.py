@@ -20,7 +20,7 @@ from keda_gpu_scaler.cli.flags import option
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.workbench import check, files, local
+from keda_gpu_scaler.workbench import check, local, manifest_files
 from keda_gpu_scaler.workbench.backtest import cases, episode, output
 from keda_gpu_scaler.workbench.backtest.advice import (
     Alternative,
@@ -109,7 +109,7 @@ def backtest(options: Options) -> None:
     replicas are not as an Episode expects, 2 for a wrong argument, file or setting.
     """
     try:
-        text = files.read(options.file)
+        text = manifest_files.read(options.file)
     except ValueError as error:
         raise flags.failure(error, status=2) from error
     if not _run_episodes(options, text):
@@ -131,8 +131,8 @@ def _run_episodes(options: Options, text: str) -> bool:
             name = f"--{field.name.replace('_', '-')}"
             raise flags.wrong(_POSITIONAL.get(field.name, name), what)
     try:
-        triggers = files.triggers({options.file: text}, options.namespace)
-        files.refuse(f for one in triggers for f in check.refused(one, one.mistakes))
+        triggers = manifest_files.triggers({options.file: text}, options.namespace)
+        manifest_files.refuse(f for one in triggers for f in check.refused(one, one.mistakes))
         results = [cases.run_episode(manifest, triggers) for manifest in episodes]
     except ValueError as error:
         raise flags.failure(error, status=2) from error
@@ -213,9 +213,11 @@ async def _replay(job: Job, work: Work, options: Options, progress: Progress) ->
 
 def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     """Return what to replay; ValueError: it cannot be."""
-    triggers = files.triggers({options.file: text}, options.namespace, options.scaled_object)
+    triggers = manifest_files.triggers(
+        {options.file: text}, options.namespace, options.scaled_object
+    )
     parsed, findings = check.parse(triggers, settings.access)
-    files.refuse(findings)
+    manifest_files.refuse(findings)
     for flag, numbers in (
         ("--threshold", options.threshold or ()),
         ("--capacity", () if options.capacity is None else (options.capacity,)),

@@ -12,7 +12,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.cli.flags import option
 from keda_gpu_scaler.workbench import check as core
-from keda_gpu_scaler.workbench import files
+from keda_gpu_scaler.workbench import manifest_files
 from keda_gpu_scaler.workbench.check import FINDINGS_LIMIT, RULES, Report, formats
 from keda_gpu_scaler.workbench.check.findings import Finding, Severity
 
@@ -101,7 +101,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
 
 def _read_all(names: list[str]) -> dict[str, str]:
     try:
-        return {path: files.read(path) for name in names for path in _paths(name)}
+        return {path: manifest_files.read(path) for name in names for path in _paths(name)}
     except ValueError as error:
         raise flags.wrong("FILE|DIR|-", error) from error
 
@@ -112,7 +112,7 @@ def _paths(name: str) -> list[str]:
     Hidden folders and the templates of charts, which are no YAML, are left out, and so is what is
     no file: to open a pipe would wait for its other end.
     """
-    if name == files.STANDARD_INPUT or not Path(name).is_dir():
+    if name == manifest_files.STANDARD_INPUT or not Path(name).is_dir():
         return [name]
     paths: list[Path] = []
     for parent, folders, names in os.walk(name):

@@ -20,8 +20,8 @@ from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.cli.flags import file_option, option
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.transport import client
-from keda_gpu_scaler.workbench import files
+from keda_gpu_scaler.transport import http_client
+from keda_gpu_scaler.workbench import manifest_files
 from keda_gpu_scaler.workbench.explain import gates, text
 from keda_gpu_scaler.workbench.explain.drain import drain
 from keda_gpu_scaler.workbench.explain.why_not import why_not
@@ -157,10 +157,10 @@ async def _explain_running(options: Options, scaled_object: ScaledObject, server
         shown = re.sub("//.*@", "//", server)  # without a password
         failure = flags.failure(f"{shown}: {error}{_REACH_IT if is_closed else ''}")
     if options.cluster and options.why_not is None and not options.drain:
-        from keda_gpu_scaler.workbench.explain import cluster  # noqa: PLC0415 - it loads what speaks to Kubernetes
+        from keda_gpu_scaler.workbench.explain import fetching  # noqa: PLC0415 - it loads what speaks to Kubernetes
 
         try:
-            behind = await cluster.fetch_gates(
+            behind = await fetching.fetch_gates(
                 scaled_object, records, options.kubeconfig, options.context, options.timeout
             )
         except errors.SourceError as error:
@@ -182,7 +182,7 @@ async def _explain_file(options: Options, file: str) -> None:
     try:
         at = None if options.at is None else local.instant(options.at, time.time())
         settings = local.source_settings(options.prometheus_url, is_past=is_past)
-        texts = {file: files.read(file)}
+        texts = {file: manifest_files.read(file)}
         triggers = local.given(texts, options.namespace, settings.access, options.scaled_object)
         specs = [trigger.spec for trigger in triggers]
         async with local.open_evaluator(
@@ -226,22 +226,24 @@ async def _fetch_records(url: str, options: Options) -> list[Record]:
     token = None
     if options.token_file is not None:
         token = options.token_file.read_text(errors="replace").strip()
-    requests = client.of_one_server(
+    requests = http_client.of_one_server(
         url, None if token is None else lambda: token, options.ca_file, options.timeout
     )
     try:
         answer = await requests.fetch(url)
     finally:
         await requests.close()
-    if answer.status != client.OK:
+    if answer.status != http_client.OK:
         text = bytes(answer.body).decode(errors="replace")
-        message = _STATUSES.get(answer.status) or f"HTTP {answer.status}: {client.printable(text)}"
+        message = (
+            _STATUSES.get(answer.status) or f"HTTP {answer.status}: {http_client.printable(text)}"
+        )
         if answer.status == _NOT_FOUND:
-            message = client.printable(text, _REASON_SHOWN)
+            message = http_client.printable(text, _REASON_SHOWN)
         raise errors.SourceRefusedError(message)
     try:
         return msgspec.json.decode(answer.body, type=_Records).triggers
     except msgspec.MsgspecError as error:
-        why = client.error_text(error)
+        why = http_client.error_text(error)
         message = f"no records: is this the HTTP port of a scaler of this version? ({why})"
         raise errors.SourceMalformedError(message) from error

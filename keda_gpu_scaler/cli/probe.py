@@ -10,7 +10,7 @@ from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.cli.flags import Pair, file_option, option
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.workbench import check, files, probing
+from keda_gpu_scaler.workbench import check, manifest_files, probing
 
 _SCALED_OBJECT = ScaledObject("default", "probe")
 _SAMPLE = {"workload": "probe", "threshold": "70"}
@@ -97,9 +97,9 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
 
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     try:
-        texts = {file: files.read(file)}
-        triggers = files.triggers(texts, "default", wanted)
-        files.refuse(chain.from_iterable(map(check.from_env, triggers)))
+        texts = {file: manifest_files.read(file)}
+        triggers = manifest_files.triggers(texts, "default", wanted)
+        manifest_files.refuse(chain.from_iterable(map(check.from_env, triggers)))
     except ValueError as error:
         raise flags.wrong("--file", error) from error
     return [probing.reference(trigger.of.scaled_object, trigger.metadata) for trigger in triggers]

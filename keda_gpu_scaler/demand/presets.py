@@ -16,8 +16,8 @@ shows with and without requests, and not in releases without the series, is know
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keda_gpu_scaler.demand import metrics
-from keda_gpu_scaler.demand.metrics import Known, Owner
+from keda_gpu_scaler.demand import known_metrics
+from keda_gpu_scaler.demand.known_metrics import Known, Owner
 from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import PodSelector
 
@@ -76,7 +76,7 @@ class Preset:
     @property
     def known(self) -> tuple[Known, ...]:
         """What is known of the metric of each quantity."""
-        return tuple(metrics.METRICS[quantity[0].names[0]] for quantity in self.added)
+        return tuple(known_metrics.METRICS[quantity[0].names[0]] for quantity in self.added)
 
     @property
     def is_of_router(self) -> bool:

@@ -15,7 +15,7 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation, scale_out
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.evaluator.demands import Demands
+from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import (

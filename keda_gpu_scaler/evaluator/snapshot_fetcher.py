@@ -17,8 +17,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import attributed
-from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
+from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
 from keda_gpu_scaler.snapshot.reported_pods import (

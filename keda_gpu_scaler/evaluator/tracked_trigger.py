@@ -31,14 +31,9 @@ from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import (
-    OnUnknown,
-    ScaledObject,
-    TriggerSpec,
-    deep_size,
-)
+from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, deep_size
 
 SILENT_SECONDS = 60.0
 """Four syncs of the HPA at its default of 15 s, because a sync may be late."""

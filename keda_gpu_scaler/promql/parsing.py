@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import promql_parser as parser
 
 from keda_gpu_scaler.promql import tree
-from keda_gpu_scaler.promql.tokens import MisplacedError, Token, unquoted
+from keda_gpu_scaler.promql.lexer import MisplacedError, Token, unquoted
 from keda_gpu_scaler.promql.tree import Kind, Labels, Matcher, Node, Shift
 
 _SIGNS = frozenset({"!=", "=~", "!~"})

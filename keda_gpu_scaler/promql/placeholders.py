@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from enum import Enum
 from functools import partial
 
-from keda_gpu_scaler.promql.tokens import MisplacedError, Token, tokens, unquoted
+from keda_gpu_scaler.promql.lexer import MisplacedError, Token, tokens, unquoted
 from keda_gpu_scaler.query.promql_texts import quoted
 
 WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"

@@ -28,14 +28,14 @@ from typing import Any
 import re2
 
 from keda_gpu_scaler.promql import placeholders, tree
-from keda_gpu_scaler.promql.placeholders import Values
-from keda_gpu_scaler.promql.tokens import (
+from keda_gpu_scaler.promql.lexer import (
     MisplacedError,
     Token,
     check_numbers,
     tokens,
     unmatched,
 )
+from keda_gpu_scaler.promql.placeholders import Values
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple, TypeAlias
 
-from keda_gpu_scaler.promql.tokens import label
+from keda_gpu_scaler.promql.lexer import label
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import quoted
 

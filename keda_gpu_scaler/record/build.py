@@ -20,7 +20,7 @@ from keda_gpu_scaler.decision.pod_state import (
     replica_of,
     since_when,
 )
-from keda_gpu_scaler.query.explain import Explained
+from keda_gpu_scaler.query.trigger_query import Explained
 from keda_gpu_scaler.record.record import (
     Activation,
     Gpu,

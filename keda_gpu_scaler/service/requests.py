@@ -16,8 +16,9 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec, deep_size
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.tracked import deep_size
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import is_of_keda
 

@@ -14,7 +14,7 @@ from pydantic_settings import SettingsConfigDict
 from keda_gpu_scaler.query.influxql import METRIC, Schema
 from keda_gpu_scaler.settings import tokens, values
 from keda_gpu_scaler.settings.values import key_of, needs, without
-from keda_gpu_scaler.transport.client import LIMIT_BYTES
+from keda_gpu_scaler.transport.http_client import LIMIT_BYTES
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE
 
 CONFIG = SettingsConfigDict(

@@ -7,7 +7,7 @@ good or not. Only the two together give absence a meaning.
 
 import operator
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
@@ -65,6 +65,22 @@ class Row(NamedTuple):
 
     labels: Mapping[str, str]
     points: Sequence[tuple[float, float]]
+
+    @property
+    def target(self) -> Target:
+        return Target(self.labels.get("job", ""), self.labels.get("instance", ""))
+
+
+SCRAPED_SECONDS = 3600.0
+"""No server shows a sample for longer; five minutes are usual."""
+
+
+def scrape_times(points: Iterable[tuple[float, float]]) -> dict[float, float]:
+    """Return the instants with the time of a scrape, of those that can be one.
+
+    Another number there, such as NaN, proves nothing: that scrape does not count as a good one.
+    """
+    return {time: scrape for time, scrape in points if 0 <= time - scrape <= SCRAPED_SECONDS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The sources of samples, over HTTP. Other replicas are asked by the same client, in `transport`.
+"""The sources of samples, over HTTP, and the evaluator that asks them.
 
 Each of them is behind the ports in `evaluator/ports.py`; none of them decides anything.
 """
@@ -87,7 +87,7 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     cluster = None
     without_gpus = settings.claims_without_gpus | settings.resources_without_gpus
     if settings.kubernetes:
-        from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
+        from keda_gpu_scaler.evidence import kubernetes  # noqa: PLC0415 - it loads much that others need not
 
         cluster = kubernetes.create(observe, without_gpus)
         cluster.start()

@@ -43,7 +43,7 @@ from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
 from keda_gpu_scaler.sources.series import Exporters, read_series, sample_ages
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import OK, Answer, printable
+from keda_gpu_scaler.transport.http_client import OK, Answer, printable
 
 T = TypeVar("T")
 LONGEST_BYTES = 4096

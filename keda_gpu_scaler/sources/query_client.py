@@ -21,7 +21,7 @@ from keda_gpu_scaler.settings import ApiSettings, PrometheusSettings, tokens
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies
-from keda_gpu_scaler.transport.client import OK, Answer, Bearer, Client, printable
+from keda_gpu_scaler.transport.http_client import OK, Answer, Bearer, Client, printable
 
 T = TypeVar("T")
 NUMBER_BYTES = 256 * 1024

@@ -37,6 +37,7 @@ from keda_gpu_scaler.snapshot.observation import (
     Series,
     Target,
     is_ascending,
+    scrape_times,
 )
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
@@ -101,7 +102,7 @@ def read_series(
         metrics = candidates.get(row.labels.get("__name__", ""))
         if metrics is None:
             continue
-        target = target_of(row)
+        target = row.target
         target = targets.setdefault(target, target)  # every pod of it has the same object
         named = profiles.namings(row.labels, exporters.own_labels.get(target))
         reading = _recognize(row, named, target, metrics)
@@ -375,7 +376,7 @@ def read_observation(
     own_labels: dict[Target, set[tuple[str, str]]] = defaultdict(set)
     for row in inside:
         if "__name__" not in row.labels:
-            target = target_of(row)
+            target = row.target
             good_scrapes[target] |= scrape_times(row.points)
             own_labels[target].update(row.labels.items())
     exporters = replace(exporters, good_scrapes=good_scrapes, own_labels=own_labels)
@@ -410,22 +411,6 @@ def breadths(rows: Iterable[Row]) -> dict[str, Breadth]:
         job: Breadth(count.get(promql_texts.TARGETS, 0), count.get(promql_texts.NAMESPACES, 0))
         for job, count in counts.items()
     }
-
-
-def target_of(row: Row) -> Target:
-    return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
-
-
-SCRAPED_SECONDS = 3600.0
-"""No server shows a sample for longer; five minutes are usual."""
-
-
-def scrape_times(points: Iterable[tuple[float, float]]) -> dict[float, float]:
-    """Return the instants with the time of a scrape, of those that can be one.
-
-    Another number there, such as NaN, proves nothing: that scrape does not count as a good one.
-    """
-    return {time: scrape for time, scrape in points if 0 <= time - scrape <= SCRAPED_SECONDS}
 
 
 def known_age(seconds: float) -> float:
@@ -495,7 +480,7 @@ def read_elements(
         element = Series(
             *pod,
             f"{board}/{','.join(sorted(others))}",
-            target_of(row),
+            row.target,
             present=tuple(time for time, _ in row.points),
             times=tuple(time for time, _ in believed),
             values=tuple(value for _, value in believed),

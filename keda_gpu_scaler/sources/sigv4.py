@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.session import Session
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.transport.client import error_text
+from keda_gpu_scaler.transport.http_client import error_text
 
 SERVICE = "aps"
 """Amazon Managed Service for Prometheus, as signatures name it."""

@@ -5,8 +5,7 @@ are in seconds, thresholds in the signal's unit.
 """
 
 import hashlib
-import sys
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -189,16 +188,3 @@ class TriggerSpec:
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
 """The exporter's number is an average already: it needs less smoothing."""
-
-
-def deep_size(value: object) -> int:
-    """Return the bytes of a value and of all that it consists of.
-
-    What is shared with other values counts as well: the result is rather too large.
-    """
-    size = sys.getsizeof(value)
-    if isinstance(value, tuple | frozenset):
-        return size + sum(map(deep_size, value))
-    if is_dataclass(value):
-        return size + sum(deep_size(getattr(value, part.name)) for part in fields(value))
-    return size

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
-from keda_gpu_scaler.transport.server import HttpServer
+from keda_gpu_scaler.transport.http_server import HttpServer
 from keda_gpu_scaler.web import authentication, status, triggers, webhook
 from keda_gpu_scaler.web.triggers import Shown
 from keda_gpu_scaler.web.webhook import Webhook

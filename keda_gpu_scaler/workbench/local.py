@@ -19,7 +19,7 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
-from keda_gpu_scaler.workbench import check, files
+from keda_gpu_scaler.workbench import check, manifest_files
 from keda_gpu_scaler.workbench.check import FileTrigger
 
 _UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
@@ -68,8 +68,8 @@ def given(
 
     ValueError if something is wrong with one of them, or there is none.
     """
-    parsed, findings = check.parse(files.triggers(texts, namespace, wanted), access)
-    files.refuse(findings)
+    parsed, findings = check.parse(manifest_files.triggers(texts, namespace, wanted), access)
+    manifest_files.refuse(findings)
     return parsed
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator.demands import NOTHING
+from keda_gpu_scaler.evaluator.demand_queries import NOTHING
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import dcgm
@@ -25,7 +25,7 @@ from keda_gpu_scaler.spec.workload import PodPattern
 from keda_gpu_scaler.workbench import check, local
 from keda_gpu_scaler.workbench.check import live
 from keda_gpu_scaler.workbench.check.findings import Finding
-from keda_gpu_scaler.workbench.check.objects import Trigger
+from keda_gpu_scaler.workbench.check.manifests import Trigger
 
 
 def ask(

@@ -10,9 +10,9 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.transport import resolver
+from testbed.processes import free_port, until
 from tests.support import http_replies as web
 from tests.support.alert_messages import BERT, alert, group
-from tests.support.processes import free_port, until
 from tests.support.replicas import Replica, running
 
 NOWHERE = socket.gaierror(socket.EAI_NONAME, "no such name")

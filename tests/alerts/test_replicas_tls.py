@@ -8,10 +8,10 @@ import trustme
 from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.transport.certificates import Certificate
+from testbed.processes import until
 from tests.support import certificates
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.pki import Pki
-from tests.support.processes import until
 from tests.support.replicas import RARELY_SECONDS, Replica, running
 
 NAME = "keda-gpu-scaler.keda.svc"

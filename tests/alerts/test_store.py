@@ -16,7 +16,7 @@ from keda_gpu_scaler.alerts.store import (
 )
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from tests.support.clocks import Clock
+from testbed.clocks import Clock
 
 BERT, GPT = ScaledObject("ml", "bert"), ScaledObject("ml", "gpt")
 LIFETIME = 3600.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.alerts import AlertRecord, Alerts, AlertUpdate
 from keda_gpu_scaler.alerts.store import NEVER, Key, merged
 from keda_gpu_scaler.spec.spec import ScaledObject
-from tests.support.clocks import Clock
+from testbed.clocks import Clock
 
 BERT = ScaledObject("ml", "bert")
 KEY = Key(BERT, "a")

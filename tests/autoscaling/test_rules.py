@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.autoscaling.objects import Behavior
+from keda_gpu_scaler.autoscaling.api_objects import Behavior
 
 AVERAGE_VALUE = rules.MetricType.AVERAGE_VALUE
 VALUE = rules.MetricType.VALUE

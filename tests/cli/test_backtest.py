@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from tests.support.prometheus import PrometheusServer
-from tests.support.series import Series
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 
 OBJECT = """\
 apiVersion: keda.sh/v1alpha1

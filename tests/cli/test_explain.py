@@ -14,13 +14,13 @@ from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.spec.demand import Demand
+from testbed.processes import free_port
+from testbed.triggers import demanding, spec
 from tests.support.answers import answering
-from tests.support.processes import free_port
 from tests.support.records import record
 from tests.support.snapshots import bert, said, snapshot, unseen
-from tests.support.triggers import demanding, spec
 from tests.web.test_triggers import DECIDED, TOKEN, serving
-from tests.workbench.explain.test_cluster import Kubernetes
+from tests.workbench.explain.test_fetching import Kubernetes
 
 
 def explaining(

@@ -14,7 +14,8 @@ from keda_gpu_scaler.workbench.backtest.advice import Advice, Case
 from keda_gpu_scaler.workbench.backtest.output import Job, Result, write
 from keda_gpu_scaler.workbench.backtest.replay import Limits
 from keda_gpu_scaler.workbench.backtest.work import Work
-from tests.support import scalers, triggers
+from testbed import triggers
+from tests.support import scalers
 from tests.support.probing import probing
 from tests.support.scalers import Scaler
 

@@ -11,6 +11,7 @@ from keda_gpu_scaler import cli, errors
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.workbench import probing as asking
+from testbed.processes import free_port
 from tests.service.harness import QUIET, SIGNAL, Script
 from tests.service.harness import serving as our_own
 from tests.support import scalers
@@ -18,7 +19,6 @@ from tests.support.answers import answering
 from tests.support.forward_proxy import ForwardProxy
 from tests.support.pki import Pki
 from tests.support.probing import ANSWERED, HEALTHY, failed, probing, run_alone
-from tests.support.processes import free_port
 from tests.support.scalers import Scaler
 
 

@@ -124,7 +124,7 @@ UNUSED = {
 UNUSED |= {"promql_parser", "rich.console", "yaml"}
 UNUSED |= {"keda_gpu_scaler.workbench"}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
-UNUSED |= {"keda_gpu_scaler.sources.kubernetes", "keda_gpu_scaler.transport.certificates"}
+UNUSED |= {"keda_gpu_scaler.evidence.kubernetes", "keda_gpu_scaler.transport.certificates"}
 
 
 def told(script: str, environ: Mapping[str, str]) -> set[str]:

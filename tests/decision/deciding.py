@@ -9,8 +9,8 @@ from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from testbed.triggers import spec
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot
-from tests.support.triggers import spec
 
 LETTERS = "bcdfghjklmnpqrstvwxz"
 LISTED = NamespaceEvidence(NOW - 10, absence_known=True)

@@ -15,10 +15,10 @@ from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
 from keda_gpu_scaler.spec.spec import OnUnknown
+from testbed.triggers import spec
 from tests.decision.deciding import EMPTY, LISTED, decide_about
 from tests.repository.test_docs import ROOT, section
 from tests.support.snapshots import NOW, bert, said, unseen
-from tests.support.triggers import spec
 
 BESIDE = spec(activationWorkload="router")
 

@@ -9,8 +9,8 @@ from keda_gpu_scaler.decision import activity
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.pod_state import in_use_unnamed
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from testbed.triggers import spec
 from tests.support.snapshots import NOW, bert, said
-from tests.support.triggers import spec
 
 
 def _activity(pod: Pod, now: float = NOW, /, **keys: str) -> Activity:

@@ -13,9 +13,9 @@ from keda_gpu_scaler.decision.load import outstanding
 from keda_gpu_scaler.decision.recommendation import metrics
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+from testbed.triggers import spec
 from tests.decision.deciding import LETTERS, decide_about, ready
 from tests.support.snapshots import NOW, bert, said, unseen
-from tests.support.triggers import spec
 
 READY = said(is_ready=True)
 MAX, P95 = spec(aggregation="max"), spec(aggregation="p95")

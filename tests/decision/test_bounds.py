@@ -11,9 +11,9 @@ from keda_gpu_scaler.decision.reasons import NAME_PODS
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
+from testbed.triggers import spec
 from tests.decision.deciding import LETTERS, LISTED, decide_about, ready
 from tests.support.snapshots import NOW, bert, said, unseen
-from tests.support.triggers import spec
 
 
 def _late(count: int, age: float) -> list[Pod]:

@@ -14,9 +14,9 @@ from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
+from testbed.triggers import spec
 from tests.decision.deciding import EMPTY, LETTERS, LISTED, decide_about
 from tests.support.snapshots import NOW, bert, pod, said, unseen
-from tests.support.triggers import spec
 
 SILENT = NOW - 90
 """Silent for longer than the wait, and still within the activation window."""

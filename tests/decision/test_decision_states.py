@@ -22,10 +22,10 @@ from keda_gpu_scaler.snapshot.evidence import (
 )
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.workload import Selected
+from testbed.triggers import spec
 from tests.decision.deciding import EMPTY, LISTED, decide_about
 from tests.repository.test_docs import ROOT, section
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
-from tests.support.triggers import spec
 
 EXPORTERS, KUBE_STATE_METRICS, KUBERNETES = "exporters", "kube-state-metrics", "kubernetes"
 BASES = {

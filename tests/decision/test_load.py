@@ -10,9 +10,9 @@ from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.workload import Owner
+from testbed.triggers import spec
 from tests.decision.deciding import measured
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
-from tests.support.triggers import spec
 
 HOUR = 3600.0
 READY_NOW = NOW - 105

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.snapshot.snapshot import Pod
+from testbed.triggers import spec
 from tests.decision.deciding import decide_about
 from tests.support.snapshots import NOW, bert, pod, said
-from tests.support.triggers import spec
 
 ALIVE_AT = NOW - 10
 """The cluster showed then that no pod was to end: the newest instant before is NOW - 15."""

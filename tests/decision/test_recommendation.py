@@ -10,7 +10,7 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.recommendation import metrics, recommended
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from tests.support.triggers import demanding, spec
+from testbed.triggers import demanding, spec
 
 BUSY = Decision(state=State.MEASURED, reason="", value=210.0, active=True, expected=2, measured=2)
 IDLE = replace(BUSY, value=0.0, active=False)

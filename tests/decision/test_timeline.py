@@ -11,9 +11,9 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import PodStatus
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.workload import Owner
+from testbed.triggers import spec
 from tests.decision.deciding import decide_about, measured, ready
 from tests.support.snapshots import NOW, STEP, bert, pod, said
-from tests.support.triggers import spec
 
 READY = NOW - 105
 """An exporter's delay (45 s) and half a window (60 s) ago."""

@@ -8,9 +8,9 @@ from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Unschedulable
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
+from testbed.triggers import spec
 from tests.decision.deciding import LISTED, decide_about, ready
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, unseen
-from tests.support.triggers import spec
 
 ASKED_FOR = replace(LISTED, wanted={BERT_DEPLOYMENT: 8})
 NO_ROOM = "0/12 nodes are available: 12 Insufficient nvidia.com/gpu."

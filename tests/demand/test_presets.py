@@ -12,10 +12,11 @@ from keda_gpu_scaler.demand.presets import PRESETS, Preset
 from keda_gpu_scaler.promql import policy
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import PodPattern
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.llm_servers import Scraped
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.support.prometheus_source import connected
-from tests.support.series import Series
 
 OWNER = "llama"
 """The Deployment whose pods are read: the workload's, or the router's."""

@@ -17,14 +17,14 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e.cluster import Cluster
+from testbed import programs
+from testbed.cluster.cluster import Cluster
+from testbed.cluster.generation import CLUSTER
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
-from tests.e2e.generation import CLUSTER
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder, recording
 from tests.e2e.shell import Shell, open_shell
-from tools import programs
 
 _CLUSTER = pytest.StashKey[Cluster]()
 _VERSIONS = pytest.StashKey[tuple[str, str]]()

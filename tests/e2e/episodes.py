@@ -15,14 +15,14 @@ import msgspec
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
-from keda_gpu_scaler.autoscaling.objects import Behavior
+from keda_gpu_scaler.autoscaling.api_objects import Behavior
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests.e2e import generation
-from tests.e2e.control_plane import DOWNSCALE_STABILIZATION_SECONDS
+from testbed.cluster import generation
+from testbed.cluster.control_plane import DOWNSCALE_STABILIZATION_SECONDS
+from testbed.cluster.watching import following
 from tests.e2e.lab import COOLDOWN_SECONDS
 from tests.e2e.recorder import Context, Recorder
-from tests.e2e.watching import following
 from tests.support.episodes import (
     HPA,
     KEDA,

@@ -10,13 +10,14 @@ from lightkube import codecs
 from lightkube.resources.core_v1 import Namespace, Node
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import kube_state_metrics, manifests, simulator
+from testbed.cluster import manifests
+from testbed.cluster.timeline import Timeline
+from testbed.cluster.watching import watching
+from testbed.prometheus import PrometheusServer
+from tests.e2e import kube_state_metrics, simulator
 from tests.e2e.lab import Lab
 from tests.e2e.product import Scaler
 from tests.e2e.relay import Relay
-from tests.e2e.timeline import Timeline
-from tests.e2e.watching import watching
-from tests.support.prometheus import PrometheusServer
 
 NODES = 3
 GPUS_PER_NODE = 8

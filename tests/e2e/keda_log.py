@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.e2e import generation
+from testbed.cluster import generation
 from tests.e2e.lab import Lab
 
 STREAM_FAILED = f"error running {'internalRun' if generation.KEDA_IS_OLD else 'StreamIsActive'}"

@@ -18,8 +18,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from keda_gpu_scaler.workbench.world import web
-from tests.e2e.manifests import GPU
-from tests.e2e.watching import following
+from testbed.cluster.manifests import GPU
+from testbed.cluster.watching import following
 from tests.support import kube_state
 from tests.support.kube_state import KubePod, Listed
 

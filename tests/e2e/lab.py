@@ -20,14 +20,14 @@ from lightkube import codecs
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.types import PatchType
 
-from tests.e2e import manifests
+from testbed.cluster import manifests
+from testbed.cluster.resources import ScaledObject
+from testbed.cluster.timeline import Timeline
+from testbed.processes import until
+from testbed.prometheus import PrometheusServer
 from tests.e2e.product import Scaler
 from tests.e2e.relay import Relay
-from tests.e2e.resources import ScaledObject
 from tests.e2e.simulator import Simulator
-from tests.e2e.timeline import Timeline
-from tests.support.processes import until
-from tests.support.prometheus import PrometheusServer
 
 PATIENCE_SECONDS = 180.0
 """The limit of every wait. It is no claim: events take seconds on an idle machine, and longer on a

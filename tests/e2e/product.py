@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from testbed.processes import Program, free_port
 from tests.e2e.counts import Counts
-from tests.support.processes import Program, free_port
 
 READY_WITHIN_SECONDS = 60.0
 _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))

@@ -9,8 +9,8 @@ import contextlib
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tests.support.loopback import LoopbackServer, pump
-from tests.support.processes import free_port
+from testbed.loopback import LoopbackServer, pump
+from testbed.processes import free_port
 
 
 class Door(Enum):

@@ -11,11 +11,11 @@ from typing import Any
 import trustme
 import yaml
 
+from testbed.cluster.keda import NAMESPACE
+from testbed.cluster.manifests import Manifest, secret
+from testbed.cluster.network import loopback
 from tests.e2e.counts import Counts
-from tests.e2e.keda import NAMESPACE
 from tests.e2e.lab import Lab
-from tests.e2e.manifests import Manifest, secret
-from tests.e2e.network import loopback
 from tests.e2e.shell import Shell
 from tests.support import certificates
 

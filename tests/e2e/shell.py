@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.cluster import Cluster
-from tests.support.processes import bounded
-from tools import programs
-from tools.programs import ROOT
+from testbed import programs
+from testbed.cluster.cluster import Cluster
+from testbed.processes import bounded
+from testbed.programs import ROOT
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from starlette.routing import Mount, Route
 
 from keda_gpu_scaler.workbench.world import exposition, kubernetes, web
 from keda_gpu_scaler.workbench.world.cluster import Cluster, Gpu, Key
+from testbed.cluster.manifests import NODE_LABEL
 from tests.e2e import picker
-from tests.e2e.manifests import NODE_LABEL
 from tests.e2e.product import READY_WITHIN_SECONDS
 
 _CLOUDS = {

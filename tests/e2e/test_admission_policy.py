@@ -21,12 +21,12 @@ from lightkube.types import PatchType
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec import spec
-from tests.e2e import manifests
-from tests.e2e.resources import ScaledObject
+from testbed import charts
+from testbed.cluster import manifests
+from testbed.cluster.resources import ScaledObject
+from testbed.processes import until
+from testbed.triggers import access
 from tests.repository.test_examples import ADDRESS, EXAMPLES, read
-from tests.support.processes import until
-from tests.support.triggers import access
-from tools.chart import charts
 
 pytestmark = pytest.mark.usefixtures("helm")
 

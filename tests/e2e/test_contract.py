@@ -14,9 +14,9 @@ import pytest
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.evaluator import evaluator
 from keda_gpu_scaler.spec.spec import ScaledObject
+from testbed.triggers import access
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import METRIC, Call, Recorder
-from tests.support.triggers import access
 
 _LETTERS = {"GetMetricSpec": "S", "GetMetrics": "M", "IsActive": "A"}
 

@@ -13,7 +13,8 @@ import pytest
 from lightkube.utils.quantity import parse_quantity
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests.e2e import generation, keda_log
+from testbed.cluster import generation
+from tests.e2e import keda_log
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import METRIC, Recorder, recording
 

@@ -9,10 +9,11 @@ from itertools import pairwise
 import grpc
 import pytest
 
-from tests.e2e import generation, keda_log, waking
+from testbed.cluster import generation
+from testbed.cluster.resources import ScaledObject
+from tests.e2e import keda_log, waking
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder, Stream, recording
-from tests.e2e.resources import ScaledObject
 
 
 async def _stream(lab: Lab, recorder: Recorder, number: int) -> Stream:

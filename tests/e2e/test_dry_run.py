@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed import charts, programs
 from tests.repository.test_docs_snippets import SCALED_OBJECTS
 from tests.workbench.check.cases import changed
 from tests.workbench.check.test_schema import OTHERS, REFUSED
-from tools import programs
-from tools.chart import charts
 
 pytestmark = [pytest.mark.xdist_group("dry-run"), pytest.mark.usefixtures("helm")]
 _SECONDS = 120

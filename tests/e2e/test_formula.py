@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import manifests
+from testbed.cluster import manifests
 from tests.e2e.lab import COOLDOWN_SECONDS, Lab
 from tests.e2e.relay import Door
 from tests.e2e.under_load import (

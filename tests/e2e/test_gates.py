@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from testbed.processes import bounded
 from tests.e2e.lab import PATIENCE_SECONDS, Lab
-from tests.support.processes import bounded
 
 _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))
 LONG_SECONDS = 900

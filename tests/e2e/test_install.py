@@ -1,7 +1,7 @@
 """The chart, installed with helm on the real API server, and asked by the real KEDA.
 
 It is asked through its own Service, with its own Secrets and permissions, while its pods run on
-nodes of `tests.e2e.kubelet`. They come and go; the workloads that KEDA scales by them do not.
+nodes of `testbed.cluster.kubelet`. They come and go; the workloads that KEDA scales by them do not.
 """
 
 import datetime as dt
@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 import trustme
 
+from testbed.cluster.cluster import Cluster
+from testbed.cluster.keda import NAMESPACE
 from tests.e2e import keda_log
-from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
-from tests.e2e.keda import NAMESPACE
 from tests.e2e.lab import Lab
 from tests.e2e.release import (
     ADDRESS,

@@ -14,6 +14,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Secret, ServiceAccountToken
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from testbed.programs import ROOT
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door, Relay
 from tests.e2e.under_load import (
@@ -24,7 +25,6 @@ from tests.e2e.under_load import (
     follows_more_load,
     the_hpa_has_a_number,
 )
-from tools.programs import ROOT
 
 ROLE = ROOT / "deploy" / "kubernetes-evidence.yaml"
 RESOURCES = {"pods", "replicasets.apps", "jobs.batch", "scaledobjects.keda.sh"}

@@ -6,7 +6,8 @@ and reconciles the ScaledObject once for each message, also for one that says no
 
 import pytest
 
-from tests.e2e import generation, keda_log, waking
+from testbed.cluster import generation
+from tests.e2e import keda_log, waking
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder
 from tests.e2e.under_load import REPLICAS, deploy_under_load, the_hpa_has_a_number

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from lightkube import ApiError, codecs
 
+from testbed.cluster.resources import ScaledObject
 from tests.e2e.lab import POLLING_SECONDS, SHORT_TIMES, Lab
-from tests.e2e.resources import ScaledObject
 from tests.repository.test_docs import ROOT
 from tests.repository.test_docs_snippets import pieces
 

@@ -6,9 +6,9 @@ KEDA's adapter answers for a paused ScaledObject as well: then the HPA alone sca
 import pytest
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
-from tests.e2e import generation
+from testbed.cluster import generation
+from testbed.cluster.manifests import Manifest
 from tests.e2e.lab import Lab
-from tests.e2e.manifests import Manifest
 from tests.e2e.relay import Door
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, the_hpa_has_a_number
 

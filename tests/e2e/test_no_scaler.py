@@ -8,7 +8,8 @@ of it (docs/operations.md, docs/upstream).
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.e2e import generation, waking
+from testbed.cluster import generation
+from tests.e2e import waking
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, SEEN_FOR

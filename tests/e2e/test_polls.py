@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import generation
+from testbed.cluster import generation
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder
 from tests.e2e.relay import Door

@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli
-from tests.e2e import manifests
+from testbed.cluster import manifests
 from tests.e2e.lab import Lab
 
 STEP_SECONDS = 15

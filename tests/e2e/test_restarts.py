@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from testbed.cluster.cluster import Cluster
+from testbed.cluster.resources import ScaledObject
 from tests.e2e import keda_log, waking
-from tests.e2e.cluster import Cluster
 from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import Lab
 from tests.e2e.product import Scaler
 from tests.e2e.relay import Relay
-from tests.e2e.resources import ScaledObject
 from tests.e2e.under_load import (
     LOAD,
     LONGER_THAN_THE_COOLDOWN,

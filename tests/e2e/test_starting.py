@@ -9,7 +9,8 @@ from lightkube import codecs
 from lightkube.resources.core_v1 import Node
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import manifests, waking
+from testbed.cluster import manifests
+from tests.e2e import waking
 from tests.e2e.furnishing import GPUS_PER_NODE
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, goes_to_zero, the_hpa_has_a_number

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import pytest
 import trustme
 
-from tests.e2e import generation, keda_log
+from testbed.cluster import generation
+from testbed.cluster.manifests import Manifest, secret
+from testbed.programs import ROOT
+from tests.e2e import keda_log
 from tests.e2e.lab import Lab
-from tests.e2e.manifests import Manifest, secret
 from tests.e2e.product import Scaler
 from tests.support import certificates
-from tools.programs import ROOT
 
 NAMES = ("127.0.0.1", "keda-gpu-scaler")
 """What KEDA checks a scaler's certificate against: the host of `scalerAddress`, one of these."""

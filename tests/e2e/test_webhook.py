@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from testbed import programs
+from testbed.processes import Program, free_port
 from tests.e2e import waking
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
 from tests.support import alert_messages
-from tests.support.processes import Program, free_port
-from tools import programs
 
 NAMES = "pushed", "polled", "dashboard"
 READY_WITHIN_SECONDS = 30.0

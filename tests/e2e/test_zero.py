@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e import generation
+from testbed.cluster import generation
 from tests.e2e.lab import Lab
 
 

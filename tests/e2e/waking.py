@@ -5,9 +5,9 @@ How soon it does is measured by `make bench-wake`. Here no poll comes before a w
 
 from typing import Any
 
+from testbed.cluster.manifests import Manifest
+from testbed.cluster.resources import ScaledObject
 from tests.e2e.lab import PATIENCE_SECONDS, POLLING_SECONDS, Lab
-from tests.e2e.manifests import Manifest
-from tests.e2e.resources import ScaledObject
 
 RARELY_SECONDS = 300
 """A pollingInterval after whose first poll only a stream can wake anything within a scenario."""

@@ -12,10 +12,10 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
+from testbed.clocks import at_once
+from testbed.triggers import BERT, access, spec
 from tests.support.bench import PODS, Bench
-from tests.support.clocks import at_once
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
-from tests.support.triggers import BERT, access, spec
 from tests.support.worlds import NODE, STEP, World, until
 
 WEB = ScaledObject("web", "bert")

@@ -15,10 +15,10 @@ from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Owner, ScaleTarget, Workload
 from keda_gpu_scaler.telemetry import facts
+from testbed.clocks import at_once
+from testbed.triggers import BERT, demanding, spec
 from tests.support.bench import PODS, Bench
-from tests.support.clocks import at_once
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
-from tests.support.triggers import BERT, demanding, spec
 from tests.support.worlds import STEP, World, WorldPod
 
 WAITING = "sum(waiting)"

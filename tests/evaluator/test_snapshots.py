@@ -17,7 +17,7 @@ from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from tests.support import triggers
+from testbed import triggers
 from tests.support.scripted import Clock, ScriptedSource
 from tests.support.worlds import World, WorldPod
 

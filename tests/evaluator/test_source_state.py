@@ -11,8 +11,8 @@ from keda_gpu_scaler.evaluator.source_state import RECENT_SECONDS, SourceState
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
+from testbed.triggers import spec
 from tests.support.scripted import Clock
-from tests.support.triggers import spec
 
 REFUSED = errors.SourceRefusedError("HTTP 422, execution: unknown metric")
 AWAY = errors.SourceUnreachableError("connection refused")

@@ -10,10 +10,10 @@ from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, Track
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from tests.support import triggers
+from testbed import triggers
+from testbed.triggers import spec
 from tests.support.scripted import AWAY, Clock, ScriptedCluster, ScriptedSource
 from tests.support.snapshots import NOW, bert, snapshot
-from tests.support.triggers import spec
 from tests.support.worlds import World
 
 BERT = ScaledObject("ml", "bert")

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from keda_gpu_scaler import errors, promql, trigger
 from keda_gpu_scaler.alerts.notifications import read_notification
 from keda_gpu_scaler.promql import Policy, parsing, tree
-from keda_gpu_scaler.promql.tokens import tokens
+from keda_gpu_scaler.promql.lexer import tokens
 from keda_gpu_scaler.promql.tree import Selector
 from keda_gpu_scaler.query import influxql
 from keda_gpu_scaler.query.profiles import NAMESPACE_LABELS
@@ -22,9 +22,9 @@ from keda_gpu_scaler.settings import load
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.prometheus import client as prometheus
-from keda_gpu_scaler.sources.scrape import exposition
+from keda_gpu_scaler.sources.scrape import page_samples
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.transport.http_client import Answer
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 _ACCESS = Access({"default": EVERY_NAMESPACE}, own_promql=Policy.NAMESPACED)
@@ -101,8 +101,8 @@ def influxdb_json(data: bytes) -> None:
 def exposition_text(data: bytes) -> None:
     """Read the page of an exporter, and once more as its next page."""
     with contextlib.suppress(errors.SourceError):
-        first = exposition.parse(data, 0)
-        again = exposition.parse(data, 0, first.series)
+        first = page_samples.parse(data, 0)
+        again = page_samples.parse(data, 0, first.series)
         assert again.series == first.series
         assert all(labels.name for labels in first.series)
         assert not any(map(math.isinf, first.values))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.promql.tokens import unquoted
+from keda_gpu_scaler.promql.lexer import unquoted
 from keda_gpu_scaler.query.promql_texts import quoted
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

@@ -5,7 +5,7 @@ import pytest
 
 from keda_gpu_scaler.promql import policy
 from keda_gpu_scaler.promql.tree import Matcher
-from keda_gpu_scaler.query.kube_state_metrics import JOBS
+from keda_gpu_scaler.query.kube_state_texts import JOBS
 from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal

@@ -5,7 +5,7 @@ import pytest
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy, parsing, tree
-from keda_gpu_scaler.promql.tokens import tokens
+from keda_gpu_scaler.promql.lexer import tokens
 
 EDGES = [
     *("0", "0.0", "1", "0.5", ".5", "5.", "1e-9", "0.0001", "1e-400", "1e3", "017", "089", "0e5"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy, parsing, tree
-from keda_gpu_scaler.promql.tokens import tokens
+from keda_gpu_scaler.promql.lexer import tokens
 from tests.support.expressions import by_hand, vectors
 
 _WRITTEN = re.compile(r'"((?:[^"\\\n]|\\["\\n])*)"')

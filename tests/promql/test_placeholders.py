@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.promql import Policy, number, own
+from keda_gpu_scaler.promql.lexer import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.promql.placeholders import NAMES, Values, are_in, filled
-from keda_gpu_scaler.promql.tokens import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import Kind, parse
 from tests.support.computing import MOST_SECONDS, cpu_seconds

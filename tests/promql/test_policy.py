@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
-from keda_gpu_scaler.promql import Policy, tokens
+from keda_gpu_scaler.promql import Policy, lexer
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec.spec import OwnQuery
 from tests.query.test_promql_texts import selectors, takes
@@ -231,10 +231,10 @@ def test_what_was_written_is_not_repeated_for_it_may_be_a_secret(text: str) -> N
 @given(vectors, st.data())
 def test_a_bracket_that_is_left_out_is_found(marked: str, data: st.DataObject) -> None:
     text = by_hand(marked, "", "")
-    found = tokens.tokens(text)
-    assert tokens.unmatched(found) is None
+    found = lexer.tokens(text)
+    assert lexer.unmatched(found) is None
     cut = data.draw(st.sampled_from([at for at, one in enumerate(found) if one.text in "})"]))
-    assert tokens.unmatched(found[:cut]) is not None
+    assert lexer.unmatched(found[:cut]) is not None
 
 
 def test_a_query_knows_how_far_back_each_of_its_selectors_looks() -> None:

@@ -14,9 +14,9 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence,
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from testbed.triggers import BERT, access, demanding, spec
 from tests.support.records import HOUR, decided, record
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
-from tests.support.triggers import BERT, access, demanding, spec
 
 
 def _states(shown: Record) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from testbed import charts
 from tests.repository.test_docs import ROOT
-from tools.chart import charts
 
 ALERTS = charts.CHART / "files" / "alerts.yaml"
 CASES = ROOT / "tests" / "data" / "alerts.test.yaml"

@@ -8,7 +8,7 @@ from typing import Any
 import promql_parser
 import pytest
 
-from tools.chart import charts
+from testbed import charts
 
 DASHBOARD = charts.CHART / "files" / "dashboard.json"
 EXAMPLES = {"$namespace": "ml", "$scaled_object": "bert", "$__rate_interval": "5m"}

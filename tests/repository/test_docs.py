@@ -9,18 +9,18 @@ from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, trigger
 from keda_gpu_scaler.demand.presets import PRESETS, Metric, Preset
+from keda_gpu_scaler.evidence.kubernetes.groups import GROUPED
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES, OTHER_RESOURCES, Profile
 from keda_gpu_scaler.record import record
 from keda_gpu_scaler.settings.sources import KINDS
-from keda_gpu_scaler.sources.kubernetes.groups import GROUPED
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
 from keda_gpu_scaler.telemetry import history
 from keda_gpu_scaler.workbench.check import RULES
 from keda_gpu_scaler.workbench.explain import gates, why_not
+from testbed import setting_rows
 from tests.support.exposed import exposed
-from tools import setting_rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

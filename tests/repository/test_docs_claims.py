@@ -7,10 +7,10 @@ import yaml
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli
+from testbed import setting_rows
 from tests.repository import test_alerts
 from tests.repository.test_docs import DOCS, ROOT
 from tests.support.exposed import exposed
-from tools import setting_rows
 
 PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
 OF_THE_PAST = {"CHANGELOG.md", "versions.md"}

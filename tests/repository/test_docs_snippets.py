@@ -16,11 +16,11 @@ from keda_gpu_scaler import settings, trigger
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import Namespaces
+from testbed import charts
+from testbed.triggers import access
 from tests.repository.chart import shapes
 from tests.repository.test_docs import ROOT
 from tests.repository.test_examples import is_ours
-from tests.support.triggers import access
-from tools.chart import charts
 
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 ALLOWED = {"alert-webhook.md": Policy.ALLOW}

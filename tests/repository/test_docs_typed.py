@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed import charts, programs
 from tests.repository.test_docs import ROOT
 from tests.support import guides, printed
 from tests.support.guides import Remark, Step
-from tools import programs
-from tools.chart import charts
 
 IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 """Pages for readers with a cluster."""

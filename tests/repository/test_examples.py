@@ -9,7 +9,7 @@ import yaml
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-from tests.support.triggers import access
+from testbed.triggers import access
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "scaledobjects").glob("*.yaml"))

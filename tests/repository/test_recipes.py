@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from testbed.gpus import Gpu
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 from tests.repository.test_examples import EXAMPLES, ours, parsed, read
-from tests.support.gpus import Gpu
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.prometheus_source import connected
-from tests.support.series import Series
 
 PATHS = {path.stem: path for path in EXAMPLES}
 HERE = "inference"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import yaml
 from packaging.version import Version
 
+from testbed.go_modules import keda, kubernetes, pinned
 from tests.repository.test_docs import DOCS, ROOT, section
-from tools.go_modules import keda, kubernetes, pinned
 
 PAGE = DOCS / "versions.md"
 GENERATIONS = [

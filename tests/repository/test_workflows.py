@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from testbed import programs
 from tests.repository.test_docs import ROOT
-from tools import programs
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
 WRITES = {

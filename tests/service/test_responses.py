@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.spec import demand
+from testbed.triggers import access
 from tests.service.harness import OBJECT, TRIGGER, decided
-from tests.support.triggers import access
 
 VALUES = st.floats(min_value=0, max_value=demand.TOO_LARGE, exclude_max=True)
 

@@ -18,7 +18,7 @@ from keda_gpu_scaler.settings import (
 from keda_gpu_scaler.settings.loading import fields
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec.demand import Pace
-from tools import setting_rows
+from testbed import setting_rows
 
 PREFIX = "KEDA_GPU_SCALER_"
 URL = "http://prometheus:9090"

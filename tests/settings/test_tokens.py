@@ -6,8 +6,8 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings.tokens import OfNamespaces
+from testbed.clocks import Clock
 from tests.settings.test_loading import URL, WORD, load, refusal
-from tests.support.clocks import Clock
 from tests.support.pipes import pipe
 
 

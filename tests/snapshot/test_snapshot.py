@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.snapshot.build import build_snapshot
+from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from testbed import programs
 from tests.soak.run import Pace, Soak
-from tools import programs
 
 _SHOWN = 100
 """The most failures to print."""

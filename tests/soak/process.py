@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support.processes import free_port
-from tests.support.servers import Server
+from testbed.processes import free_port
+from testbed.servers import Server
 
 _KIB = 1024
 _TASKS = re.compile(r"^keda_gpu_scaler_tasks (\S+)$", re.MULTILINE)

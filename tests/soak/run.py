@@ -15,13 +15,13 @@ import httpx
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from testbed.prometheus import PrometheusServer
 from tests.soak import faults, world
 from tests.soak.process import Scaler, warnings
 from tests.soak.report import Report
 from tests.soak.world import Trigger
 from tests.support import api_server
 from tests.support.http_replies import HttpServer, Reply, Request, closes, hangs, says
-from tests.support.prometheus import PrometheusServer
 
 CALL_SECONDS = 15.0
 """A call has at most so long; the scaler promises 2.5 s on a machine that is not overloaded."""

@@ -16,7 +16,7 @@ from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.influxdb import Field
 from keda_gpu_scaler.sources.prometheus import client
-from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.transport.http_client import Answer
 from tests.support import http_replies as web
 from tests.support.computing import MOST_SECONDS, cpu_seconds
 

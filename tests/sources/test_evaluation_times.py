@@ -16,7 +16,7 @@ from keda_gpu_scaler.sources.evaluation_times import (
     TURNED_BACK_SECONDS,
     ServerClock,
 )
-from tests.support.clocks import Clock
+from testbed.clocks import Clock
 
 milliseconds = st.integers(1, 10**6)
 NOW_MS = 1_800_000_000_000

@@ -10,7 +10,7 @@ import trustme
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources.scrape.source import fetch_page
-from keda_gpu_scaler.transport import client
+from keda_gpu_scaler.transport import http_client
 from tests.support import http_replies as web
 from tests.support import serving as serve
 from tests.support.forward_proxy import ForwardProxy
@@ -107,4 +107,4 @@ def test_a_proxy_that_cannot_be_used_ends_the_process_with_2_and_its_variable() 
 def test_people_who_ask_one_server_are_told_as_well(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("HTTPS_PROXY", "socks5://proxy:1080")
     with pytest.raises(errors.SourceUnreachableError, match=r"HTTPS_PROXY: socks5://…; expected"):
-        client.of_one_server("https://scaler", None, None, 1)
+        http_client.of_one_server("https://scaler", None, None, 1)

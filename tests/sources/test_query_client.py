@@ -12,8 +12,8 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.sources.query_client import QueryClient
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import Answer
-from tests.support.clocks import Clock
+from keda_gpu_scaler.transport.http_client import Answer
+from testbed.clocks import Clock
 
 
 async def test_a_query_is_one_fact_unless_a_fault_of_ours_ends_it() -> None:

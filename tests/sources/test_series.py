@@ -12,7 +12,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import Metric, MetricSource
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
-from keda_gpu_scaler.sources.series import LARGEST_GPUS, Exporters, read_series, target_of
+from keda_gpu_scaler.sources.series import LARGEST_GPUS, Exporters, read_series
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.snapshots import COLLECTION
 
@@ -101,7 +101,7 @@ def test_a_tenant_s_row_that_names_two_pods_is_overruled_as_one_that_names_one_i
     labels = {**PLAIN, "job": "app", "instance": "10.0.0.9:8080", "UUID": "GPU-b"}
     given = [row(UTIL, 50), row(UTIL, 100, **labels, pod_name="dcgm-exporter-x")]
     texts = EXPORTER, {"pod": "app-0", "namespace": "other"}
-    own_labels = {target_of(each): own.items() for each, own in zip(given, texts, strict=True)}
+    own_labels = {each.target: own.items() for each, own in zip(given, texts, strict=True)}
     exporters = replace(
         EXPORTERS, own_labels=own_labels, breadths={"dcgm": Breadth(20, 5), "app": Breadth(1, 9)}
     )

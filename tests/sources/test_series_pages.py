@@ -4,7 +4,7 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.sources.scrape.exposition import parse
+from keda_gpu_scaler.sources.scrape.page_samples import parse
 from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from tests.support import exporters
 from tests.support.exporters import (

@@ -11,8 +11,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner, PodSelector, ScaleTarget, Selected
+from testbed.triggers import spec
 from tests.support.snapshots import NOW, pod, said, snapshot
-from tests.support.triggers import spec
 
 BERT = Selected("ml", "models.example.com", "bert")
 SELECTED = frozenset({BERT.selected_by})

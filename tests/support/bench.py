@@ -8,8 +8,8 @@ from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from testbed.triggers import BERT, spec
 from tests.support.scripted import Clock, ScriptedAlerts, ScriptedCluster, ScriptedSource
-from tests.support.triggers import BERT, spec
 from tests.support.worlds import STEP, WorldPod
 
 PODS = tuple(WorldPod(f"bert-7b6667bd9-{letter * 5}") for letter in "bcdfg")

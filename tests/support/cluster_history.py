@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from keda_gpu_scaler.spec.spec import Signal
+from testbed.series import Series
 from tests.support import kube_state
 from tests.support.clusters import Cluster, Copy, Gpu, Node, Owner, Pod
 from tests.support.kube_state import KubePod, Listed
-from tests.support.series import Series
 
 _EXPORTERS = ("DaemonSet", "the-exporter")
 

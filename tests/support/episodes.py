@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from keda_gpu_scaler.autoscaling.objects import Behavior, quantity
+from keda_gpu_scaler.autoscaling.api_objects import Behavior, quantity
 from keda_gpu_scaler.autoscaling.rules import (
     CLUSTERS,
     Hpa,

@@ -7,7 +7,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Telemetry
-from tests.support import triggers
+from testbed import triggers
 
 PREFIX = "keda_gpu_scaler_"
 _DECIDED = Decision(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tests.support.loopback import LoopbackServer, pump
+from testbed.loopback import LoopbackServer, pump
 
 Address = tuple[str, int]
 

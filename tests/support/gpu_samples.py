@@ -2,7 +2,7 @@
 
 from array import array
 
-from keda_gpu_scaler.sources.scrape.exposition import PageSamples, PageSeries
+from keda_gpu_scaler.sources.scrape.page_samples import PageSamples, PageSeries
 
 Sample = tuple[dict[str, str], float]
 """Labels, with `__name__` among them, and value."""

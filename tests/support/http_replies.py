@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tests.support.loopback import LoopbackServer
+from testbed.loopback import LoopbackServer
 
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.support import series, servers
-from tests.support.servers import Server
+from testbed import series, servers
+from testbed.servers import Server
 
 DATABASE = "telegraf"
 IS_CHOSEN = "influxdb" in servers.chosen()

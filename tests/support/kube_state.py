@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tests.support.series import STALE, Series
+from testbed.series import STALE, Series
 
 INTERVAL_SECONDS = 30
 TARGET = {"job": "kube-state-metrics", "instance": "10.0.1.1:8080"}

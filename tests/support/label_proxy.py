@@ -7,7 +7,7 @@ async with LabelProxy(tmp_path, upstream=prometheus.url) as proxy:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tests.support.servers import Server
+from testbed.servers import Server
 
 NAMED_BY_PARAMETER = ("-query-param", "namespace")
 NAMED_BY_HEADER = ("-header-name", "X-Namespace")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.series import Series
+from testbed.series import Series
 
 PAGES = Path(__file__).parents[1] / "data" / "llm_servers"
 COLLECTOR = {"namespace": "monitoring", "pod": "collector-0", "instance": "10.0.9.9:8889"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from keda_gpu_scaler.query import kube_state_metrics, profiles, promql_texts
+from keda_gpu_scaler.query import kube_state_texts, profiles, promql_texts
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 
 
@@ -29,6 +29,6 @@ reported_gpus_text = promql_texts.gpus_text
 def kube_state_text(
     namespaces: Iterable[str], jobs: Iterable[str], new_namespaces: Iterable[str] = ()
 ) -> str:
-    return kube_state_metrics.kube_state_text(
+    return kube_state_texts.kube_state_text(
         frozenset(jobs), frozenset(new_namespaces), (), frozenset(namespaces)
     )

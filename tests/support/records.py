@@ -8,8 +8,8 @@ from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from testbed.triggers import BERT
 from tests.support.snapshots import NOW
-from tests.support.triggers import BERT
 
 HOUR = 3600.0
 

@@ -15,7 +15,7 @@ from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
-from tests.support.processes import free_port
+from testbed.processes import free_port
 from tests.support.webhooks import TOKEN, Hook
 
 RARELY_SECONDS = 3600.0

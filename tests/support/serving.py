@@ -17,7 +17,7 @@ import httpx
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.support.processes import free_port
+from testbed.processes import free_port
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "serve"]
 PREFIX = "KEDA_GPU_SCALER_"

@@ -11,8 +11,8 @@ from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.web import authentication
+from testbed.clocks import Clock
 from tests.support.browsing import browsing
-from tests.support.clocks import Clock
 
 TOKEN = "s3cr3t-t0ken"
 LIFETIME = 3600.0

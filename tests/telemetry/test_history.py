@@ -14,7 +14,7 @@ from keda_gpu_scaler.telemetry.history import (
     TOTAL_CHANGES,
     History,
 )
-from tests.support.triggers import BERT, spec
+from testbed.triggers import BERT, spec
 
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
 OTHER = ScaledObject("ml", "other")

@@ -11,9 +11,9 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.log_lines import LogObserver, Observers
-from tests.support import triggers
-from tests.support.clocks import Clock
-from tests.support.triggers import BERT
+from testbed import triggers
+from testbed.clocks import Clock
+from testbed.triggers import BERT
 
 
 def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluated:

@@ -16,7 +16,7 @@ import structlog
 from keda_gpu_scaler.settings import LogFormat, LogLevel
 from keda_gpu_scaler.telemetry import logs
 from keda_gpu_scaler.telemetry.logs import LONGEST_BYTES, WAITING_LINES
-from tests.support.clocks import Clock
+from testbed.clocks import Clock
 
 HANG_SECONDS = 30.0
 PIPE_BYTES = 4096

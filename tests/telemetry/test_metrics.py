@@ -15,8 +15,8 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Recent, Telemetry
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from tests.support import triggers
-from tests.support.clocks import Clock
+from testbed import triggers
+from testbed.clocks import Clock
 
 TRIGGER = '{metric="gpu-utilization",namespace="ml",scaled_object="bert"}'
 SNAPSHOT = '{profile="auto",signal="utilization",source="default"}'

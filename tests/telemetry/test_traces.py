@@ -13,8 +13,8 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.traces import SpanObserver
+from testbed.triggers import BERT, demanding
 from tests.service.harness import decided
-from tests.support.triggers import BERT, demanding
 
 SECOND = 1_000_000_000
 CALL = "externalscaler.ExternalScaler/GetMetrics"

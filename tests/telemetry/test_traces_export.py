@@ -7,9 +7,9 @@ import grpc
 import pytest
 
 from keda_gpu_scaler import __version__
+from testbed.prometheus import PrometheusServer
 from tests.service.harness import metrics_request
 from tests.support import serving as serve
-from tests.support.prometheus import PrometheusServer
 from tests.telemetry.collector import collecting, words
 
 pytestmark = pytest.mark.slow

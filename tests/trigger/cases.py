@@ -7,7 +7,7 @@ import pytest
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from tests.support.triggers import BERT, access
+from testbed.triggers import BERT, access
 
 Given = Mapping[str, str | None]
 """Keys beside those of the smallest trigger; None: one of these is not given."""

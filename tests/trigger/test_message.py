@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
-from tests.support.triggers import BERT, access
+from testbed.triggers import BERT, access
 from tests.trigger.cases import MINIMAL
 
 

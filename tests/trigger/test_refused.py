@@ -10,7 +10,7 @@ from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import Access, Namespaces
-from tests.support.triggers import BERT, access
+from testbed.triggers import BERT, access
 from tests.trigger.cases import MINIMAL, Given, mistakes, parse
 
 HERE = Path(__file__).parent

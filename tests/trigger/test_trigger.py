@@ -19,7 +19,7 @@ from keda_gpu_scaler.spec.spec import (
 )
 from keda_gpu_scaler.spec.workload import Kind, PodPattern, ScaleTarget, Workload
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Namespaces
-from tests.support.triggers import BERT, access
+from testbed.triggers import BERT, access
 from tests.trigger.cases import Given, mistakes, parse
 
 SHOWN = [signal for signal in Signal if signal is not Signal.NUMBER]

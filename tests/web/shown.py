@@ -21,9 +21,9 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
-from tests.support.clocks import Clock
+from testbed.clocks import Clock
+from testbed.triggers import access
 from tests.support.snapshots import NOW, pod, snapshot
-from tests.support.triggers import access
 
 _SILENT_SINCE = NOW - 600
 

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.web.authentication import OPEN_BYTES
+from testbed.processes import until
 from tests.support import webhooks
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.browsing import browsing
 from tests.support.connections import Streams, connected
-from tests.support.processes import until
 from tests.support.webhooks import Hook
 
 TOKEN = "m3trics-t0ken"

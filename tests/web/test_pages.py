@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.web import AT_ONCE
+from testbed.processes import until
 from tests.support.browsing import HANG_SECONDS, browsing
-from tests.support.processes import until
 
 
 class Shown(Collector):

@@ -21,9 +21,9 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.web import status
+from testbed.triggers import BERT, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
-from tests.support.triggers import BERT, spec
 from tests.web.shown import Room, fleet, room
 from tests.web.test_triggers import DECIDED, NAMES, answers, serving
 

@@ -15,9 +15,9 @@ from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
+from testbed.triggers import BERT, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW, bert, snapshot
-from tests.support.triggers import BERT, spec
 from tests.web.shown import Room, answered
 
 PATH = "/api/v1/triggers"

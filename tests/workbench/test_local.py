@@ -21,13 +21,15 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.workbench import local
-from tests.support import api_server, gpus, kube_state
+from testbed import gpus
+from testbed.gpus import Gpu, Up
+from testbed.prometheus import PrometheusServer
+from tests.support import api_server, kube_state
 from tests.support import http_replies as web
 from tests.support.api_server import ApiServer
-from tests.support.gpus import Gpu, Up
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.test_app import LOCAL, channel, reference, running
 
 OBJECT = """\

@@ -10,12 +10,14 @@ import pytest_asyncio
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from tests.support import gpus, kube_state
-from tests.support.gpus import Gpu, Up, mig
+from testbed import gpus
+from testbed.gpus import Gpu, Up, mig
+from testbed.processes import free_port
+from testbed.prometheus import PrometheusServer
+from tests.support import kube_state
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
-from tests.support.processes import free_port
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.workbench.check.cases import SLEEPS, STAYS, changed, key
 from tests.workbench.test_local import healthy
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tools.chart.charts import CHART
+from testbed.charts import CHART
 
 VALUES = CHART / "values.yaml"
 PAGE_MARK = "chart-values"

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from tools.chart import charts
+from testbed import charts
 
-COMPONENT = charts.BASE / "kubernetes-evidence"
 SETTINGS = "settings.yaml"
 _SOURCE = re.compile(r"^---\n# Source: [\w-]+/templates/([\w.-]+)\n", re.MULTILINE)
 _HELM = re.compile(
@@ -69,8 +68,8 @@ def files() -> dict[Path, str]:
         charts.BASE / "kustomization.yaml": _kustomization(parts, config["metadata"]["labels"]),
         charts.BASE / SETTINGS: config["data"][SETTINGS],
         **{charts.BASE / name: text for name, text in parts.items()},
-        COMPONENT / "kustomization.yaml": _COMPONENT,
-        COMPONENT / "rbac.yaml": evidence,
+        charts.COMPONENT / "kustomization.yaml": _COMPONENT,
+        charts.COMPONENT / "rbac.yaml": evidence,
     }
 
 

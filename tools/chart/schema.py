@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 from keda_gpu_scaler.settings import process, sources
 from keda_gpu_scaler.settings.loading import fields
-from tools.chart import charts, forms
-from tools.chart.charts import CHART
-from tools.setting_rows import Row, describe
+from testbed import charts
+from testbed.charts import CHART
+from testbed.setting_rows import Row, describe
+from tools.chart import forms
 
 SCHEMA = CHART / "values.schema.json"
 Part = dict[str, Any]

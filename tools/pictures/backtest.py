@@ -11,7 +11,7 @@ from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import AVERAGE
 from keda_gpu_scaler.workbench.backtest.replay import Limits, clairvoyant
 from keda_gpu_scaler.workbench.backtest.work import Work
-from tests.support.triggers import spec
+from testbed.triggers import spec
 
 DAY_SECONDS = 86_400
 WINDOW_SECONDS = 600

@@ -17,13 +17,13 @@ from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
-from keda_gpu_scaler.sources.scrape.exposition import parse
+from keda_gpu_scaler.sources.scrape.page_samples import parse
 from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from keda_gpu_scaler.workbench.demo import driver, scenario, screen
 from keda_gpu_scaler.workbench.world import exposition
 from keda_gpu_scaler.workbench.world.cluster import MadeUp
-from tests.stories.loops.loop import AtOnce
-from tests.support.triggers import access
+from testbed.loops.loop import AtOnce
+from testbed.triggers import access
 from tools.pictures import screencast
 
 _TARGET = Target("default", "simulator")

@@ -7,7 +7,7 @@ from benchmarks.drawings import Curve, Panel, picture, times, words
 from keda_gpu_scaler.workbench.backtest import recipes
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
-from tests.stories.loops.loop import Loop
+from testbed.loops.loop import Loop
 
 MINUTES = 60
 BEGINS, LOADS = (0, 5, 35), (40, 430, 130)

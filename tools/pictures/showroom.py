@@ -27,8 +27,8 @@ from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
-from tests.support.clocks import Clock
-from tests.support.triggers import access
+from testbed.clocks import Clock
+from testbed.triggers import access
 
 END = 1_795_345_200.0
 """Sunday, 22 November 2026, 11:00 UTC: when somebody looks."""

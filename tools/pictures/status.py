@@ -3,8 +3,8 @@
 import base64
 from collections.abc import Iterator, Mapping
 
-from tests.web.test_browser import DESKTOP, PHONE, started
-from tools import programs
+from testbed import programs
+from testbed.browser import DESKTOP, PHONE, started
 from tools.pictures import showroom
 
 SCALE = 0.75

@@ -29,7 +29,7 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import OK, Answer, printable
+from keda_gpu_scaler.transport.http_client import OK, Answer, printable
 
 T = TypeVar("T")
 OWN_QUERIES_AT_ONCE = 10

@@ -9,7 +9,7 @@ from keda_gpu_scaler.query.promql_texts import alternatives
 from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import printable
+from keda_gpu_scaler.transport.http_client import printable
 
 MOST_JOBS = 50
 LONGEST_CHARACTERS = 100

@@ -21,16 +21,16 @@ from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target, scrape_times
 from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
-from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
+from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
 from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import printable
+from keda_gpu_scaler.transport.http_client import printable
 
 GPUS_PER_QUERY = 500
 QUERIES_OF_A_STEP = 3
@@ -314,9 +314,7 @@ class PrometheusSource:
         if own.is_complete and 0 < len(jobs) <= OWN_JOBS:
             text = promql_texts.element_targets_text(jobs, span, step)
             targets = await self._client.ask("own-targets", text, at, parse_matrix, limit_bytes)
-            good_scrapes = {
-                series.target_of(row): series.scrape_times(row.points) for row in targets
-            }
+            good_scrapes = {row.target: scrape_times(row.points) for row in targets}
         elements, refused, unmatched_elements = await asyncio.to_thread(
             series.read_elements, rows, snapshot_query.namespaces
         )

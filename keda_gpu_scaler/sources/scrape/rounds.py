@@ -14,7 +14,7 @@ from typing import NamedTuple
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row, Target
-from keda_gpu_scaler.sources.scrape.exposition import PageSamples, PageSeries
+from keda_gpu_scaler.sources.scrape.page_samples import PageSamples, PageSeries
 from keda_gpu_scaler.sources.series import Exporters, fill_gaps, read_series
 
 OVERLOOKED_SECONDS = 3600.0

@@ -18,11 +18,11 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.evaluation_times import LEAP_SECONDS
-from keda_gpu_scaler.sources.scrape import exposition
+from keda_gpu_scaler.sources.scrape import page_samples
 from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies, resolver
-from keda_gpu_scaler.transport.client import OK, Client, printable
+from keda_gpu_scaler.transport.http_client import OK, Client, printable
 
 KEEP_SECONDS = 600.0
 """How long samples are kept unless a trigger needs more; the default windows need under half."""
@@ -192,7 +192,7 @@ class ScrapeSource:
             page = await fetch_page(url, self._settings, self._tls)
             async with self._parsing:
                 samples = await asyncio.to_thread(
-                    exposition.parse, page, time.time(), self._history.newest_series(target)
+                    page_samples.parse, page, time.time(), self._history.newest_series(target)
                 )
             answer = Scrape(at, samples)
         except errors.SourceError as error:

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import msgspec
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.autoscaling.objects import Behavior, quantity
+from keda_gpu_scaler.autoscaling.api_objects import Behavior, quantity
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, MetricType, Tolerances
 from keda_gpu_scaler.spec.spec import GpuAggregation, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
 from keda_gpu_scaler.workbench.backtest import episode
 from keda_gpu_scaler.workbench.backtest.advice import Alternative, Case, replay
 from keda_gpu_scaler.workbench.backtest.replay import Limits
-from keda_gpu_scaler.workbench.check.objects import Manifest, Trigger
+from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
 
 _SHOW_FULL = frozenset({Signal.UTILIZATION, Signal.ENCODER, Signal.DECODER})
 """The signals that are at 100 % while there is more work than a GPU can do."""

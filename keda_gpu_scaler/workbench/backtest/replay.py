@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from keda_gpu_scaler.autoscaling.objects import Behavior
+from keda_gpu_scaler.autoscaling.api_objects import Behavior
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, Metric, MetricType, Tolerances
 from keda_gpu_scaler.decision import by_demand, memory
 from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide

@@ -3,11 +3,11 @@
 Pure: files are read by `cli/`. Every text is either read or refused with a finding.
 
     documents         text → YAML with positions, bounded
-    objects           YAML → objects, and their triggers that are for this scaler
+    manifests         YAML → objects, and their triggers that are for this scaler
     findings          what is found, and where
     readings          PromQL → what is known of its numbers, by the metrics that it reads
     schema            what the API server and KEDA refuse of any ScaledObject
-    fields, demands, replicas   the other rules, each a function; the table of all is below
+    fields, demands, scaling  the other rules, each a function; the table of all is below
     formulas          the formula of scalingModifiers → its names, and its value
     live              what the source and the cluster show of a trigger
     formats           findings → JSON and SARIF
@@ -23,9 +23,9 @@ from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV
-from keda_gpu_scaler.workbench.check import demands, documents, fields, replicas, schema
+from keda_gpu_scaler.workbench.check import demands, documents, fields, scaling, schema
 from keda_gpu_scaler.workbench.check.findings import Check, Finding, Rule, Severity, Wrong
-from keda_gpu_scaler.workbench.check.objects import Manifest, Trigger, manifests
+from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger, manifests
 
 _IGNORE = re.compile(
     r"#[ \t]*keda-gpu-scaler:[ \t]*ignore[ \t]+([a-z0-9-]+(?:[ \t]*,[ \t]*[a-z0-9-]+)*)"
@@ -67,41 +67,41 @@ OF_TRIGGERS = (
     _rule(_ERROR, fields.other_project, "a trigger of pmady/keda-gpu-scaler"),
     _rule(_ERROR, fields.wrong_address, "a `scalerAddress` where no scaler answers KEDA"),
     _rule(_WARNING, demands.other_namespace, "PromQL on a namespace that it may not read"),
-    _rule(_WARNING, replicas.zero_for_unknown, "`or vector(0)` in a query that scales"),
+    _rule(_WARNING, scaling.zero_for_unknown, "`or vector(0)` in a query that scales"),
 )
 OF_SCALING = (
     _rule(_ERROR, schema.refused_by_keda, "what KEDA refuses, such as a minimum above the maximum"),
     _rule(_ERROR, fields.wrong_target, "a `scaleTargetRef` without a scale subresource"),
     # How many replicas.
-    _rule(_ERROR, replicas.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
-    _rule(_ERROR, replicas.average_without_value, "an average without `metricType: Value`"),
+    _rule(_ERROR, scaling.sum_with_value, "a sum, `max` or `p95` beside `metricType: Value`"),
+    _rule(_ERROR, scaling.average_without_value, "an average without `metricType: Value`"),
     _rule(_ERROR, demands.average_recipe, "KEDA's own trigger on GPUs, and not on their sum"),
     _rule(_ERROR, demands.demand_not_a_sum, "a demand that does not add up over replicas"),
     _rule(_WARNING, demands.several_elements, "a demand with an element for each pod"),
     _rule(_ERROR, demands.queue_alone, "a `demandQuery` of waiting requests that scales alone"),
     _rule(_ERROR, demands.query_without_pods, "a `query` whose elements name no pod"),
-    _rule(_ERROR, replicas.threshold_out_of_reach, "a threshold that no load exceeds"),
+    _rule(_ERROR, scaling.threshold_out_of_reach, "a threshold that no load exceeds"),
     _rule(_ERROR, demands.fraction_for_percent, "a share of 1 where the number is in percent"),
     _rule(_ERROR, demands.percent_for_fraction, "a percentage where the number is a share of 1"),
     _rule(_WARNING, demands.gpus_beside_requests, "an LLM server's GPUs beside its requests"),
-    _rule(_NOTE, replicas.formula_metric_type, "a formula whose `metricType` may not fit"),
-    _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
-    _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
+    _rule(_NOTE, scaling.formula_metric_type, "a formula whose `metricType` may not fit"),
+    _rule(_WARNING, scaling.short_stabilization, "a scale-in that waits for less than `window`"),
+    _rule(_NOTE, scaling.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_ERROR, fields.pod_pattern, "a `podPattern` that is a prefix or a glob"),
     _rule(_WARNING, fields.wide_pod_pattern, "a `podPattern` that matches other workloads"),
-    _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
+    _rule(_WARNING, scaling.other_workload, "a `workload` that the ScaledObject does not scale"),
     # To and from zero.
-    _rule(_ERROR, replicas.missing_workload, "zero replicas and a `workload` that no file has"),
-    _rule(_ERROR, replicas.nothing_wakes, "zero replicas and nothing that wakes the workload"),
-    _rule(_NOTE, replicas.push_without_signal, "`external-push` that only an alert activates"),
-    _rule(_WARNING, replicas.never_idle, "an `activationThreshold` that an idle GPU exceeds"),
-    _rule(_WARNING, replicas.short_cooldown, "a `cooldownPeriod` shorter than `activationWindow`"),
-    _rule(_WARNING, replicas.short_activation_window, "an `activationWindow` shorter than a poll"),
-    _rule(_ERROR, replicas.formula_without_key, "a formula and zero, without `forFormula`"),
-    _rule(_ERROR, replicas.formula_inactive, "a formula that is not active for one full replica"),
-    _rule(_WARNING, replicas.new_object, "zero without `initialCooldownPeriod`"),
+    _rule(_ERROR, scaling.missing_workload, "zero replicas and a `workload` that no file has"),
+    _rule(_ERROR, scaling.nothing_wakes, "zero replicas and nothing that wakes the workload"),
+    _rule(_NOTE, scaling.push_without_signal, "`external-push` that only an alert activates"),
+    _rule(_WARNING, scaling.never_idle, "an `activationThreshold` that an idle GPU exceeds"),
+    _rule(_WARNING, scaling.short_cooldown, "a `cooldownPeriod` shorter than `activationWindow`"),
+    _rule(_WARNING, scaling.short_activation_window, "an `activationWindow` shorter than a poll"),
+    _rule(_ERROR, scaling.formula_without_key, "a formula and zero, without `forFormula`"),
+    _rule(_ERROR, scaling.formula_inactive, "a formula that is not active for one full replica"),
+    _rule(_WARNING, scaling.new_object, "zero without `initialCooldownPeriod`"),
     # KEDA's other fields.
-    _rule(_ERROR, replicas.cached_number_for_formula, "`useCachedMetrics` beside `forFormula`"),
+    _rule(_ERROR, scaling.cached_number_for_formula, "`useCachedMetrics` beside `forFormula`"),
     _rule(_WARNING, fields.cached_metrics, "`useCachedMetrics` beside the scaler's trigger"),
     _rule(_ERROR, fields.idle_replicas, "an `idleReplicaCount` other than 0"),
     _rule(_NOTE, fields.unused_fallback, "a `fallback` that no unknown load uses"),

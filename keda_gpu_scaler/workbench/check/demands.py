@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import re2
 
-from keda_gpu_scaler.demand import metrics
-from keda_gpu_scaler.demand.metrics import Owner, Unit
+from keda_gpu_scaler.demand import known_metrics
+from keda_gpu_scaler.demand.known_metrics import Owner, Unit
 from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
-from keda_gpu_scaler.trigger import values
+from keda_gpu_scaler.trigger import key_values
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 from keda_gpu_scaler.workbench.check import readings
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
-from keda_gpu_scaler.workbench.check.objects import Manifest, Trigger
+from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
 from keda_gpu_scaler.workbench.check.readings import Reading
 
 DEMANDS = ("demandPreset", "demandQuery")
@@ -48,7 +48,7 @@ class Number(NamedTuple):
     def threshold(self) -> float | None:
         """What one replica has of it, as it is written; None: it is not, or not here."""
         written = self.trigger.metadata.get(self.threshold_key, "").strip()
-        return float(written) if values.NUMBER.fullmatch(written) else None
+        return float(written) if key_values.NUMBER.fullmatch(written) else None
 
 
 def reading_of(trigger: Trigger, key: str) -> Reading | None:
@@ -110,7 +110,7 @@ def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
         reading, query = reading_of(trigger, "query"), trigger.metadata.get("query", "")
         instead = "workload and threshold in percent, which sums over the workload's pods"
         found = None
-        if readings.is_no_promql(query) and any(name in query for name in metrics.METRICS):
+        if readings.is_no_promql(query) and any(name in query for name in known_metrics.METRICS):
             why = "this query is not PromQL: Prometheus refuses it, and the trigger fails"
             found = why, "Correct it on Prometheus' own query page."
         elif reading is not None and reading.known:

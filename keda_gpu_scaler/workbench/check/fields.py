@@ -15,7 +15,7 @@ from keda_gpu_scaler.spec.workload import Kind, PodPattern
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
-from keda_gpu_scaler.workbench.check.objects import OUR_NAME, Manifest, Trigger
+from keda_gpu_scaler.workbench.check.manifests import OUR_NAME, Manifest, Trigger
 
 _DEMANDS = frozenset({"demandQuery", "demandPreset"})
 _SHRINKS = ("static", "currentReplicasIfLower")

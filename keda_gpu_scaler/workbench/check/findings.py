@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keda_gpu_scaler.workbench.check.documents import Position
-from keda_gpu_scaler.workbench.check.objects import Manifest
+from keda_gpu_scaler.workbench.check.manifests import Manifest
 
 
 class Severity(StrEnum):

@@ -8,7 +8,7 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, TriggerSpec
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
-from keda_gpu_scaler.workbench.check.objects import Trigger
+from keda_gpu_scaler.workbench.check.manifests import Trigger
 
 _PODS_SHOWN = 5
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import re2
 
-from keda_gpu_scaler.demand import metrics
-from keda_gpu_scaler.demand.metrics import Known, Owner, Unit
+from keda_gpu_scaler.demand import known_metrics
+from keda_gpu_scaler.demand.known_metrics import Known, Owner, Unit
 from keda_gpu_scaler.promql import policy, tree
 from keda_gpu_scaler.query import profiles
 
@@ -57,7 +57,7 @@ class Reading(NamedTuple):
     @property
     def known(self) -> list[Known]:
         """What is known of its metrics; one of which nothing is known is left out."""
-        return [row for name in self.names if (row := metrics.known(name))]
+        return [row for name in self.names if (row := known_metrics.known(name))]
 
     @property
     def is_known(self) -> bool:
@@ -111,7 +111,7 @@ def names(selector: tree.Selector) -> frozenset[str]:
             found.add(matcher.value)
         elif matcher.label == "__name__" and matcher.sign == "=~":
             pattern = re2.compile(matcher.value)  # it was compiled before, with a limit
-            found |= {name for name in metrics.METRICS if pattern.fullmatch(name)}
+            found |= {name for name in known_metrics.METRICS if pattern.fullmatch(name)}
     return frozenset(found)
 
 

@@ -19,7 +19,7 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.trigger.keys import KEYS
 from keda_gpu_scaler.workbench.check.documents import Node, Position, shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
-from keda_gpu_scaler.workbench.check.objects import EXTERNAL, EXTERNAL_KEYS, MODIFIERS, Manifest
+from keda_gpu_scaler.workbench.check.manifests import EXTERNAL, EXTERNAL_KEYS, MODIFIERS, Manifest
 
 _WORDS = {
     "array": "a list",

@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.autoscaling.objects import (
+from keda_gpu_scaler.autoscaling.api_objects import (
     Condition,
     Direction,
     Hpa,

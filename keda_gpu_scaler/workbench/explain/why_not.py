@@ -14,7 +14,7 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.record.record import Metric, Record, Says
 from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE
-from keda_gpu_scaler.trigger.rules import REACHABLE_PERCENT
+from keda_gpu_scaler.trigger.metadata import REACHABLE_PERCENT
 
 _INACTIVE = (
     "it is inactive: KEDA removes the last replica after its cooldownPeriod, if minReplicaCount is "

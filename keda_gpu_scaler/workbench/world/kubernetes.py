@@ -19,7 +19,7 @@ from lightkube.resources.core_v1 import Node, Pod
 from lightkube.utils.quantity import parse_quantity
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.transport import client
+from keda_gpu_scaler.transport import http_client
 from keda_gpu_scaler.workbench.world import cluster
 
 _GPU = "nvidia.com/gpu"
@@ -112,7 +112,7 @@ async def following(  # noqa: PLR0913 - all but three have defaults
                 await look()
             except Exception as error:  # noqa: BLE001 - whatever went wrong: no list is not an empty one
                 if not is_failing:
-                    report(f"cannot list nodes and pods: {client.error_text(error)}")
+                    report(f"cannot list nodes and pods: {http_client.error_text(error)}")
                 is_failing = True
             else:
                 if is_failing:
@@ -135,7 +135,7 @@ def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
         # The service account or KUBECONFIG, and nothing else from the environment: no proxy.
         return lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
     except Exception as error:  # lightkube raises the errors of several libraries
-        what = client.error_text(error)
+        what = http_client.error_text(error)
         if isinstance(error, KeyError):
             what = f"the kubeconfig has no {error}"
         raise errors.SettingsError(f"no cluster to follow: {what}") from error

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keda_gpu_scaler.transport.server import Bounds, HttpServer
+from keda_gpu_scaler.transport.http_server import Bounds, HttpServer
 from keda_gpu_scaler.workbench.world import exposition
 from keda_gpu_scaler.workbench.world.cluster import Cluster, Key
 

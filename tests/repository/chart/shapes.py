@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import cli
-from tools.chart import charts
-from tools.chart.charts import Object
+from testbed import charts
+from testbed.charts import Object
 
 ETC = "/etc/"
 _TOKEN = "only-for-tests"

@@ -12,9 +12,9 @@ import pytest
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec.demand import OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, ScaledObject, Signal
-from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, rules
-from tests.support.triggers import access
-from tools.chart import charts
+from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, metadata
+from testbed import charts
+from testbed.triggers import access
 
 pytestmark = pytest.mark.needs("helm")
 
@@ -52,7 +52,7 @@ def test_it_knows_every_choice() -> None:
 
 def test_it_knows_which_signals_are_percentages_and_which_have_no_usual_level() -> None:
     assert set(names("percentages")) == {one for one in Signal if one.is_percentage}
-    assert set(names("withoutUsualLevel")) == rules.NO_USUAL_LEVEL
+    assert set(names("withoutUsualLevel")) == metadata.NO_USUAL_LEVEL
 
 
 def test_it_knows_which_keys_are_durations() -> None:

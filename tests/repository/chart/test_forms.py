@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from keda_gpu_scaler.settings import Settings, load
-from tools.chart import charts
-from tools.setting_rows import describe
+from testbed import charts
+from testbed.setting_rows import describe
 
 pytestmark = pytest.mark.needs("helm")
 

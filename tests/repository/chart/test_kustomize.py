@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.chart import charts, kustomized
+from testbed import charts
 
 pytestmark = pytest.mark.needs("helm", "kubectl")
 
@@ -25,7 +25,7 @@ def test_the_base_makes_the_objects_of_the_chart() -> None:
 def test_the_component_makes_the_objects_of_the_chart_s_kubernetes_evidence(tmp_path: Path) -> None:
     # Kustomize takes no absolute paths.
     base, component = (
-        os.path.relpath(path, tmp_path.resolve()) for path in (charts.BASE, kustomized.COMPONENT)
+        os.path.relpath(path, tmp_path.resolve()) for path in (charts.BASE, charts.COMPONENT)
     )
     overlay = {"resources": [base], "components": [component]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))

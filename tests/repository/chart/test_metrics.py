@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
+from testbed import charts
+from testbed.charts import Object
 from tests.repository import test_alerts, test_dashboard
 from tests.repository.chart import shapes
-from tools.chart import charts
-from tools.chart.charts import Object
 
 pytestmark = pytest.mark.needs("helm")
 

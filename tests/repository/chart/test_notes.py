@@ -8,9 +8,9 @@ import yaml
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.spec.spec import ScaledObject
+from testbed import charts
+from testbed.triggers import access
 from tests.repository.chart import shapes
-from tests.support.triggers import access
-from tools.chart import charts
 
 pytestmark = pytest.mark.needs("helm")
 

@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry
 from starlette.routing import Route
 
 from keda_gpu_scaler import settings, web
-from keda_gpu_scaler.sources.kubernetes import following
+from keda_gpu_scaler.evidence.kubernetes import following
+from testbed import charts
+from testbed.charts import ROOT
 from tests.repository.chart import shapes
-from tools.chart import charts
-from tools.chart.charts import ROOT
 
 pytestmark = pytest.mark.needs("helm")
 
@@ -141,3 +141,8 @@ def test_keda_is_let_in_from_its_namespace_if_that_is_set_else_from_the_usual_on
         }
         for namespace in namespaces
     ]
+
+
+@EACH_CASE
+def test_helm_finds_nothing_to_complain_of(case: str) -> None:
+    charts.run("helm", "lint", "--strict", "--values", str(charts.values(case)), str(charts.CHART))

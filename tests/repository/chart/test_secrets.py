@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tools.chart import charts
+from testbed import charts
 
 pytestmark = pytest.mark.needs("helm")
 

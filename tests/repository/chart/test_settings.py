@@ -8,9 +8,8 @@ import yaml
 from keda_gpu_scaler import settings
 from keda_gpu_scaler.settings import sources
 from keda_gpu_scaler.settings.loading import fields
+from testbed import charts, setting_rows
 from tests.repository.chart import shapes
-from tools import setting_rows
-from tools.chart import charts
 
 pytestmark = pytest.mark.needs("helm")
 

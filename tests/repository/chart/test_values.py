@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.chart import charts
+from testbed import charts
 
 pytestmark = pytest.mark.needs("helm")
 

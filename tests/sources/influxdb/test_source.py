@@ -21,10 +21,10 @@ from keda_gpu_scaler.sources.influxdb import InfluxdbSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
+from testbed.clocks import Clock
+from testbed.series import Series
 from tests.query.test_promql_texts import HOSTILE
-from tests.support.clocks import Clock
 from tests.support.influxdb import DATABASE, InfluxdbServer, on_influxdb
-from tests.support.series import Series
 
 pytestmark = [pytest.mark.needs("influxd"), on_influxdb, pytest.mark.asyncio(loop_scope="module")]
 

@@ -21,14 +21,14 @@ from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
-from tests.support import gpus, triggers
+from testbed import gpus, triggers
+from testbed.gpus import Gpu, Up
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 from tests.support import kube_state as listed
-from tests.support.gpus import Gpu, Up
 from tests.support.kube_state import KubePod
 from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
-from tests.support.prometheus import PrometheusServer
 from tests.support.prometheus_source import connected
-from tests.support.series import Series
 
 pytestmark = [
     pytest.mark.needs("prometheus", "prom-label-proxy"),

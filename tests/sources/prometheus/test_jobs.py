@@ -13,12 +13,12 @@ from keda_gpu_scaler.sources.prometheus.jobs import (
     LONGEST_CHARACTERS,
     MOST_JOBS,
 )
-from keda_gpu_scaler.sources.prometheus.kube_state_metrics import FOUND_SECONDS, KubeStateMetrics
+from keda_gpu_scaler.sources.prometheus.kube_state import FOUND_SECONDS, KubeStateMetrics
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
+from testbed.clocks import Clock
 from tests.sources.prometheus.scripted import ScriptedClient, rows
-from tests.support.clocks import Clock
 
 AT = 1_700_000_100.0
 NAMESPACE = "n" * 63

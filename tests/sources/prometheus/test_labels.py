@@ -9,9 +9,10 @@ import pytest
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.prometheus_source import connected
-from tests.support.series import Series
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ML = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)

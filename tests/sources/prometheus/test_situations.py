@@ -11,13 +11,14 @@ import pytest
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
-from tests.support import gpus
+from testbed import gpus
+from testbed.gpus import Gpu, Up
+from testbed.prometheus import PrometheusServer
+from testbed.triggers import BERT, spec
 from tests.support.bench import landed
-from tests.support.gpus import Gpu, Up
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.prometheus_source import connected
 from tests.support.scripted import Clock
-from tests.support.triggers import BERT, spec
 
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bc"]
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

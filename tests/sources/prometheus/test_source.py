@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
+from keda_gpu_scaler.query.kube_state_texts import JOBS, PODS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
@@ -20,9 +20,9 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_ve
 from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
-from tests.support import gpus, series
-from tests.support.gpus import Gpu, Up
-from tests.support.prometheus import PrometheusServer
+from testbed import gpus, series
+from testbed.gpus import Gpu, Up
+from testbed.prometheus import PrometheusServer
 from tests.support.prometheus_source import connected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

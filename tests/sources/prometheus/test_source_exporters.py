@@ -13,8 +13,10 @@ from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
+from testbed.prometheus import KINDS
 from tests.support import exporters
 from tests.support import http_replies as web
+from tests.support.each_prometheus import each
 from tests.support.exporters import (
     EXPORTER_POD,
     SAMPLES,
@@ -25,7 +27,6 @@ from tests.support.exporters import (
     snapshot_query,
 )
 from tests.support.http_replies import HttpServer
-from tests.support.prometheus import KINDS, each
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

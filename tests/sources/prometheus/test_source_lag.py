@@ -13,11 +13,12 @@ from keda_gpu_scaler.sources.prometheus import client
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
+from testbed import gpus
+from testbed.clocks import Clock
+from testbed.gpus import Gpu, Up
+from testbed.prometheus import KINDS
 from tests.sources.prometheus.scripted import ScriptedClient, rows
-from tests.support import gpus
-from tests.support.clocks import Clock
-from tests.support.gpus import Gpu, Up
-from tests.support.prometheus import KINDS, each
+from tests.support.each_prometheus import each
 from tests.support.prometheus_source import connected
 
 STEP = 15.0

@@ -11,10 +11,10 @@ import pytest
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.evaluator.ports import Numbers
 from keda_gpu_scaler.promql import Policy
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 from tests.repository.test_examples import EXAMPLES, read
-from tests.support.prometheus import PrometheusServer
 from tests.support.prometheus_source import connected
-from tests.support.series import Series
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

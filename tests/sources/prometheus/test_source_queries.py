@@ -28,9 +28,9 @@ from keda_gpu_scaler.sources.prometheus.source import (
 )
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
+from testbed.clocks import Clock
 from tests.sources.prometheus.scripted import ScriptedClient, rows
 from tests.support import http_replies as web
-from tests.support.clocks import Clock
 from tests.support.http_replies import HttpServer
 from tests.support.prometheus_source import connected
 

@@ -20,10 +20,10 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.resolver import LookUp
+from testbed.clocks import Clock
+from testbed.processes import until
 from tests.support import http_replies as web
-from tests.support.clocks import Clock
 from tests.support.http_replies import HttpServer
-from tests.support.processes import until
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 BOUND_SECONDS = 60.0

@@ -12,8 +12,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest import recipes
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
-from tests.stories.loops.loop import Loop
-from tests.support.triggers import demanding, spec
+from testbed.loops.loop import Loop
+from testbed.triggers import demanding, spec
 
 SEEDS = range(1, 7)
 SETTLE_SECONDS = 600

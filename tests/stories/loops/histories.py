@@ -15,12 +15,12 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
-from tests.stories.loops.dialects import EXPORTERS_POD, Dialect
+from testbed.loops.dialects import EXPORTERS_POD, Dialect
+from testbed.loops.loop import BEGIN, Loop
+from testbed.loops.monitoring import Scrapes, Second, each_at_its_own_second
+from testbed.loops.pods import SimPod
+from testbed.triggers import demanding, spec
 from tests.stories.loops.judge import Judge
-from tests.stories.loops.loop import BEGIN, Loop
-from tests.stories.loops.monitoring import Scrapes, Second, each_at_its_own_second
-from tests.stories.loops.pods import SimPod
-from tests.support.triggers import demanding, spec
 
 EXPORTERS = (EvidenceSource.EXPORTERS,)
 TOLD = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)

@@ -13,10 +13,10 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.spec.spec import Aggregation
-from tests.stories.loops.loop import Loop
-from tests.stories.loops.monitoring import LOOKBACK, Monitoring
+from testbed.loops.loop import Loop
+from testbed.loops.monitoring import LOOKBACK, Monitoring
+from testbed.triggers import BERT
 from tests.stories.loops.truth import RAISING, Truth, broken
-from tests.support.triggers import BERT
 
 MORE_PERCENT = 20.0
 """How much more the GPUs of the same cluster show, to see that no answer becomes smaller."""

@@ -10,8 +10,9 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
-from tests.stories.loops.loop import Loop, each, each_source, seeded, told
-from tests.support.triggers import spec
+from testbed.loops.loop import Loop
+from testbed.triggers import spec
+from tests.stories.loops.variants import each, each_source, seeded, told
 
 Work = Callable[[float], float]
 CLIMBED_SECONDS = {30.0: 330, 120.0: 690, 300.0: 1410}

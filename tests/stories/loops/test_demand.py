@@ -8,8 +8,9 @@ from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops.loop import Loop, each, seeded, told
-from tests.support.triggers import demanding
+from testbed.loops.loop import Loop
+from testbed.triggers import demanding
+from tests.stories.loops.variants import each, seeded, told
 
 pytestmark = pytest.mark.slow
 

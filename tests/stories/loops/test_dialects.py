@@ -9,10 +9,11 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
-from tests.stories.loops.dialects import EXPORTERS_POD, Dialect
-from tests.stories.loops.loop import Loop, each, told
-from tests.stories.loops.pods import SimPod
-from tests.support.triggers import spec
+from testbed.loops.dialects import EXPORTERS_POD, Dialect
+from testbed.loops.loop import Loop
+from testbed.loops.pods import SimPod
+from testbed.triggers import spec
+from tests.stories.loops.variants import each, told
 
 DIALECTS = {
     "the target has neither label": Dialect({}),

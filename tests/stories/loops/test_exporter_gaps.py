@@ -7,7 +7,8 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
-from tests.stories.loops.loop import Loop, each_source, seeded
+from testbed.loops.loop import Loop
+from tests.stories.loops.variants import each_source, seeded
 
 seeds = seeded(range(6))
 

@@ -5,8 +5,9 @@ import pytest
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.backtest.loop import NEVER
-from tests.stories.loops.loop import Loop, each
-from tests.support.triggers import demanding, spec
+from testbed.loops.loop import Loop
+from testbed.triggers import demanding, spec
+from tests.stories.loops.variants import each
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,9 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import BEGIN, Loop, each, told
-from tests.support.triggers import demanding, spec
+from testbed.loops.loop import BEGIN, Loop
+from testbed.triggers import demanding, spec
+from tests.stories.loops.variants import each, told
 
 BY_FORMULA = spec(forFormula="true")
 WAKES = demanding("router_requests", forFormula="true")

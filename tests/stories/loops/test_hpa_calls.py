@@ -5,7 +5,8 @@ import pytest
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops.loop import Loop, seeded
+from testbed.loops.loop import Loop
+from tests.stories.loops.variants import seeded
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,10 @@ from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
-from tests.stories.loops.loop import BEGIN, Loop, each, seeded
-from tests.stories.loops.monitoring import KUBE_STATE
-from tests.support.triggers import spec
+from testbed.loops.loop import BEGIN, Loop
+from testbed.loops.monitoring import KUBE_STATE
+from testbed.triggers import spec
+from tests.stories.loops.variants import each, seeded
 
 pytestmark = pytest.mark.slow
 

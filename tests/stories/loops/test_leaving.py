@@ -4,7 +4,8 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, each_source, seeded, told
+from testbed.loops.loop import Loop
+from tests.stories.loops.variants import each, each_source, seeded, told
 
 pytestmark = pytest.mark.slow
 

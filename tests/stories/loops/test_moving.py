@@ -3,8 +3,9 @@
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, seeded
-from tests.support.triggers import spec
+from testbed.loops.loop import Loop
+from testbed.triggers import spec
+from tests.stories.loops.variants import seeded
 
 
 @pytest.mark.slow

@@ -8,8 +8,9 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops.loop import Loop, seeded, told
-from tests.support.triggers import spec
+from testbed.loops.loop import Loop
+from testbed.triggers import spec
+from tests.stories.loops.variants import seeded, told
 
 pytestmark = pytest.mark.slow
 

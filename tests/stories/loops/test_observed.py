@@ -6,8 +6,9 @@ import pytest
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each
-from tests.support.triggers import BERT
+from testbed.loops.loop import Loop
+from testbed.triggers import BERT
+from tests.stories.loops.variants import each
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,9 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, told
-from tests.support.triggers import spec
+from testbed.loops.loop import Loop
+from testbed.triggers import spec
+from tests.stories.loops.variants import told
 
 pytestmark = pytest.mark.slow
 

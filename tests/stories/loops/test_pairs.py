@@ -6,8 +6,9 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops.loop import Loop, seeded
-from tests.stories.loops.monitoring import Second
+from testbed.loops.loop import Loop
+from testbed.loops.monitoring import Second
+from tests.stories.loops.variants import seeded
 
 seeds = seeded(range(6))
 

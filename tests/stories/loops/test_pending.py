@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, seeded, told
-from tests.support.triggers import spec
+from testbed.loops.loop import Loop
+from testbed.triggers import spec
+from tests.stories.loops.variants import seeded, told
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,8 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
-from tests.stories.loops.loop import Loop, each, seeded
+from testbed.loops.loop import Loop
+from tests.stories.loops.variants import each, seeded
 
 pytestmark = pytest.mark.slow
 

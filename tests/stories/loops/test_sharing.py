@@ -8,7 +8,8 @@ import random
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, seeded
+from testbed.loops.loop import Loop
+from tests.stories.loops.variants import seeded
 
 pytestmark = pytest.mark.slow
 

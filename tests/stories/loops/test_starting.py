@@ -8,7 +8,8 @@ from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops.loop import Loop, each, told
+from testbed.loops.loop import Loop
+from tests.stories.loops.variants import each, told
 
 
 @told

@@ -6,10 +6,11 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
-from tests.stories.loops.loop import Loop, each, seeded
-from tests.stories.loops.monitoring import Scrapes
-from tests.stories.loops.pods import SimPod
-from tests.support.triggers import spec
+from testbed.loops.loop import Loop
+from testbed.loops.monitoring import Scrapes
+from testbed.loops.pods import SimPod
+from testbed.triggers import spec
+from tests.stories.loops.variants import each, seeded
 
 STUCK = "is stuck at 0"
 

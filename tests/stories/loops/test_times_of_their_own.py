@@ -4,8 +4,9 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
-from tests.stories.loops.loop import BEGIN, Loop, seeded
-from tests.stories.loops.monitoring import Scrapes, each_at_its_own_second
+from testbed.loops.loop import BEGIN, Loop
+from testbed.loops.monitoring import Scrapes, each_at_its_own_second
+from tests.stories.loops.variants import seeded
 
 seeds = seeded(range(10))
 

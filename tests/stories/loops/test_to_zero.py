@@ -6,8 +6,9 @@ import pytest
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, seeded, told
-from tests.support.triggers import spec
+from testbed.loops.loop import Loop
+from testbed.triggers import spec
+from tests.stories.loops.variants import each, seeded, told
 
 
 @each

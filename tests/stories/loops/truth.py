@@ -14,8 +14,8 @@ from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
 from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
-from tests.stories.loops.loop import Loop
-from tests.stories.loops.pods import SimPod
+from testbed.loops.loop import Loop
+from testbed.loops.pods import SimPod
 
 RAISING = Aggregation.MAX, Aggregation.P95
 SPREAD = 0.06

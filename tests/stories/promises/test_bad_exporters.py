@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from testbed.processes import until
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
-from tests.support.processes import until
 from tests.support.serving import DEADLINE_SECONDS, Scaler, reference, writing_to
 
 BOUND_SECONDS = 60.0

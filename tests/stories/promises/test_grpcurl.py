@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from testbed import programs
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 from tests.cli.test_simulate import simulating
 from tests.support import grpcurl_page
-from tests.support.prometheus import PrometheusServer
-from tests.support.series import Series
 from tests.support.serving import serving
-from tools import programs
 
 LIFE_SECONDS = 60
 PAST_SECONDS = 600

@@ -13,9 +13,9 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.sources.influxdb import InfluxdbSource
-from tests.support import triggers
+from testbed import triggers
+from testbed.series import Series
 from tests.support.influxdb import DATABASE, InfluxdbServer, on_influxdb
-from tests.support.series import Series
 
 pytestmark = [pytest.mark.needs("influxd"), on_influxdb]
 

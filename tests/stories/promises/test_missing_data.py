@@ -6,11 +6,12 @@ import grpc
 import pytest
 
 from keda_gpu_scaler.telemetry import facts
+from testbed.gpus import Gpu, Up, history
+from testbed.processes import until
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 from tests.stories.promises.stack import Poll, Stack, running
-from tests.support.gpus import Gpu, Up, history
-from tests.support.processes import until
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
-from tests.support.series import Series
+from tests.support.each_prometheus import ON_EVERY_SERVER
 
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

@@ -19,14 +19,15 @@ import pytest
 import trustme
 
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from testbed import series
+from testbed.processes import free_port, until
+from testbed.prometheus import PrometheusServer
 from tests.cli.test_simulate import simulating
 from tests.repository import test_alerts, test_dashboard
-from tests.support import api_server, kube_state, series
+from tests.support import api_server, kube_state
 from tests.support.alert_messages import alert, group
 from tests.support.api_server import ApiServer
 from tests.support.kube_state import KubePod, Listed
-from tests.support.processes import free_port, until
-from tests.support.prometheus import PrometheusServer
 from tests.support.serving import environment, said, started
 
 PATIENCE_SECONDS = 60.0

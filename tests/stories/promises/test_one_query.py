@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.gpus import Gpu, Up, history
+from testbed.processes import until
+from testbed.prometheus import PrometheusServer
 from tests.stories.promises.stack import Stack, reference, running
 from tests.support import kube_state
-from tests.support.gpus import Gpu, Up, history
 from tests.support.kube_state import KubePod
-from tests.support.processes import until
-from tests.support.prometheus import PrometheusServer
 
 TRIGGERS = 1000
 ROUNDS = 4

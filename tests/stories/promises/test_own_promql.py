@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.promql.tokens import tokens, unquoted
+from keda_gpu_scaler.promql.lexer import tokens, unquoted
+from testbed.prometheus import PrometheusServer
+from testbed.series import STALE, Series
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.expressions import by_hand, vectors
-from tests.support.prometheus import PrometheusServer
-from tests.support.series import STALE, Series
 
 BERT = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcd"]
 BATCH = 150

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from testbed.prometheus import PrometheusServer
+from testbed.series import Series
 from tests.repository.test_docs import ROOT
 from tests.repository.test_docs_snippets import pieces
 from tests.stories.promises.stack import Poll, running
 from tests.stories.promises.test_own_promql import BERT, load
-from tests.support.prometheus import PrometheusServer
-from tests.support.series import Series
 
 RATIO = "DCGM_CUSTOM_PROCESS_GPU_MEM_USED_RATIO"
 LLM, ADAPTERS = (ROOT / "docs" / name for name in ("llm.md", "migrate/adapters.md"))

@@ -21,13 +21,13 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
+from testbed.processes import until
+from testbed.prometheus import PrometheusServer
+from testbed.triggers import access
 from tests.support import kube_state
 from tests.support.cluster_history import history
 from tests.support.clusters import Cluster, Question
-from tests.support.processes import until
-from tests.support.prometheus import PrometheusServer
 from tests.support.random_clusters import clusters
-from tests.support.triggers import access
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.asyncio(loop_scope="module")]
 

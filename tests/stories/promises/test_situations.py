@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 import grpc
 import pytest
 
+from testbed.gpus import INTERVAL_SECONDS, Gpu, Up, history
+from testbed.prometheus import PrometheusServer
+from testbed.series import STALE, Series
 from tests.stories.promises.stack import Poll, running
 from tests.support import kube_state
-from tests.support.gpus import INTERVAL_SECONDS, Gpu, Up, history
+from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.kube_state import KubePod, Listed
-from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
-from tests.support.series import STALE, Series
 
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 NODES = [f"10.0.0.{number}:9400" for number in (1, 2, 9)]

@@ -21,13 +21,14 @@ from keda_gpu_scaler import app
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings, Settings
-from tests.support import gpus, guides, kube_state, printed
+from testbed import gpus
+from testbed.gpus import Gpu, Up
+from testbed.processes import free_port, until
+from testbed.prometheus import PrometheusServer
+from tests.support import guides, kube_state, printed
 from tests.support import http_replies as web
-from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
-from tests.support.processes import free_port, until
-from tests.support.prometheus import PrometheusServer
 from tests.test_app import LOCAL, running
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 from keda_gpu_scaler.workbench.backtest.advice import Case, advise, alternatives, references, replay
 from keda_gpu_scaler.workbench.backtest.replay import Limits, Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
-from tests.support.triggers import demanding, spec
+from testbed.triggers import demanding, spec
 
 CASE = Case(spec=spec(), limits=Limits(minimum=1, maximum=20, goes_to_zero=False))
 BY_DEMAND = Case(

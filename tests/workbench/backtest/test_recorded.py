@@ -7,7 +7,7 @@ import pytest
 
 from keda_gpu_scaler.snapshot.observation import Observation, Series, Target
 from keda_gpu_scaler.workbench.backtest.recorded import Chunk, chunk_of, work_of
-from tests.support.triggers import spec
+from testbed.triggers import spec
 
 POD, OTHER = "bert-7b6667bd9-bbbbb", "bert-7b6667bd9-ccccc"
 EXPORTER = Target("dcgm-exporter", "10.0.0.1:9400")

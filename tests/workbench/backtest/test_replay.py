@@ -12,8 +12,9 @@ from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import RECIPES
 from keda_gpu_scaler.workbench.backtest.replay import Outcome, Replay, clairvoyant, fixed, past
 from keda_gpu_scaler.workbench.backtest.work import Work
-from tests.stories.loops.loop import BEGIN, Loop, seeded
-from tests.support.triggers import demanding, spec
+from testbed.loops.loop import BEGIN, Loop
+from testbed.triggers import demanding, spec
+from tests.stories.loops.variants import seeded
 
 STEPS = 240
 

@@ -7,7 +7,7 @@ import pytest
 
 from keda_gpu_scaler.workbench.check import OF_SOURCES, documents, live
 from keda_gpu_scaler.workbench.check.live import Seen
-from keda_gpu_scaler.workbench.check.objects import manifests
+from keda_gpu_scaler.workbench.check.manifests import manifests
 from tests.workbench.check.cases import SLEEPS, key
 
 WELL = Seen(has_gpus=True, interval_seconds=15.0)

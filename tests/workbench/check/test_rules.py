@@ -3,7 +3,7 @@
 import pytest
 
 from keda_gpu_scaler.workbench.check import OF_SOURCES, RULES, parse, read
-from tests.support.triggers import access
+from testbed.triggers import access
 from tests.workbench.check.cases import (
     DEMAND,
     FAILS,

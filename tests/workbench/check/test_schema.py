@@ -3,7 +3,6 @@
 import pytest
 
 from tests.workbench.check.cases import STAYS, beside, changed, found, key, report, spec
-from tools import keda_schema
 
 OTHERS = """apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -227,10 +226,3 @@ def test_a_trigger_that_is_no_mapping_is_found_in_its_line(line: str) -> None:
 def test_a_key_of_this_scaler_in_a_trigger_of_another_type_is_found(name: str) -> None:
     (one,) = report(changed(OTHERS, ("value:", f"{name}: bert, value:"))).findings
     assert (one.rule.name, one.fix) == ("other-type", "Write type: external.")
-
-
-@pytest.mark.needs("keda-crds.yaml")
-def test_the_schema_is_what_the_sources_of_keda_and_kubernetes_give() -> None:
-    assert keda_schema.FILE.read_text(encoding="utf-8") == keda_schema.text(), (
-        "run make keda-schema"
-    )

@@ -12,9 +12,9 @@ from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.explain.drain import ANNOTATION, drain
+from testbed.triggers import BERT, access, spec
 from tests.support.records import record
 from tests.support.snapshots import NOW, bert, said, snapshot, unseen
-from tests.support.triggers import BERT, access, spec
 
 PODS = "bert-7b6667bd9-"
 COMMAND = re.compile(

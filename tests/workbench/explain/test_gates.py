@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.autoscaling import objects, rules
+from keda_gpu_scaler.autoscaling import api_objects, rules
 from keda_gpu_scaler.workbench.explain import gates
 from keda_gpu_scaler.workbench.explain.gates import Facts
 
@@ -44,7 +44,9 @@ def conditions(says: Says) -> list[Json]:
     ]
 
 
-def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> objects.ScaledObject:
+def scaled_object(
+    says: Says | None = None, *annotations: str, **more: Any
+) -> api_objects.ScaledObject:
     status_keys = {"lastActiveTime", "health", "triggersActivity"} & more.keys()
     status = {key: more.pop(key) for key in status_keys}
     plain = {
@@ -55,10 +57,10 @@ def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> o
         "spec": {"scaleTargetRef": {"name": "bert"}, "minReplicaCount": 1} | more,
         "status": {"conditions": conditions({**READY, **(says or {})})} | status,
     }
-    return msgspec.convert(plain, objects.ScaledObject)
+    return msgspec.convert(plain, api_objects.ScaledObject)
 
 
-def hpa(says: Says | None = None, average: str = "60", **more: Any) -> objects.Hpa:
+def hpa(says: Says | None = None, average: str = "60", **more: Any) -> api_objects.Hpa:
     """Return an HPA that has 2 replicas and a target of 70 per replica."""
     replicas = more.pop("replicas", 2)
     target = {"external": {"metric": {"name": "s0-gpu"}, "target": {"averageValue": "70"}}}
@@ -70,18 +72,18 @@ def hpa(says: Says | None = None, average: str = "60", **more: Any) -> objects.H
         "conditions": conditions({**STEADY, **(says or {})}),
     }
     spec = {"minReplicas": 1, "maxReplicas": 10, "metrics": more.pop("metrics", [target])} | more
-    return msgspec.convert({"spec": spec, "status": status}, objects.Hpa)
+    return msgspec.convert({"spec": spec, "status": status}, api_objects.Hpa)
 
 
-def scale(replicas: int, existing: int | None = None) -> objects.Scale:
+def scale(replicas: int, existing: int | None = None) -> api_objects.Scale:
     there = replicas if existing is None else existing
     plain = {"spec": {"replicas": replicas}, "status": {"replicas": there}}
-    return msgspec.convert(plain, objects.Scale)
+    return msgspec.convert(plain, api_objects.Scale)
 
 
 def facts(
-    given: objects.ScaledObject | None = None,
-    its: objects.Hpa | None = None,
+    given: api_objects.ScaledObject | None = None,
+    its: api_objects.Hpa | None = None,
     **more: Any,
 ) -> Facts:
     known: Json = {"active": True, "asked": 2, **more}
@@ -98,14 +100,14 @@ def recorded(name: str, **more: Any) -> Facts:
     return Facts(
         "kind",
         AT,
-        msgspec.convert(plain["scaledObject"], objects.ScaledObject),
-        None if its is None else msgspec.convert(its, objects.Hpa),
-        msgspec.convert(plain["scale"], objects.Scale),
+        msgspec.convert(plain["scaledObject"], api_objects.ScaledObject),
+        None if its is None else msgspec.convert(its, api_objects.Hpa),
+        msgspec.convert(plain["scale"], api_objects.Scale),
         **more,
     )
 
 
-def _zero(says: Says, **more: Any) -> objects.ScaledObject:
+def _zero(says: Says, **more: Any) -> api_objects.ScaledObject:
     return scaled_object(says, minReplicaCount=0, **more)
 
 
@@ -328,7 +330,7 @@ HOLDING = {
     ),
     "no HPA": Holding(facts(), "hpa", "KEDA has created no HPA"),
     "a new HPA": Holding(
-        facts(its=msgspec.convert({"spec": {"maxReplicas": 3}}, objects.Hpa)),
+        facts(its=msgspec.convert({"spec": {"maxReplicas": 3}}, api_objects.Hpa)),
         "hpa",
         "the HPA has not looked yet",
     ),
@@ -550,7 +552,7 @@ def test_tolerance_holds_where_the_hpas_arithmetic_changes_nothing_for_it(
     replicas: int, target: int, ratio: float, own: str | None
 ) -> None:
     value = int(ratio * target * replicas)
-    allowed = 0.1 if own is None else objects.quantity(own) or 0.0
+    allowed = 0.1 if own is None else api_objects.quantity(own) or 0.0
     step = rules.recommend(
         [rules.Metric(value=value / 1000, target=target / 1000)],
         rules.Scale.steady(replicas),

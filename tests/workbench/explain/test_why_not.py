@@ -12,9 +12,9 @@ from keda_gpu_scaler.record.record import Metric, Record
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.explain.why_not import Way, WhyNot, why_not
+from testbed.triggers import demanding, spec
 from tests.support.records import HOUR, decided, record
 from tests.support.snapshots import NOW, bert, said, snapshot, unseen
-from tests.support.triggers import demanding, spec
 
 SUFFIXES = "bcdfghjklm"
 PODS = "bert-7b6667bd9-"

@@ -10,7 +10,7 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.facts import ObserveRefused
 from keda_gpu_scaler.workbench.check import FileTrigger
 from keda_gpu_scaler.workbench.observing import read
-from tests.support.triggers import access
+from testbed.triggers import access
 
 OURS = """\
 apiVersion: keda.sh/v1alpha1

@@ -10,9 +10,9 @@ import pytest_asyncio
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.workbench.observing import Observing, contents
+from testbed.triggers import BERT, access
 from tests.support.bench import PODS, Bench
 from tests.support.scripted import Clock, ScriptedSource
-from tests.support.triggers import BERT, access
 from tests.support.worlds import STEP, World
 from tests.workbench.observing.test_manifests import written
 

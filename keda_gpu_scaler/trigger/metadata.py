@@ -1,0 +1,427 @@
+"""From the strings of a trigger's metadata to a TriggerSpec, or to every mistake in them at once.
+
+Pure: no clock, I/O or logging. No other package reads metadata. A rule for more than one key, or
+for the ScaledObject itself, applies only if each key that it compares is valid by itself, so that
+one mistake is reported once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from keda_gpu_scaler import promql
+from keda_gpu_scaler.demand import presets
+from keda_gpu_scaler.demand.presets import Preset
+from keda_gpu_scaler.promql import placeholders
+from keda_gpu_scaler.query import influxql, profiles
+from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
+from keda_gpu_scaler.spec.spec import (
+    Aggregation,
+    GpuAggregation,
+    OnUnknown,
+    OwnQuery,
+    ScaledObject,
+    Signal,
+    TriggerSpec,
+)
+from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
+from keda_gpu_scaler.trigger import key_values
+from keda_gpu_scaler.trigger.access import Access
+from keda_gpu_scaler.trigger.key_values import Reader
+
+EVERY_POD = "every pod of the query"
+"""The workload's name where a query comes without workload and podPattern."""
+REACHABLE_PERCENT = 90
+"""The HPA ignores deviations up to 10 %: at full load, 100/91 still counts as on target."""
+_COMFORTABLE_PERCENT = 80
+IDLE_PERCENT = 2.0
+"""Idle cards show blips of 1 and 2 %."""
+_UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
+"""A loaded model keeps these up without work: only the user knows from which level on it works."""
+NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
+_NO_WORKLOAD = (
+    "expected [kind/]name such as deployment/bert, or podPattern; with "
+    "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef, in its own namespace"
+)
+
+_SOME_SOURCES = "; sources are process settings, and some are for some namespaces only"
+_ADDED_UP = frozenset({Signal.MEMORY_USED, Signal.POWER})
+"""The signals that are summed over the GPUs of one pod; all others are averaged."""
+
+
+def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Access) -> TriggerSpec:
+    """Return what a trigger asks for, from all of its metadata as KEDA forwards it.
+
+    Raises:
+        errors.SpecError: the trigger is wrong; the message lists every mistake.
+    """
+    reader = Reader(scaled_object, metadata)
+    # A wrong value is replaced by a stand-in, so that all mistakes are reported together.
+    measured = _measured(reader, access)
+    signal, source = _signal(reader), _source(reader, access)
+    query = _query(reader, access, measured, source)
+    profile = _profile(reader, signal)
+    usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
+    gpu_aggregation = reader.read("gpuAggregation", key_values.choice(GpuAggregation), usual)
+    # A replica's load is at most 100.
+    is_bounded = signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM
+    activation = _activation_threshold(reader, signal)
+    aggregation = reader.read("aggregation", key_values.choice(Aggregation), Aggregation.SUM)
+    demand = _demand(reader, access, source, aggregation, measured)
+    is_by_demand = "threshold" not in reader.given
+    if is_by_demand and demand is not None:
+        threshold, metric_name = demand.threshold or 0.0, METRIC_NAME
+        _refuse_keys_of_load(reader)
+    else:
+        threshold = _threshold(reader, is_bounded=is_bounded)
+        metric_name = reader.read("metricName", key_values.metric_name, f"gpu-{signal}")
+    spec = TriggerSpec(
+        pods=measured.pods,
+        workload=measured.name,
+        signal=signal,
+        profile=profile if query is None else query.name,
+        threshold=threshold,
+        aggregation=aggregation,
+        gpu_aggregation=gpu_aggregation,
+        window_seconds=reader.read("window", key_values.window, None),
+        activation_threshold=activation,
+        activation_window_seconds=reader.read("activationWindow", key_values.window, 0.0),
+        start_timeout_seconds=reader.read("startTimeout", key_values.timeout, 0.0),
+        warmup_seconds=reader.read("warmup", key_values.warmup, 0.0),
+        on_unknown=reader.read("onUnknown", key_values.choice(OnUnknown), OnUnknown.HOLD),
+        max_age_seconds=reader.read("maxAge", key_values.window, 0.0),
+        source=source,
+        query=query,
+        only_shown=measured.name == EVERY_POD,
+        metric_name=metric_name,
+        neighbour=_neighbour(reader, measured.pods),
+        demand=demand,
+        is_by_demand=is_by_demand,
+        for_formula=_for_formula(reader, demand, is_by_demand=is_by_demand),
+        given=reader.entries,
+    )
+    reader.raise_mistakes()
+    return replace(spec, warnings=tuple(_warnings(spec, is_bounded=is_bounded)))
+
+
+class _Measured(NamedTuple):
+    """The pods that a trigger measures."""
+
+    pods: PodSelector
+    name: str
+    """How logs and errors call them."""
+    placeholders: promql.Values
+    """What PromQL of the user's may have filled in."""
+
+
+def _measured(reader: Reader, access: Access) -> _Measured:
+    namespace = _namespace(reader, access, "namespace", reader.namespace)
+    owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
+    pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
+    names_them = "workload" in reader.given or "podPattern" in reader.given
+    pods: PodSelector = pattern or owner or workload.PodPattern(namespace, ".*")
+    name = str(owner or pods) if names_them else EVERY_POD
+    if not names_them and "query" not in reader.given:
+        pods = ScaleTarget(namespace)
+        name = str(pods)
+        if not access.knows_targets or namespace != reader.namespace:
+            reader.refuse("workload", _NO_WORKLOAD)
+    placeholders = promql.Values(namespace, "x", "x")  # where the keys behind them are wrong
+    if reader.is_sound("workload", "podPattern", "namespace"):
+        placeholders = promql.Values(
+            namespace=namespace,
+            workload=None if owner is None else owner.name,
+            pod_pattern=pods.regex if names_them else None,
+        )
+    return _Measured(pods, name, placeholders)
+
+
+def _namespace(reader: Reader, access: Access, key: str, usual: str) -> str:
+    """Return the namespace of pods; another one than the ScaledObject's has to be allowed."""
+    namespace = reader.read(key, key_values.namespace, usual)
+    if namespace not in {reader.namespace, usual} and namespace not in access.others:
+        reader.refuse(
+            key,
+            "expected the ScaledObject's own; another one has to be in "
+            "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler",
+        )
+    return namespace
+
+
+def _query(reader: Reader, access: Access, measured: _Measured, source: str) -> OwnQuery | None:
+    if "query" not in reader.given:
+        return None
+    _refuse_other_languages(reader, access, "query", source)
+    policy, namespace, filled = access.own_promql, measured.pods.namespace, measured.placeholders
+    return reader.read("query", lambda text: promql.own(text, policy, namespace, filled), None)
+
+
+def _signal(reader: Reader) -> Signal:
+    """Return what is measured; with the user's own query a number, unless `signal` is given."""
+    if "query" in reader.given and "signal" not in reader.given:
+        return Signal.NUMBER
+    given = reader.read("signal", key_values.choice(Signal), Signal.UTILIZATION)
+    if given is Signal.NUMBER and "query" not in reader.given:
+        reader.refuse("signal", "expected one that exporters show; this one is for query")
+    return given
+
+
+def _source(reader: Reader, access: Access) -> str:
+    """Return the name of the source to ask; empty if the trigger names none that it may use."""
+    names = access.source_names(reader.namespace)
+    if names:
+        return reader.read("source", key_values.one_of(sorted(names), _SOME_SOURCES), "")
+    reader.refuse("source", f"expected a source, of which none is set up here{_SOME_SOURCES}")
+    return ""
+
+
+def _refuse_other_languages(reader: Reader, access: Access, key: str, source: str) -> None:
+    if source in access.direct_sources:
+        reader.refuse(
+            key, f"expected a source that understands PromQL: {source} asks exporters directly"
+        )
+    if source in access.influxql_sources:
+        reader.refuse(key, f"expected a source that understands PromQL: {source} is an InfluxDB")
+
+
+def _profile(reader: Reader, signal: Signal) -> str:
+    if "query" in reader.given:
+        reader.refuse_given(("profile",), "expected none: query says what is read")
+        return profiles.AUTO
+    name = reader.read("profile", key_values.one_of(profiles.NAMES), profiles.AUTO)
+    shown = profiles.signals(name)
+    if not shown:
+        reader.refuse("profile", "this exporter names no pod, so its numbers belong to no workload")
+    elif signal not in shown and reader.is_sound("signal", "profile"):
+        reader.refuse("profile", f"it does not show {signal}; expected one that does, or auto")
+    return name
+
+
+def _threshold(reader: Reader, *, is_bounded: bool) -> float:
+    """Return the target per replica; the load must be able to exceed it by what the HPA ignores."""
+    number = reader.read("threshold", key_values.target, 0.0)
+    if "threshold" not in reader.given:
+        reader.refuse(
+            "threshold",
+            "expected the target per replica, such as 70, or a demand in its place: demandPreset, "
+            "or demandQuery and demandThreshold",
+        )
+    is_limited = is_bounded and reader.is_sound("signal", "gpuAggregation", "threshold")
+    if is_limited and number > REACHABLE_PERCENT:
+        reader.refuse(
+            "threshold",
+            f"expected at most {REACHABLE_PERCENT} for a percentage: the HPA ignores deviations "
+            "up to 10 %, so above that a replica at 100 % never calls for another",
+        )
+    return number
+
+
+def _activation_threshold(reader: Reader, signal: Signal) -> float:
+    """Return the level above which a GPU counts as busy; some signals have no usual one."""
+    needs_one = signal in NO_USUAL_LEVEL and reader.is_sound("signal")
+    if needs_one and "activationThreshold" not in reader.given:
+        why = "which a loaded model keeps up while it is idle"
+        if signal is Signal.NUMBER:
+            why = "of which only you know what an idle pod shows"
+        reader.refuse(
+            "activationThreshold",
+            f"required for {signal}, {why}; expected a number a little above that level",
+        )
+    return reader.read("activationThreshold", key_values.level, IDLE_PERCENT)
+
+
+def _warnings(spec: TriggerSpec, *, is_bounded: bool) -> Iterator[str]:
+    """Yield what is valid but likely a mistake, one sentence each, which begins with a key."""
+    target, activation, demand = spec.threshold, spec.activation_threshold, spec.demand
+    if not spec.is_by_demand and is_bounded and target > _COMFORTABLE_PERCENT:
+        yield (
+            f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
+            f"{100 / target:.2f} replicas, so scaling out goes in small steps"
+        )
+    if not spec.is_by_demand and activation >= target:
+        yield (
+            f"activationThreshold {activation:g} is not below threshold {target:g}: a workload "
+            "that is on target can count as idle and be scaled to zero"
+        )
+    if demand is None:
+        return
+    if demand.threshold and demand.activation_threshold >= demand.threshold:
+        yield (
+            f"demandActivationThreshold {demand.activation_threshold:g} is not below "
+            f"demandThreshold {demand.threshold:g}: a demand for a whole replica can count as none"
+        )
+    preset = presets.PRESETS.get(demand.preset)
+    if spec.is_by_demand and preset is not None and preset.doubt_alone:
+        yield f"demandPreset {preset.name} {preset.doubt_alone}"
+
+
+_OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")
+_OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
+_OF_ACTIVATION = ("demandActivationThreshold", "demandOnEmpty")
+_OF_PRESET = ("demandRouter", "demandRouterNamespace", "demandModel")
+_OWN_QUERY = Preset(name="", added=(), threshold=None)
+"""In place of a preset: a query of the user's own, or a preset that does not exist."""
+
+
+def _refuse_keys_of_load(reader: Reader) -> None:
+    """Refuse what only shapes the number that the GPUs would scale by."""
+    reader.refuse_given(
+        _OF_LOAD,
+        "expected threshold with it: without one the demand alone scales, and the GPUs only say "
+        "whether the workload still works",
+    )
+    if reader.read("onUnknown", key_values.choice(OnUnknown), OnUnknown.HOLD) is OnUnknown.ZERO:
+        reader.refuse(
+            "onUnknown", "expected hold or error without threshold: no unknown demand is 0"
+        )
+
+
+def _neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
+    """Return the pods of activationWorkload: their GPUs keep this workload active as well.
+
+    They are in the namespace of `pods`, the measured ones.
+    """
+    key = "activationWorkload"
+    if key not in reader.given:
+        return None
+    if "query" in reader.given:
+        reader.refuse(
+            key,
+            "expected none with query, which shows only what it is written for; a demandQuery can "
+            "ask about another workload",
+        )
+    neighbour_pods = reader.read(key, lambda text: workload.parse(text, pods.namespace), None)
+    if neighbour_pods == pods:
+        reader.refuse(
+            key, "expected another workload: the GPUs of this one keep it active by themselves"
+        )
+    return neighbour_pods
+
+
+def _demand(
+    reader: Reader, access: Access, source: str, aggregation: Aggregation, measured: _Measured
+) -> DemandSpec | None:
+    """Return what the trigger says of the demand; its other keys need a demandQuery or a preset."""
+    preset = _OWN_QUERY
+    if "demandPreset" in reader.given:
+        preset = _preset(reader, access, source)
+        router, text = _preset_text(reader, access, preset, measured.pods)
+    else:
+        reader.refuse_given(_OF_PRESET, "expected demandPreset with it")
+        if "demandQuery" not in reader.given:
+            reader.refuse_given(_OF_DEMAND, "expected demandQuery or demandPreset with it")
+            return None
+        router, text = None, _query_text(reader, access, source, measured)
+    empty = OnEmpty.ERROR if preset.wakes else OnEmpty.INACTIVE
+    activation_threshold = reader.read("demandActivationThreshold", key_values.level, 0.0)
+    is_by_demand = "threshold" not in reader.given
+    threshold = reader.read("demandThreshold", key_values.target, preset.threshold)
+    if is_by_demand and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
+        reader.refuse(
+            "demandThreshold",
+            "expected the demand that one replica can serve: without threshold only it scales",
+        )
+    if is_by_demand and preset.never_alone and reader.is_sound("demandPreset"):
+        reader.refuse(
+            "demandPreset",
+            "expected threshold with it, or a preset that counts requests in work: "
+            f"{preset.never_alone}, so busy ones would go",
+        )
+    if threshold is not None and aggregation is Aggregation.AVERAGE and not is_by_demand:
+        reader.refuse(
+            "demandThreshold",
+            "expected aggregation: sum beside it: with metricType Value the HPA would multiply the "
+            "demand by the replicas; or put the demand into a trigger of its own",
+        )
+    return DemandSpec(
+        text=text,
+        activation_threshold=activation_threshold,
+        threshold=threshold,
+        on_empty=reader.read("demandOnEmpty", key_values.choice(OnEmpty), empty),
+        preset=preset.name,
+        wakes=preset.wakes,
+        activates=preset.activates,
+        router=router,
+    )
+
+
+def _for_formula(reader: Reader, demand: DemandSpec | None, *, is_by_demand: bool) -> bool:
+    """Return whether a formula uses the trigger; it knows one number of each."""
+    is_used = reader.read("forFormula", key_values.yes_or_no, instead=False)
+    if is_used and demand is not None and demand.threshold is not None and not is_by_demand:
+        reader.refuse(
+            "forFormula",
+            "expected threshold or a demand that scales, not both: a formula uses one number of "
+            "each trigger; give the demand a trigger of its own",
+        )
+    return is_used
+
+
+def _query_text(reader: Reader, access: Access, source: str, measured: _Measured) -> str:
+    """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
+    policy, namespace, filled = access.own_promql, reader.namespace, measured.placeholders
+    if source not in access.influxql_sources:
+        _refuse_other_languages(reader, access, "demandQuery", source)
+        return reader.read(
+            "demandQuery", lambda text: promql.number(text, policy, namespace, filled), ""
+        )
+    if policy is not promql.Policy.ALLOW:
+        reader.refuse(
+            "demandQuery",
+            "InfluxQL cannot be confined to a namespace; expected KEDA_GPU_SCALER_OWN_PROMQL=allow "
+            "of the scaler, or a source that understands PromQL",
+        )
+    text = reader.read("demandQuery", influxql.selection, "")
+    if placeholders.are_in(text):
+        reader.refuse(
+            "demandQuery",
+            "InfluxQL is not parsed, so that nothing can be filled in safely; expected the names "
+            "themselves in place of placeholders",
+        )
+    return text
+
+
+def _preset(reader: Reader, access: Access, source: str) -> Preset:
+    """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
+    if "demandQuery" in reader.given:
+        reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
+    else:
+        _refuse_other_languages(reader, access, "demandPreset", source)
+    name = reader.read("demandPreset", key_values.one_of(presets.NAMES), "")
+    if not name:
+        return _OWN_QUERY
+    preset = presets.PRESETS[name]
+    if preset.is_of_router and "demandRouter" not in reader.given:
+        reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
+    if preset.needs_model and "demandModel" not in reader.given:
+        reader.refuse("demandModel", "expected the name of a model as requests write it")
+    if preset.needs_threshold and "demandThreshold" not in reader.given:
+        reader.refuse("demandThreshold", f"required for {name}; expected {preset.needs_threshold}")
+    if preset.needs_pods and "workload" not in reader.given and "podPattern" not in reader.given:
+        reader.refuse("demandPreset", "expected workload or podPattern with it")
+    for keys, is_read, why in (
+        (_OF_PRESET, preset.is_of_router, "is of the workload's own pods"),
+        (("demandModel",), preset.model_label, "does not tell models apart"),
+        (_OF_ACTIVATION, preset.activates, "does not say whether a workload is in use"),
+    ):
+        if not is_read:
+            reader.refuse_given(keys, f"expected none: {name} {why}")
+    return preset
+
+
+def _preset_text(
+    reader: Reader, access: Access, preset: Preset, pods: PodSelector
+) -> tuple[workload.Workload | None, str]:
+    """Return the router and the expression of a preset; if it is wrong, only its keys are read."""
+    namespace = _namespace(reader, access, "demandRouterNamespace", pods.namespace)
+    router = reader.read("demandRouter", lambda text: workload.parse(text, namespace), None)
+    model = reader.read("demandModel", key_values.model, "")
+    if preset is _OWN_QUERY:
+        return None, ""
+    selector = router if preset.is_of_router else pods
+    text = "" if selector is None else presets.promql(preset, selector, pods, model)
+    if len(text.encode()) > LONGEST_BYTES:
+        reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
+    return router, text

@@ -1,0 +1,1 @@
+"""A real Kubernetes with KEDA, as ordinary processes."""

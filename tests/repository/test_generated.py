@@ -1,0 +1,22 @@
+"""Generated files are what the rest gives; `make schema` and `make chart` write them anew."""
+
+import subprocess
+import sys
+
+import pytest
+
+from testbed.programs import ROOT
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("chart-values", "schema"),
+        pytest.param(("chart",), marks=pytest.mark.needs("helm")),
+        pytest.param(("keda-schema",), marks=pytest.mark.needs("keda-crds.yaml")),
+    ],
+)
+def test_what_is_generated_is_up_to_date(names: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "tools.generated", "--check", *names]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert not done.returncode, f"run make {names[-1]}:\n{done.stdout}{done.stderr}"
