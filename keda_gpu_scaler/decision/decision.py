@@ -133,15 +133,13 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     workload = load.workload(spec, pods, view, context.now)
     unlisted = unlisted_workload(spec, view, context.now, pods)
     state = State.UNKNOWN if unlisted else _state(spec, view, workload, context.now)
-    asked_since = _asked_since(view, pods, context) if state.is_gone else None
-    if asked_since is not None:
-        is_young = context.now - asked_since < spec.start_timeout_seconds
-        state = State.STARTING if is_young else State.UNKNOWN
-        workload = replace(workload, is_only_asked_about=True)
+    asked = _state_by_asking(spec, view, pods, context) if state.is_gone else None
+    if asked is not None:
+        state, workload = asked, replace(workload, is_only_asked_about=True)
     is_known = state is not State.UNKNOWN
     number = _number(spec, view, state, workload)
     busy = activity.activity(spec, pods, view.at, context.now)
-    is_active = busy.active or _active_by_state(spec, state, view, workload, busy)
+    is_active = _is_active(spec, state, view, workload, busy)
     is_fresh = context.now - view.at <= spec.max_age_seconds
     decided = Decision(
         state=state,
@@ -253,8 +251,10 @@ def _state_without_replicas(
     return State.ENDED if is_absent else State.UNKNOWN
 
 
-def _asked_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context) -> float | None:
-    """Return since when the HPA asks about replicas that no exporter shows; None: it does not.
+def _state_by_asking(
+    spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
+) -> State | None:
+    """Return the state where the HPA asks about replicas that no exporter shows, else None.
 
     It may ask once more about pods that have just gone, and what the cluster has said since holds.
     """
@@ -262,19 +262,21 @@ def _asked_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context)
     if context.asking is None or context.asking.at < gone_at:
         return None
     since = max(context.asking.since, gone_at)
-    listed_at = NEVER if view.evidence is None else view.evidence.scraped_at
-    return since if since > listed_at else None
+    if view.evidence is not None and since <= view.evidence.scraped_at:
+        return None
+    is_young = context.now - since < spec.start_timeout_seconds
+    return State.STARTING if is_young else State.UNKNOWN
 
 
-def _active_by_state(
+def _is_active(
     spec: TriggerSpec,
     state: State,
     view: NamespaceSnapshot,
     workload: MeasuredWorkload,
     busy: Activity,
 ) -> bool:
-    """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if workload.of(PodState.STARTING) or workload.is_only_asked_about:
+    """Tell whether a GPU is in use or may be: unseen or starting pods, or a window not covered."""
+    if busy.active or workload.of(PodState.STARTING) or workload.is_only_asked_about:
         return True
     evidence = view.evidence
     if state.is_gone and workload.wanted and evidence is not None:
