@@ -17,11 +17,7 @@ from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_fre
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
-
-ENDING_SECONDS = 120.0
-"""Until then, one of two kube-state-metrics may still show the count from before a scale-in."""
-GONE_SECONDS = 60.0
-"""How long after a workload's last replica went the HPA may still ask about it."""
+from keda_gpu_scaler.times import ENDING_SECONDS, HPA_SECONDS
 
 
 class State(StrEnum):
@@ -258,7 +254,7 @@ def _state_by_asking(
 
     It may ask once more about pods that have just gone, and what the cluster has said since holds.
     """
-    gone_at = max((pod.last_seen for pod in pods), default=NEVER) + GONE_SECONDS
+    gone_at = max((pod.last_seen for pod in pods), default=NEVER) + HPA_SECONDS
     if context.asking is None or context.asking.at < gone_at:
         return None
     since = max(context.asking.since, gone_at)

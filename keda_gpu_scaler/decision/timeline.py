@@ -18,7 +18,6 @@ from keda_gpu_scaler.decision.pod_state import (
     NEVER,
     NOT_READY,
     REPORTING,
-    UNKNOWN_SCRAPE_SECONDS,
     Loads,
     PodState,
     Replica,
@@ -34,9 +33,7 @@ from keda_gpu_scaler.decision.pod_state import (
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
-
-UNTOLD_SECONDS = 60.0
-"""How long an end can remain unknown: a list of pods is scraped, and a pod drains, for less."""
+from keda_gpu_scaler.times import UNKNOWN_SCRAPE_SECONDS, UNTOLD_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

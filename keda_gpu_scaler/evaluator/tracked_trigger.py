@@ -34,12 +34,7 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, deep_size
-
-SILENT_SECONDS = 60.0
-"""Four syncs of the HPA at its default of 15 s, because a sync may be late."""
-REPEATED_SECONDS = 30.0
-"""A person or a probe asks once; the HPA goes on. But a process that has just started cannot know
-whether it is the first call: for this long, one is enough."""
+from keda_gpu_scaler.times import HPA_SECONDS, REPEATED_SECONDS
 
 
 @dataclass(slots=True)
@@ -64,7 +59,7 @@ class HpaCalls:
             self.first = now
         self.last = now
         before = self._by_hpa if is_hpa else self._polls
-        since = now if before is None or now - before.at > SILENT_SECONDS else before.since
+        since = now if before is None or now - before.at > HPA_SECONDS else before.since
         calls = Asking(since, now)
         if is_hpa:
             self._by_hpa, self._polls = calls, None
@@ -77,7 +72,7 @@ class HpaCalls:
         Their times are of a clock that is `ahead_seconds` ahead of the one of `now`.
         """
         calls = self._by_hpa
-        if calls is None or now - calls.at > SILENT_SECONDS:
+        if calls is None or now - calls.at > HPA_SECONDS:
             return None
         is_repeated = calls.at - calls.since >= REPEATED_SECONDS
         is_new = now < self.first + REPEATED_SECONDS
@@ -89,7 +84,7 @@ class HpaCalls:
         """Tell whether the HPA asked before and has been silent since, while polls went on."""
         if self._by_hpa is None or self._polls is None:
             return False
-        return now - self._polls.since >= SILENT_SECONDS
+        return now - self._polls.since >= HPA_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +232,7 @@ class TrackedTriggers:
         triggers = [each for each in self.all() if scaled_object in (None, each.scaled_object)]
         for tracked in triggers:
             metric, calls = (tracked.scaled_object, tracked.spec.metric_name), tracked.hpa_calls
-            since[metric] = max(since[metric], calls.first, calls.last - SILENT_SECONDS)
+            since[metric] = max(since[metric], calls.first, calls.last - HPA_SECONDS)
         return [
             tracked
             for tracked in triggers
