@@ -2,11 +2,13 @@
 
 In the order of `decision.decide`:
 
-    pod_state   each pod: whether it counts, whether its load is known, which samples count
-    load        the workload: its pods and replicas, and the sum of their loads, which is
-                over_time while replicas come and go, or that of the newest samples if it is more
+    pod_state   each pod and replica: whether it counts, whether its load is known, and which
+                samples count
+    timeline    the sum of the loads over time, while replicas come and go; newest: by the newest
+                samples, if that is more
+    load        the workload: its pods, its replicas, these sums, and the replicas to come
     decision    the state, and all that follows from it
-    value       the number for the HPA
+    bounds      the number for the HPA: what is seen is exact, or a lower bound
     activity    whether its own GPUs are in use; activation: whether anything else says so
     reasons     each in words
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from keda_gpu_scaler.decision.pod_state import is_freed
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from keda_gpu_scaler.snapshot.targets import LEAST_GRACE_SECONDS, grace_seconds
+from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.times import LEAST_GRACE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

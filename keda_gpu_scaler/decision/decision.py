@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from keda_gpu_scaler.decision import activity, load, reasons
+from keda_gpu_scaler.decision import activity, bounds, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import (
@@ -21,17 +21,10 @@ from keda_gpu_scaler.decision.pod_state import (
     ready_since,
     replica_of,
 )
-from keda_gpu_scaler.decision.value import value
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
-
-ENDING_SECONDS = 120.0
-"""Until then, one of two kube-state-metrics may still show the count from before a scale-in."""
-UNREAD_SECONDS = 120.0
-"""Long enough for the first samples of a pod that has just become Ready."""
-GONE_SECONDS = 60.0
-"""How long after a workload's last replica went the HPA may still ask about it."""
+from keda_gpu_scaler.times import ENDING_SECONDS, HPA_SECONDS, UNREAD_SECONDS
 
 
 class State(StrEnum):
@@ -142,56 +135,28 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     `view` is its namespace in the newest snapshot of its source; a failed fetch does not change it.
     """
     pods = load.pods_of(spec, view)
-    decided = _decide(spec, view, pods, context)
-    is_fresh = context.now - view.at <= spec.max_age_seconds
-    if not is_fresh:
-        return decided
-    if stuck := reasons.stuck(pods):
-        decided = replace(decided, reason="; ".join((decided.reason, *stuck)))
-    return _with_unschedulable(spec, pods, decided, view.at)
-
-
-def _decide(
-    spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
-) -> Decision:
     workload = load.workload(spec, pods, view, context.now)
     unlisted = unlisted_workload(spec, view, context.now, pods)
     state = State.UNKNOWN if unlisted else _state(spec, view, workload, context.now)
-    asked_since = _asked_since(view, pods, context) if state.is_gone else None
-    if asked_since is not None:
-        is_young = context.now - asked_since < spec.start_timeout_seconds
-        state = State.STARTING if is_young else State.UNKNOWN
-        workload = replace(workload, is_only_asked_about=True)
+    asked = _state_by_asking(spec, view, pods, context) if state.is_gone else None
+    if asked is not None:
+        state, workload = asked, replace(workload, is_only_asked_about=True)
     is_known = state is not State.UNKNOWN
-    is_summed = is_known and view.is_complete and not spec.is_by_demand
-    number = value(spec, workload) if is_summed else None
+    number = _number(spec, view, state, workload)
     busy = activity.activity(spec, pods, view.at, context.now)
-    is_active = busy.active or _active_by_state(spec, state, view, workload, busy)
-    match state:
-        case State.MEASURED:
-            reason = reasons.measured(spec, workload, busy, number)
-        case State.STARTING:
-            reason = reasons.starting(spec, workload, busy, number)
-        case State.PARTIAL:
-            reason = reasons.partial(spec, workload, busy, number)
-        case State.EMPTY:
-            number, reason = 0.0, reasons.empty(spec, view.evidence_source)
-        case State.ENDED:
-            reason = reasons.ended(spec, workload)
-        case _:
-            reason = unlisted or reasons.unknown(
-                spec, view, workload, context.now - view.at, context.trouble
-            )
+    is_active = _is_active(spec, state, view, workload, busy)
+    is_fresh = context.now - view.at <= spec.max_age_seconds
     is_unread = not unlisted and _is_unread(spec, state, workload, view)
     decided = Decision(
         state=state,
-        reason=reason,
+        reason=unlisted
+        or _reason(spec, view, state, workload, busy, number=number, context=context),
         value=number,
         active=is_active if is_known else None,
         activated=busy.active,
         average=workload.mean if is_known and workload.measured else None,
         expected=len(workload.replicas),
-        wanted=workload.wanted if context.now - view.at <= spec.max_age_seconds else None,
+        wanted=workload.wanted if is_fresh else None,
         measured=len(workload.measured) if is_known else 0,
         reporting_pods=workload.reporting_pods,
         evidence=view.evidence_source,
@@ -202,10 +167,44 @@ def _decide(
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
     )
-    if is_known:
-        return decided
-    has_pods = _has_pods(spec, view, workload, context)
-    return _by_on_unknown(spec, decided, hpa_has_stopped=context.hpa_has_stopped, has_pods=has_pods)
+    if not is_known:
+        is_listed = is_fresh and _is_listed(view, workload)
+        decided = _by_on_unknown(spec, decided, context, is_listed=is_listed)
+    return _with_troubles(spec, pods, decided, view.at) if is_fresh else decided
+
+
+def _number(
+    spec: TriggerSpec, view: NamespaceSnapshot, state: State, workload: MeasuredWorkload
+) -> float | None:
+    """Return the number of the load; None: hold."""
+    if state is State.EMPTY:
+        return 0.0
+    is_summed = state is not State.UNKNOWN and view.is_complete and not spec.is_by_demand
+    return bounds.value(spec, workload) if is_summed else None
+
+
+def _reason(  # noqa: PLR0913 - what there is to say something about
+    spec: TriggerSpec,
+    view: NamespaceSnapshot,
+    state: State,
+    workload: MeasuredWorkload,
+    busy: Activity,
+    *,
+    number: float | None,
+    context: Context,
+) -> str:
+    match state:
+        case State.MEASURED:
+            return reasons.measured(spec, workload, busy, number)
+        case State.STARTING:
+            return reasons.starting(spec, workload, busy, number)
+        case State.PARTIAL:
+            return reasons.partial(spec, workload, busy, number)
+        case State.EMPTY:
+            return reasons.empty(spec, view.evidence_source)
+        case State.ENDED:
+            return reasons.ended(spec, workload)
+    return reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
 
 
 def unlisted_workload(
@@ -265,43 +264,45 @@ def _state_without_replicas(
     """Return the state if no pod should report: none is Ready yet, or there is none."""
     if workload.not_ready:
         return State.STARTING
-    evidence = view.evidence
-    if evidence is not None and workload.last_alive >= evidence.scraped_at:
+    if _is_listed(view, workload):
         return State.UNKNOWN  # a pod exists, but its state is unknown
-    lists_ours = None if spec.only_shown else evidence
-    if lists_ours is not None and lists_ours.denies(spec.pods.owner, workload.last_listed):
-        return State.EMPTY
-    is_omitted = lists_ours is not None and lists_ours.omits(spec.pods.owner)
-    if is_omitted and not workload.ended_pods:
-        return State.UNKNOWN  # the list is not whole yet, or the name is a mistake
-    listed_absent = lists_ours is not None and lists_ours.absence_known
-    if workload.ended_pods or listed_absent or view.absence_known:
-        return State.ENDED
-    return State.UNKNOWN
+    evidence, owner = None if spec.only_shown else view.evidence, spec.pods.owner
+    is_absent = bool(workload.ended_pods) or view.absence_known
+    if evidence is not None:
+        if evidence.denies(owner, workload.last_listed):
+            return State.EMPTY
+        if evidence.omits(owner) and not workload.ended_pods:
+            return State.UNKNOWN  # the list is not whole yet, or the name is a mistake
+        is_absent = is_absent or evidence.absence_known
+    return State.ENDED if is_absent else State.UNKNOWN
 
 
-def _asked_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context) -> float | None:
-    """Return since when the HPA asks about replicas that no exporter shows; None: it does not.
+def _state_by_asking(
+    spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
+) -> State | None:
+    """Return the state where the HPA asks about replicas that no exporter shows, else None.
 
     It may ask once more about pods that have just gone, and what the cluster has said since holds.
     """
-    gone_at = max((pod.last_seen for pod in pods), default=NEVER) + GONE_SECONDS
+    gone_at = max((pod.last_seen for pod in pods), default=NEVER) + HPA_SECONDS
     if context.asking is None or context.asking.at < gone_at:
         return None
     since = max(context.asking.since, gone_at)
-    listed_at = NEVER if view.evidence is None else view.evidence.scraped_at
-    return since if since > listed_at else None
+    if view.evidence is not None and since <= view.evidence.scraped_at:
+        return None
+    is_young = context.now - since < spec.start_timeout_seconds
+    return State.STARTING if is_young else State.UNKNOWN
 
 
-def _active_by_state(
+def _is_active(
     spec: TriggerSpec,
     state: State,
     view: NamespaceSnapshot,
     workload: MeasuredWorkload,
     busy: Activity,
 ) -> bool:
-    """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if workload.of(PodState.STARTING) or workload.is_only_asked_about:
+    """Tell whether a GPU is in use or may be: unseen or starting pods, or a window not covered."""
+    if busy.active or workload.of(PodState.STARTING) or workload.is_only_asked_about:
         return True
     evidence = view.evidence
     if state.is_gone and workload.wanted and evidence is not None:
@@ -319,37 +320,24 @@ def _active_by_state(
     return not busy.covered if is_known else bool(workload.replicas)
 
 
-def _has_pods(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload, context: Context
-) -> str | None:
-    """Return what says that a workload with an unknown load has pods now; None: nothing does."""
-    evidence = view.evidence
-    is_listed = evidence is not None and workload.last_alive >= evidence.scraped_at
-    if is_listed and context.now - view.at <= spec.max_age_seconds:
-        return reasons.LISTED
-    return reasons.ASKED if context.asking is not None else None
+def _is_listed(view: NamespaceSnapshot, workload: MeasuredWorkload) -> bool:
+    """Tell whether the cluster's newest list has a pod that has not ended and may have a GPU."""
+    return view.evidence is not None and workload.last_alive >= view.evidence.scraped_at
 
 
-def unknown(
-    spec: TriggerSpec,
-    why: str,
-    remembered: State | None,
-    *,
-    hpa_has_stopped: bool = False,
-    has_pods: str | None = None,
-) -> Decision:
+def unknown(spec: TriggerSpec, why: str, context: Context) -> Decision:
     """Return the answer of `onUnknown` where there is no snapshot to decide from.
 
-    `why` is a clause, and `remembered` the last known state. `has_pods` is what says that there are
-    pods now, for when nothing is remembered.
+    `why` is a clause.
     """
-    state = State.UNKNOWN
-    decided = Decision(state=state, reason=why, value=None, active=None, remembered=remembered)
-    return _by_on_unknown(spec, decided, hpa_has_stopped=hpa_has_stopped, has_pods=has_pods)
+    decided = Decision(
+        state=State.UNKNOWN, reason=why, value=None, active=None, remembered=context.remembered
+    )
+    return _by_on_unknown(spec, decided, context)
 
 
 def _by_on_unknown(
-    spec: TriggerSpec, decided: Decision, *, hpa_has_stopped: bool, has_pods: str | None
+    spec: TriggerSpec, decided: Decision, context: Context, *, is_listed: bool = False
 ) -> Decision:
     """Return the answer to an unknown load; that a GPU was busy holds, whatever else is unknown."""
     why, remembered = decided.reason, decided.remembered
@@ -361,14 +349,14 @@ def _by_on_unknown(
     active: bool | None = True
     if decided.activated:
         held = "active because a GPU was busy within activationWindow"
-    elif remembered is None and has_pods is not None:
-        held = f"active because {has_pods}"
+    elif remembered is None and (is_listed or context.asking is not None):
+        held = f"active because {reasons.LISTED if is_listed else reasons.ASKED}"
     elif remembered is None:
         active = None
         held = "and nothing is remembered that could tell whether the workload is active"
     elif not remembered.is_gone:
         held = "active because the workload may have pods, and nothing newer says that it has none"
-    elif hpa_has_stopped:
+    elif context.hpa_has_stopped:
         active = False
         held = (
             "inactive because it was at rest when it was last known, and the HPA has stopped asking"
@@ -381,28 +369,25 @@ def _by_on_unknown(
     return replace(decided, active=active, reason=f"{why}: {kept}{held}")
 
 
-def _with_unschedulable(
+def _with_troubles(
     spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, at: float
 ) -> Decision:
-    """Return the decision with the replicas named that are unschedulable at the snapshot's instant.
+    """Return the decision with the metrics named that are stuck, and the unschedulable replicas.
 
     The answer is the same. A group is unschedulable if one of its pods is.
     """
+    said = reasons.stuck(pods)
     waiting = [
         (pod.status.unschedulable, replica_of(spec, pod))
         for pod in pods
         if pod.status and pod.status.unschedulable and not pod.ended
     ]
-    if not waiting:
-        return decided
-    first, _ = min(waiting)
-    replicas = len({replica for _, replica in waiting})
-    return replace(
-        decided,
-        reason=f"{decided.reason}; {reasons.unschedulable(replicas, decided.wanted, first, at)}",
-        unschedulable=replicas,
-        unschedulable_since=first.since,
-    )
+    if waiting:
+        first, _ = min(waiting)
+        replicas = len({replica for _, replica in waiting})
+        said.append(reasons.unschedulable(replicas, decided.wanted, first, at))
+        decided = replace(decided, unschedulable=replicas, unschedulable_since=first.since)
+    return replace(decided, reason="; ".join((decided.reason, *said))) if said else decided
 
 
 def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:

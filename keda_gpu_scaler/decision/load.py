@@ -2,7 +2,7 @@
 
 Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
 samples that count. The sum of these loads is the workload's, unless replicas came or went within
-the window (`decision.over_time`) or the newest samples are more (`decision.newest`).
+the window (`decision.timeline`) or the newest samples are more (`decision.newest`).
 """
 
 import math
@@ -10,15 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from keda_gpu_scaler.decision import over_time
-from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
-from keda_gpu_scaler.decision.over_time import Sums
+from keda_gpu_scaler.decision import lives
+from keda_gpu_scaler.decision.lives import Sums
+from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD, newest
 from keda_gpu_scaler.decision.pod_state import (
     NEVER,
     NOT_READY,
     NOT_SEEN,
     REPORTING,
     PodState,
+    Replica,
     Reported,
     added_gpus,
     expected_pods,
@@ -29,6 +30,7 @@ from keda_gpu_scaler.decision.pod_state import (
     listed,
     mean,
     replica_of,
+    replicas_of,
 )
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
@@ -42,29 +44,6 @@ TOLERANCE = 0.1
 An HPA can have others, which are not known here. Above this one a lower bound is an answer, below
 it a hold: whatever tolerance the HPA has, neither of them removes a replica.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """One replica: a pod, or a group of pods."""
-
-    name: str
-    state: PodState
-    load: float
-    """0 while it is not known."""
-    pods: Sequence[Reported]
-
-    @property
-    def is_never_named(self) -> bool:
-        """Whether it has a pod that does not report, and that no exporter has ever named."""
-        return any(
-            reported.state in NOT_SEEN and not reported.pod.was_seen for reported in self.pods
-        )
-
-    @property
-    def is_unnamed(self) -> bool:
-        """Whether GPUs of one of its pods are shown without a pod now."""
-        return any(reported.pod.is_unnamed for reported in self.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,66 +229,63 @@ def _owns(selector: PodSelector, pod: Pod, view: NamespaceSnapshot) -> bool | No
 
 
 def workload(
-    spec: TriggerSpec,
-    pods: Sequence[Pod],
-    view: NamespaceSnapshot,
-    now: float,
+    spec: TriggerSpec, pods: Sequence[Pod], view: NamespaceSnapshot, now: float
 ) -> MeasuredWorkload:
     """Return the workload's replicas with their loads, and what is known of those to come.
 
     The age of samples is measured up to `now`, and all else up to the snapshot's instant.
     """
     expected, ignored = expected_pods(spec, pods, view.at, now)
-    groups: dict[str, list[Reported]] = defaultdict(list)
-    for reported in expected:
-        groups[replica_of(spec, reported.pod)].append(reported)
-    by_name = sorted(groups.items())
-    every = [_replica(name, group) for name, group in by_name]
-    replicas = [replica for replica in every if replica.state not in NOT_READY]
-    not_ready = [replica for replica in every if replica.state in NOT_READY]
-    measured = [replica for replica in replicas if replica.state is PodState.MEASURED]
-    known_loads = [replica.load for replica in measured]
-    sums = over_time.sums(spec, pods, [group for _, group in by_name], known_loads, view.at)
+    every = replicas_of(spec, expected)
     owner = spec.pods.owner
-    wanted = None if view.evidence is None or owner is None else view.evidence.wanted.get(owner)
-    pending = 0
-    if wanted is not None:
-        # One that was not Ready within startTimeout is given up, unless those that are measured
-        # are full: then it would be asked for again.
-        late = sum(replica.state is PodState.STALLED for replica in not_ready)
-        if late and peak(spec, measured) >= full_load(spec, expected):
-            late = 0
-        without_gpu = {replica_of(spec, view.pods[name]) for name in ignored}
-        pending = max(0, wanted - len(replicas) - len(without_gpu - groups.keys()) - late)
-    # What was done before replicas left is a reason not to lower, and none to raise: it puts those
-    # that are asked for on target, and no more.
-    before = min(sums.before, (len(replicas) + pending) * spec.threshold)
-    # Full replicas ask for more than they show, unless others are to come, or they can hardly be
-    # above their target.
-    is_more_to_come = pending or any(replica.state is PodState.STARTING for replica in not_ready)
-    are_seen = all(replica.state in REPORTING for replica in replicas)
-    are_full = (
-        sums.are_full
-        and are_seen
-        and not is_more_to_come
-        and (1 + TOLERANCE) * spec.threshold <= 100 * added_gpus(spec, expected)
-    )
-    newest_sum = sums.newest
-    if are_full:
-        least = FULL_GROWTH * len(replicas) * spec.threshold
-        shown = FULL_LOAD * max(sums.summed, sums.newest)
-        newest_sum = round(max(shown, least), DECIMALS)
-    return MeasuredWorkload(
+    found = MeasuredWorkload(
         pods,
         expected,
-        replicas,
-        not_ready,
+        [replica for replica in every if replica.state not in NOT_READY],
+        [replica for replica in every if replica.state in NOT_READY],
         ignored,
-        known_loads,
-        replace(sums, before=round(before, DECIMALS), newest=newest_sum, are_full=are_full),
-        wanted,
-        pending,
+        [replica.load for replica in every if replica.state is PodState.MEASURED],
+        lives.sums(spec, pods, every),
+        None if view.evidence is None or owner is None else view.evidence.wanted.get(owner),
     )
+    without_gpu = {replica_of(spec, view.pods[name]) for name in ignored}
+    without_gpu.difference_update(replica.name for replica in every)
+    found = replace(found, pending=_pending(spec, found, len(without_gpu)))
+    return replace(found, sums=_raised(spec, found, view.at))
+
+
+def _pending(spec: TriggerSpec, found: MeasuredWorkload, without_gpu: int) -> int:
+    """Return how many replicas the owner asks for that do not count yet."""
+    if found.wanted is None:
+        return 0
+    # One that was not Ready within startTimeout is given up, unless those that are measured are
+    # full: then it would be asked for again.
+    late = len(found.of(PodState.STALLED))
+    if late and peak(spec, found.of(PodState.MEASURED)) >= full_load(spec, found.reported):
+        late = 0
+    return max(0, found.wanted - len(found.replicas) - without_gpu - late)
+
+
+def _raised(spec: TriggerSpec, found: MeasuredWorkload, at: float) -> Sums:
+    """Return the sums with what the newest samples ask for, and what was done before is limited."""
+    sums, expected = found.sums, len(found.replicas)
+    # What was done before replicas left is a reason not to lower, and none to raise: it puts those
+    # that are asked for on target, and no more.
+    before = min(sums.before, (expected + found.pending) * spec.threshold)
+    reporting = [replica.pods for replica in found.replicas if replica.state in REPORTING]
+    newest_sum, are_full = newest(spec, reporting, at, is_lone=expected == 1)
+    # Full replicas ask for more than they show, unless others are to come, or they can hardly be
+    # above their target.
+    are_full = (
+        are_full
+        and len(reporting) == expected
+        and not (found.pending or found.of(PodState.STARTING))
+        and (1 + TOLERANCE) * spec.threshold <= 100 * added_gpus(spec, found.reported)
+    )
+    if are_full:
+        shown = FULL_LOAD * max(sums.summed, newest_sum)
+        newest_sum = round(max(shown, FULL_GROWTH * expected * spec.threshold), DECIMALS)
+    return replace(sums, before=round(before, DECIMALS), newest=newest_sum, are_full=are_full)
 
 
 def peak(spec: TriggerSpec, measured: Sequence[Replica]) -> float:
@@ -334,14 +310,3 @@ def _means(parts: Iterable[Mapping[int, float]]) -> dict[int, float]:
 
 def _last_listed(pods: Sequence[Pod]) -> float:
     return max((pod.status.listed_at for pod in pods if pod.status), default=NEVER)
-
-
-_WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
-
-
-def _replica(name: str, group: Sequence[Reported]) -> Replica:
-    """Return the replica of a group, which is as well known as its least known pod."""
-    worst = min([reported.state for reported in group], key=_WORST_FIRST.index)
-    is_measured = worst is PodState.MEASURED
-    load = mean([reported.load for reported in group]) if is_measured else 0.0
-    return Replica(name, worst, load, group)

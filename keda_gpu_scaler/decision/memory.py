@@ -6,11 +6,8 @@ workload that had no pods some steps before an outage may have come back before 
 
 from dataclasses import dataclass, replace
 
-from keda_gpu_scaler.decision.decision import GONE_SECONDS, Decision, State
-
-FRESH_STEPS = 3
-FRESH_SECONDS = 45.0
-"""KEDA polls every 30 s by default, which is two steps of 15 s; rounding down can add a third."""
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.times import FRESH_SECONDS, FRESH_STEPS, HPA_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def asked(memory: Memory | None, asked_at: float) -> Memory | None:
     It asks only about one with replicas: one that was at rest a minute before is so no more.
     It asked for the last time at `asked_at`.
     """
-    if memory is None or asked_at - memory.at < GONE_SECONDS:
+    if memory is None or asked_at - memory.at < HPA_SECONDS:
         return memory
     return in_use(asked_at) if memory.is_idle or memory.state.is_gone else memory
 

@@ -19,7 +19,6 @@ from keda_gpu_scaler.decision.pod_state import (
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
@@ -40,10 +39,9 @@ def newest(
 
     Of several replicas one may just have left, and works for a while beside those that replace it.
     So their sum is that of the newest instant after which each of them is known to have stayed.
-    `replicas` are the pods of each that reports, of which there is one at least; `is_lone`: no
-    other should report.
+    `replicas` are the pods of each that reports; `is_lone`: no other should report.
     """
-    if not spec.signal.follows_work:
+    if not replicas or not spec.signal.follows_work:
         return 0.0, False
     recent = [_recent(spec, pods, at) for pods in replicas]
     are_full = has_limit(spec.signal) and all(full for _, full in recent)
@@ -52,7 +50,12 @@ def newest(
     sums = {time: sum(shown[time] for shown in counted) for time in together}
     until = last = max(sums, default=NEVER)
     if not is_lone:
-        until = min(_stayed_until(reported.pod, last) for pods in replicas for reported in pods)
+        # Exporters alone show a pod until it is gone, so a drain of half a minute has to be over.
+        until = min(
+            last - delay_seconds(pod.pod) if pod.pod.status is None else pod.pod.status.alive_at
+            for pods in replicas
+            for pod in pods
+        )
     stayed = max((time for time in sums if time <= until), default=None)
     return 0.0 if stayed is None else sums[stayed], are_full
 
@@ -82,11 +85,3 @@ def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loa
     return {
         time: mean([loads_of_pod[time] for loads_of_pod in pod_loads]) for time in together
     }, are_full
-
-
-def _stayed_until(pod: Pod, last: float) -> float:
-    """Return the instant up to which a pod is known to have stayed.
-
-    Exporters alone show it until it is gone, so a drain of half a minute has to be over by now.
-    """
-    return last - delay_seconds(pod) if pod.status is None else pod.status.alive_at

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, Pod
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -26,15 +26,12 @@ from keda_gpu_scaler.spec.spec import (
     TriggerSpec,
 )
 from keda_gpu_scaler.spec.workload import Owner
+from keda_gpu_scaler.times import NO_GPU_SECONDS, REMEMBERED_SECONDS, UNKNOWN_SCRAPE_SECONDS
 
-UNKNOWN_SCRAPE_SECONDS = 30.0
-"""The assumed scrape interval of a target while it is not known yet."""
 COVERED = 0.5
 """The part of the window that a pod's samples since it became Ready have to cover: the mean of one
 or two samples of a bursty load is often far too high, and each needless pod causes another.
 """
-NO_GPU_SECONDS = 900.0
-"""A Ready pod that shows no GPU for this long has none that an exporter shows."""
 ONE_TEMPLATE = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job", "PodClique"})
 """The kinds of controllers of which all pods ask for the same."""
 FULL = 95.0
@@ -81,6 +78,29 @@ class Reported:
     """0 while it is not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica: a pod, or a group of pods."""
+
+    name: str
+    state: PodState
+    load: float
+    """0 while it is not known."""
+    pods: Sequence[Reported]
+
+    @property
+    def is_never_named(self) -> bool:
+        """Whether it has a pod that does not report, and that no exporter has ever named."""
+        return any(
+            reported.state in NOT_SEEN and not reported.pod.was_seen for reported in self.pods
+        )
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether GPUs of one of its pods are shown without a pod now."""
+        return any(reported.pod.is_unnamed for reported in self.pods)
+
+
 def expected_pods(
     spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float
 ) -> tuple[list[Reported], tuple[str, ...]]:
@@ -88,8 +108,8 @@ def expected_pods(
 
     Silence is measured up to the snapshot's instant `at`: a failed fetch adds none. The age of
     samples is measured up to `now`. A pod that disappeared with its exporter counts as missing for
-    `GIVE_UP_SECONDS` while others report, unless the cluster says that it exists; it does not come
-    back when the others end.
+    `REMEMBERED_SECONDS` while others report, unless the cluster says that it exists; it does not
+    come back when the others end.
     """
     alive = [pod for pod in pods if not pod.ended]
     known = {pod.name for pod in listed(alive) if pod.readiness is not Readiness.UNKNOWN}
@@ -106,7 +126,7 @@ def expected_pods(
     if any(_may_load(spec, pod, at) for pod in counted) and _was_one_full(spec, every):
         every = [_once_busy(spec, reported, at) for reported in every]
     # Nothing has shown the others for so long, and nothing says that they exist.
-    given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - GIVE_UP_SECONDS
+    given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - REMEMBERED_SECONDS
     kept = [
         reported
         for reported in every
@@ -165,6 +185,23 @@ def _are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
 def replica_of(spec: TriggerSpec, pod: Pod) -> str:
     """Name the replica that a pod of the workload is part of: itself, or its group."""
     return spec.pods.replica_of(pod.name, pod.owners)
+
+
+_WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
+
+
+def replicas_of(spec: TriggerSpec, expected: Iterable[Reported]) -> list[Replica]:
+    """Return the replicas by their names, each as well known as its least known pod."""
+    groups: dict[str, list[Reported]] = defaultdict(list)
+    for reported in expected:
+        groups[replica_of(spec, reported.pod)].append(reported)
+    replicas = []
+    for name, group in sorted(groups.items()):
+        state = min([reported.state for reported in group], key=_WORST_FIRST.index)
+        is_measured = state is PodState.MEASURED
+        load = mean([reported.load for reported in group]) if is_measured else 0.0
+        replicas.append(Replica(name, state, load, group))
+    return replicas
 
 
 def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: bool) -> Reported:

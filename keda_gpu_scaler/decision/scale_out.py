@@ -11,9 +11,8 @@ from typing import NamedTuple
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.times import SETTLE_SECONDS
 
-SETTLE_SECONDS = 300.0
-"""From the last new replica with a known load until it is compared; also the longest gap."""
 _ALIKE = 0.1
 """Changes up to this part are none: one more of five replicas takes a sixth off the others."""
 

@@ -19,19 +19,16 @@ from typing import NamedTuple
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Numbers, Source
+from keda_gpu_scaler.evaluator.ports import Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import BEGUN_SECONDS, GAP_SECONDS, OVERDUE_SECONDS, SLOW_SECONDS
 
 NOTHING = "its query gives nothing"
-GAP_SECONDS = 60.0
-"""After a longer time without an answer the source may have begun anew."""
-SETTLED_SECONDS = 90.0
-"""A source that begins anew has scraped each of its targets by then."""
 
 
 class _Key(NamedTuple):
@@ -102,7 +99,7 @@ class DemandQuery:
         else:
             now = self._clock()
             if self._value is None or now - self._answered_at > GAP_SECONDS:
-                self._settled_at = now + SETTLED_SECONDS
+                self._settled_at = now + BEGUN_SECONDS
             self._answered_at = now
             self._is_prompt = now <= self._flight.slow_at
             self._value = value
@@ -122,8 +119,6 @@ QUERIES_PER_NAMESPACE = 1000
 AT_ONCE_OF_A_NAMESPACE = 10
 """One tenant's slow expressions do not take all turns of a source."""
 TOO_MANY = "too many different demandQueries"
-OVERDUE_SECONDS = 1.0
-"""Triggers ask when it is due, or a second later, because one poll gets one decision."""
 
 
 class Demands:

@@ -19,11 +19,10 @@ from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.looks import Looks
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, ScaleTargets, Source
+from keda_gpu_scaler.evaluator.ports import Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.evaluator.source_state import SourceDown
 from keda_gpu_scaler.evaluator.tracked_trigger import (
-    SILENT_SECONDS,
     Answer,
     GpuDecision,
     TrackedTrigger,
@@ -36,17 +35,12 @@ from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import TRIGGERS
+from keda_gpu_scaler.times import HPA_SECONDS, MARGIN_SECONDS, SAME_POLL_SECONDS, SLOW_SECONDS
 
-ANSWER_SECONDS = SLOW_SECONDS
-"""KEDA sets no deadline on its poll path; this limit keeps KEDA's loops and HPA workers going."""
-MARGIN_SECONDS = 0.1
-"""The part of the caller's deadline that is reserved for the response."""
 LOOKED_AT = 20
 """Triggers of one ScaledObject that are explained; hardly one has more."""
 LOOKS = 4
 """How many ScaledObjects are explained at a time; the others wait for their turn."""
-SAME_POLL_SECONDS = 1.0
-"""KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
 
 
 class Evaluator:
@@ -77,7 +71,7 @@ class Evaluator:
         self._demands = Demands(sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds)
         self._at_sources = Looks(sources, clock)
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
-        self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, SILENT_SECONDS, clock)
+        self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, HPA_SECONDS, clock)
         """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
         self._looks = asyncio.Semaphore(LOOKS)
 
@@ -302,7 +296,7 @@ class Evaluator:
 
         That is no call about it: what KEDA and the HPA ask is for them alone to say.
         """
-        allowed_seconds = min(ANSWER_SECONDS, self._slow_seconds)
+        allowed_seconds = min(SLOW_SECONDS, self._slow_seconds)
         tracked, target_trouble = await self._triggers.find(scaled_object, spec, allowed_seconds)
         # A second more than a slow source may take: by then it is known that it is slow.
         deadline = self._clock() + self._slow_seconds + 1
@@ -339,7 +333,7 @@ class Evaluator:
 
     async def cause(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Cause | None:
         """Return why exporters show no pod of a trigger, with the names that it is about."""
-        tracked, _ = await self._triggers.find(scaled_object, spec, ANSWER_SECONDS)
+        tracked, _ = await self._triggers.find(scaled_object, spec, SLOW_SECONDS)
         deadline = self._clock() + self._slow_seconds + 1
         shared = self._snapshots.of(tracked.key, tracked.spec, scaled_object.namespace)
         reading = await shared.read(tracked.spec, tracked.snapshot_query, deadline)
@@ -359,5 +353,5 @@ _numbers = operator.attrgetter("value", "state", "active", "refused", "expected"
 
 def _allowed_seconds(timeout_seconds: float | None) -> float:
     if timeout_seconds is None:
-        return ANSWER_SECONDS
-    return max(0.0, min(ANSWER_SECONDS, timeout_seconds - MARGIN_SECONDS))
+        return SLOW_SECONDS
+    return max(0.0, min(SLOW_SECONDS, timeout_seconds - MARGIN_SECONDS))

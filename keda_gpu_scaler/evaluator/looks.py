@@ -14,10 +14,8 @@ from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import Accelerators, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import LOOK_AGAIN_SECONDS, LOOK_SECONDS
 
-INTERVAL_SECONDS = 120.0
-"""Exporters are set up by hand: a change is seen soon enough."""
-LONGEST_SECONDS = 2.0
 KEPT = 1_000
 """Sources that are asked by namespace have one for each."""
 
@@ -29,15 +27,15 @@ class _SourceLook:
         self.look: Look | None = None
 
     def refresh(self, name: str) -> None:
-        if self.flight.clock() - self.flight.launched_at >= INTERVAL_SECONDS:
+        if self.flight.clock() - self.flight.launched_at >= LOOK_AGAIN_SECONDS:
             self.flight.launch(self._ask(), f"look {name}")
 
     async def _ask(self) -> None:
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(LOOK_SECONDS):
                 self.look = await self._accelerators.look()
         except TimeoutError:
-            self.look = Look(refused=f"no answer within {LONGEST_SECONDS:g} s")
+            self.look = Look(refused=f"no answer within {LOOK_SECONDS:g} s")
         except errors.SourceError as error:
             self.look = Look(refused=str(error))
 

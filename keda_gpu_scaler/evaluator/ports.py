@@ -64,13 +64,6 @@ class Numbers(Protocol):
         """
 
 
-SETTLED_LAG_SECONDS = 2.0
-"""How far behind its clock a source is queried: samples arrive late, and every replica of the
-scaler must see the same samples to give the same answer."""
-SLOW_SECONDS = 2.5
-"""No call waits longer for an answer; it may still come later."""
-
-
 class Samples(Protocol):
     """The samples of GPUs, on their own clock."""
 

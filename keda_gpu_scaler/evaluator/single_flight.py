@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
+from keda_gpu_scaler.times import SLOW_SECONDS
 
 
 class SingleFlight:

@@ -34,9 +34,8 @@ from keda_gpu_scaler.snapshot.reported_pods import (
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import EVIDENCE_SECONDS, REMEMBERED_SECONDS, RETRY_SECONDS
 
-ANSWER_SECONDS = 2.0
-"""How long a snapshot waits for evidence; callers wait at most 2.5 s for a snapshot."""
 _NAMES = {
     EvidenceSource.KUBERNETES: "the Kubernetes API",
     EvidenceSource.KUBE_STATE_METRICS: "kube-state-metrics",
@@ -78,10 +77,10 @@ class EvidenceFetcher:
         namespaces, troubles = frozenset(self._wanted_at), list[str]()
         evidence = None
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(EVIDENCE_SECONDS):
                 evidence = await self._strongest_evidence(namespaces, at, troubles)
         except TimeoutError:
-            troubles.append(f"no answer within {ANSWER_SECONDS:g} s")
+            troubles.append(f"no answer within {EVIDENCE_SECONDS:g} s")
         is_available = evidence is not None and evidence.is_available
         if evidence is not None and not is_available:
             troubles.append("kube-state-metrics shows nothing")
@@ -120,10 +119,6 @@ class EvidenceFetcher:
         return None
 
 
-HOUR_SECONDS = 3600.0
-"""A pod not seen for this long did not exist; the sources' history reaches as far back."""
-RETRY_SECONDS = 300.0
-"""A failed history query is repeated after this time."""
 LOOKS = 20
 """At so many instants of a new namespace's past GPUs without their pods are looked for at most:
 small queries, and only for pods that are not shown any more."""
@@ -180,7 +175,7 @@ class SnapshotFetcher:
         else:
             reported_pods = await self._advance(without(reported_pods, invented), observation)
         self._reported_pods, self._watched = reported_pods, watched
-        recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
+        recorded = {name for name, since in watched.items() if at - since >= REMEMBERED_SECONDS}
         return await asyncio.to_thread(
             build_snapshot,
             reported_pods,
@@ -209,7 +204,7 @@ class SnapshotFetcher:
         any_new = bool(watched.keys() - self._watched.keys())
         if not any_new and at - self._past_refused_at < RETRY_SECONDS:
             return frozenset()
-        return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
+        return frozenset(name for name, since in watched.items() if at - since < REMEMBERED_SECONDS)
 
     async def _with_past(
         self, reported_pods: ReportedPods, snapshot_query: SnapshotQuery, at: float

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Samples, Source
+from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.evaluator.source_state import SourceDown, SourceState
@@ -27,11 +27,7 @@ from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-
-USABLE_STEPS = 2
-"""A snapshot older than this is not used while a newer one can be had."""
-WIDEN_SECONDS = 1.0
-"""A fetch only for new namespaces waits this long after the last fetch, to collect more."""
+from keda_gpu_scaler.times import SLOW_SECONDS, USABLE_STEPS, WIDE_SECONDS, WIDEN_SECONDS
 
 
 class Reading(NamedTuple):
@@ -248,8 +244,6 @@ OWN_QUERIES = 100
 """To one source: each is two or three queries per step, and 3 MiB of samples at most."""
 OWN_QUERIES_PER_NAMESPACE = 20
 """One tenant does not take them all."""
-WIDE_SECONDS = 900.0
-"""Triggers that look back further share a separate snapshot, which is many times larger."""
 
 
 class Snapshots:

@@ -22,9 +22,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import RECENT_SECONDS
 
-RECENT_SECONDS = 300.0
-"""KEDA asks every few minutes at least; an older answer says nothing about the source now."""
 _NO_ANSWER = (errors.SourceTimeoutError, errors.SourceUnreachableError)
 
 

@@ -36,12 +36,7 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, deep_size
-
-SILENT_SECONDS = 60.0
-"""Four syncs of the HPA at its default of 15 s, because a sync may be late."""
-REPEATED_SECONDS = 30.0
-"""A person or a probe asks once; the HPA goes on. But a process that has just started cannot know
-whether it is the first call: for this long, one is enough."""
+from keda_gpu_scaler.times import HPA_SECONDS, REPEATED_SECONDS
 
 
 @dataclass(slots=True)
@@ -66,7 +61,7 @@ class HpaCalls:
             self.first = now
         self.last = now
         before = self._by_hpa if is_hpa else self._polls
-        since = now if before is None or now - before.at > SILENT_SECONDS else before.since
+        since = now if before is None or now - before.at > HPA_SECONDS else before.since
         calls = Asking(since, now)
         if is_hpa:
             self._by_hpa, self._polls = calls, None
@@ -79,7 +74,7 @@ class HpaCalls:
         Their times are of a clock that is `ahead_seconds` ahead of the one of `now`.
         """
         calls = self._by_hpa
-        if calls is None or now - calls.at > SILENT_SECONDS:
+        if calls is None or now - calls.at > HPA_SECONDS:
             return None
         is_repeated = calls.at - calls.since >= REPEATED_SECONDS
         is_new = now < self.first + REPEATED_SECONDS
@@ -91,7 +86,7 @@ class HpaCalls:
         """Tell whether the HPA asked before and has been silent since, while polls went on."""
         if self._by_hpa is None or self._polls is None:
             return False
-        return now - self._polls.since >= SILENT_SECONDS
+        return now - self._polls.since >= HPA_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +236,7 @@ class TrackedTriggers:
         triggers = [each for each in self.all() if scaled_object in (None, each.scaled_object)]
         for tracked in triggers:
             metric, calls = (tracked.scaled_object, tracked.spec.metric_name), tracked.hpa_calls
-            since[metric] = max(since[metric], calls.first, calls.last - SILENT_SECONDS)
+            since[metric] = max(since[metric], calls.first, calls.last - HPA_SECONDS)
         return [
             tracked
             for tracked in triggers
@@ -264,7 +259,7 @@ def decide_gpus(
     """
     spec, snapshot, calls = tracked.spec, reading.snapshot, tracked.hpa_calls
     if target_trouble is not None:
-        decided = unknown(spec, target_trouble, None)
+        decided = unknown(spec, target_trouble, Context(reading.now_for(spec)))
         return GpuDecision(decided, _decide_neighbour(spec, decided, reading))
     if tracked.answer is not None and _still_holds(tracked.answer.gpu, spec, reading):
         return tracked.answer.gpu
@@ -278,7 +273,7 @@ def decide_gpus(
     decided = _decide_view(spec, view, context)
     if view is not None and decided.state is not State.UNKNOWN:
         if is_observing and tracked.memory is None and is_never_seen(spec, view, decided):
-            never_seen = unknown(spec, reasons.never_seen(spec), None)
+            never_seen = unknown(spec, reasons.never_seen(spec), Context(context.now))
             decided = replace(never_seen, evidence=decided.evidence, is_unread=True)
         else:
             tracked.memory = memory.remember(tracked.memory, decided, view.at)
@@ -312,13 +307,7 @@ def _still_holds(gpu: GpuDecision, spec: TriggerSpec, reading: Reading) -> bool:
 def _decide_view(spec: TriggerSpec, view: NamespaceSnapshot | None, context: Context) -> Decision:
     if view is not None:
         return decide(spec, view, context)
-    return unknown(
-        spec,
-        context.trouble or f"source {spec.source}: no answer yet",
-        context.remembered,
-        hpa_has_stopped=context.hpa_has_stopped,
-        has_pods=None if context.asking is None else reasons.ASKED,
-    )
+    return unknown(spec, context.trouble or f"source {spec.source}: no answer yet", context)
 
 
 def _recalled(

@@ -6,15 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query import kube_state_texts as texts
-from keda_gpu_scaler.snapshot.evidence import (
-    TIME_STEP_SECONDS,
-    Evidence,
-    PodKey,
-    PodStatement,
-    Unschedulable,
-)
+from keda_gpu_scaler.snapshot.evidence import Evidence, PodKey, PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Row, scrape_times
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
+from keda_gpu_scaler.times import TIME_STEP_SECONDS
 
 MOST_REPLICAS = 2**31 - 1
 """A number of replicas in Kubernetes has 32 bits."""

@@ -14,8 +14,6 @@ from keda_gpu_scaler.spec.workload import Owner
 
 PodKey = tuple[str, str]
 """Namespace and name."""
-TIME_STEP_SECONDS = 1.0
-"""Kubernetes cuts fractions off its times (metav1.Time): it was up to a second later."""
 
 
 class EvidenceSource(StrEnum):

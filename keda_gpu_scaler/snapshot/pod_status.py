@@ -20,16 +20,13 @@ from keda_gpu_scaler.snapshot.evidence import (
     PodStatus,
     Readiness,
 )
-from keda_gpu_scaler.snapshot.targets import LEAST_GRACE_SECONDS, grace_seconds
+from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.workload import Owner
+from keda_gpu_scaler.times import LEAST_GRACE_SECONDS, REMEMBERED_SECONDS, YOUNG_SECONDS
 
 REMEMBERED = 50_000
 """How many pods are remembered, beyond which those that are not listed any more are forgotten."""
 NEVER = float("-inf")
-HOUR_SECONDS = 3600.0
-"""How long a lost target is waited for, and a pod that is not listed is remembered."""
-YOUNG_SECONDS = 600.0
-"""Where the Ready time is unknown: a pod younger than this may have become Ready just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +121,7 @@ def advance_pod_statuses(
     pods = {
         key: status
         for key, status in pod_statuses.pods.items()
-        if key[0] in namespaces and at - status.listed_at <= HOUR_SECONDS
+        if key[0] in namespaces and at - status.listed_at <= REMEMBERED_SECONDS
     }
     for key, statement in evidence.pods.items():
         # The newest last: the one that was not listed for longest is forgotten first.
@@ -150,7 +147,7 @@ def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
         # The other evidence source has other targets.
         watch = Watch(evidence_source=evidence.evidence_source)
     interval = max(evidence.stable_since.values(), default=watch.interval_seconds)
-    expected = watch.steady if at - watch.steady_at <= HOUR_SECONDS else 0
+    expected = watch.steady if at - watch.steady_at <= REMEMBERED_SECONDS else 0
     if evidence.is_whole and len(evidence.scrapes) >= expected:
         return Watch(
             is_whole=True,
@@ -219,7 +216,7 @@ def _listed_owners(
 ) -> dict[tuple[str, str], dict[str, float]]:
     """Return when each owner was listed for the last time, for an hour: one may be replaced."""
     recent = {
-        kind: {name: when for name, when in names.items() if at - when <= HOUR_SECONDS}
+        kind: {name: when for name, when in names.items() if at - when <= REMEMBERED_SECONDS}
         for kind, names in before.items()
         if kind[0] in namespaces
     }

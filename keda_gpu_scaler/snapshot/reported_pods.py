@@ -19,18 +19,16 @@ from keda_gpu_scaler.snapshot.observation import (
     is_ascending,
     uuid_of,
 )
-from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, GpuSamples, Pod
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.snapshot.targets import (
-    LEAST_GRACE_SECONDS,
     TargetHealth,
     UpIntervals,
     absent_from_good_scrape,
     advance_targets,
     grace_seconds,
 )
+from keda_gpu_scaler.times import LEAST_GRACE_SECONDS, LOOKBACK_SECONDS, REMEMBERED_SECONDS
 
-LOOKBACK_SECONDS = 300
-"""How long a Prometheus repeats the last sample of a series whose end it has not seen."""
 ABSENT_PODS_KEPT = 20_000
 """How many pods that are not shown any more are remembered; missing ones rather than ended ones."""
 ABSENT_ELEMENTS_KEPT = 1_000
@@ -145,7 +143,7 @@ def advance_reported_pods(
     """Return the reported pods after an observation.
 
     `gpus` says where the GPUs named by `absent_gpus` are now. An ended pod is remembered for
-    `GIVE_UP_SECONDS`, and of pods that are not shown `absent_kept`.
+    `REMEMBERED_SECONDS`, and of pods that are not shown `absent_kept`.
     """
     up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
     at = observation.at
@@ -162,7 +160,7 @@ def advance_reported_pods(
         if not pod.ended or pod.is_unnamed:
             pods[key] = _update_absent(scene, pod, gpus)
     kept = _kept(pods, at, absent_kept)
-    return ReportedPods(at, kept, _watched(targets, kept, at - GIVE_UP_SECONDS))
+    return ReportedPods(at, kept, _watched(targets, kept, at - REMEMBERED_SECONDS))
 
 
 def _watched(
@@ -181,7 +179,7 @@ def _kept(pods: Mapping[PodKey, Pod], at: float, absent_kept: int) -> dict[PodKe
     kept = {
         key: pod
         for key, pod in pods.items()
-        if not (pod.ended and at - pod.last_seen > GIVE_UP_SECONDS)
+        if not (pod.ended and at - pod.last_seen > REMEMBERED_SECONDS)
     }
     absent = [key for key, pod in kept.items() if pod.last_seen < at]
     absent.sort(key=lambda key: (not kept[key].ended, kept[key].last_seen))
@@ -392,13 +390,13 @@ def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
 def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     """Return a pod that does not report now, after looking for it and for its GPUs.
 
-    A GPU that is busy without a pod speaks against its end, until `GIVE_UP_SECONDS` after the pod
-    was named: a process outside Kubernetes may use the GPU.
+    A GPU that is busy without a pod speaks against its end, until `REMEMBERED_SECONDS` after the
+    pod was named: a process outside Kubernetes may use the GPU.
     """
     at, uuids = scene.observation.at, _uuids(pod)
     are_reported = bool(uuids) and uuids <= gpus.reported
     is_unnamed = (are_reported or pod.is_unnamed) and pod.targets.isdisjoint(scene.naming)
-    if at - pod.last_seen < GIVE_UP_SECONDS and not uuids.isdisjoint(gpus.busy_without_pod):
+    if at - pod.last_seen < REMEMBERED_SECONDS and not uuids.isdisjoint(gpus.busy_without_pod):
         return replace(
             pod,
             released_since=None,
@@ -437,7 +435,7 @@ def _has_ended(scene: Scene, pod: Pod, released_since: float | None, gpus: GpuRe
         return False
     are_shown = not gpus.reported.isdisjoint(_uuids(pod))
     shows_gpus = are_shown or not pod.targets.isdisjoint(scene.naming)
-    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else GIVE_UP_SECONDS
+    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else REMEMBERED_SECONDS
     return released_since is not None or at - pod.last_seen >= waited_seconds
 
 

@@ -21,9 +21,6 @@ from keda_gpu_scaler.spec.workload import Owner
 
 NEVER_SEEN = float("-inf")
 """`last_seen` of a pod that no exporter has shown."""
-GIVE_UP_SECONDS = 3600.0
-"""How long a pod that disappeared with its exporter counts as missing, and one that ended is
-remembered; the past of a source is read as far back."""
 
 
 @dataclass(frozen=True, slots=True)

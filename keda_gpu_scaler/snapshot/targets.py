@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from keda_gpu_scaler.snapshot.observation import Observation, Target
-
-LEAST_GRACE_SECONDS = 60
-"""Silence shorter than this, or than two scrapes, is ignored."""
+from keda_gpu_scaler.times import LEAST_GRACE_SECONDS
 
 UpIntervals = Mapping[float, float]
 """For each newly observed instant at which a target was good: when that unbroken run began."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, EvidenceProvider, Source
+from keda_gpu_scaler.evaluator.ports import Alerting, EvidenceProvider, Source
 from keda_gpu_scaler.settings import (
     InfluxdbSettings,
     PrometheusSettings,
@@ -19,6 +19,7 @@ from keda_gpu_scaler.settings import (
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import SLOW_SECONDS
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.sources.influxdb import InfluxdbSource

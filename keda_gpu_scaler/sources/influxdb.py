@@ -31,7 +31,7 @@ import msgspec
 from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
+from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.influxql import Schema, Span
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, texts_about
@@ -43,6 +43,7 @@ from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
 from keda_gpu_scaler.sources.series import Exporters, read_series, sample_ages
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable
 
 T = TypeVar("T")

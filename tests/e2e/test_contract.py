@@ -11,8 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from keda_gpu_scaler import trigger
-from keda_gpu_scaler.evaluator import evaluator
+from keda_gpu_scaler import times, trigger
 from keda_gpu_scaler.spec.spec import ScaledObject
 from testbed.triggers import access
 from tests.e2e.lab import Lab
@@ -51,7 +50,7 @@ async def test_one_evaluation_is_three_calls_in_order_and_only_the_hpas_have_a_d
         assert re.fullmatch(r"(S+MA)+(S+M?)?", _said(calls)), lab.story()
     assert {call.metric_name for call in recorder.asked("GetMetrics")} == {METRIC}
     assert all(30 < (call.seconds_left or 0) < 61 for call in syncs()), syncs()
-    assert statistics.median(_gaps(polls())) < evaluator.SAME_POLL_SECONDS / 10
+    assert statistics.median(_gaps(polls())) < times.SAME_POLL_SECONDS / 10
 
 
 def _gaps(calls: Sequence[Call]) -> list[float]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest_asyncio
 
+from keda_gpu_scaler import times
 from keda_gpu_scaler.evaluator import demand_queries
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.ports import Source
@@ -230,7 +231,7 @@ async def test_after_a_gap_a_number_is_the_least_until_all_servers_are_scraped_a
         bench.clock.seconds += after_seconds
         return (await bench.ask()).is_least
 
-    gap, settled = demand_queries.GAP_SECONDS, demand_queries.SETTLED_SECONDS
+    gap, settled = times.GAP_SECONDS, times.BEGUN_SECONDS
     assert [await is_least(after) for after in (0, gap, settled - gap)] == [True, True, False]
     assert [await is_least(after) for after in (gap, gap + 1, gap, gap)] == [
         *(False, True),

@@ -8,13 +8,13 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.decision.scale_out import SETTLE_SECONDS
 from keda_gpu_scaler.evaluator.evaluator import LOOKED_AT, LOOKS
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Owner, ScaleTarget, Workload
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import SETTLE_SECONDS
 from testbed.clocks import at_once
 from testbed.triggers import BERT, demanding, spec
 from tests.support.bench import PODS, Bench

@@ -7,13 +7,13 @@ import pytest_asyncio
 
 from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator import looks
 from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import LOOK_AGAIN_SECONDS
 from testbed.triggers import BERT, spec
 from tests.support.bench import Bench
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
@@ -82,7 +82,7 @@ async def test_a_thousand_triggers_ask_once_in_two_minutes_whatever_the_answer_i
     for number in range(1000):
         await unread.ask(scaled_object=ScaledObject("ml", f"bert-{number}"))
     assert unread.source.looked == 1
-    decided = await unread.later(looks.INTERVAL_SECONDS - 15)
+    decided = await unread.later(LOOK_AGAIN_SECONDS - 15)
     assert f"does not say what it has of accelerators ({REFUSED})" in decided.reason
     assert unread.source.looked == 1
     await unread.later(30)

@@ -7,10 +7,11 @@ from typing import TypeAlias
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.source_state import RECENT_SECONDS, SourceDown, SourceState
+from keda_gpu_scaler.evaluator.source_state import SourceDown, SourceState
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import RECENT_SECONDS
 from testbed.triggers import spec
 from tests.support.scripted import Clock
 

@@ -17,7 +17,8 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     confined,
     join,
 )
-from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS, Pod
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.times import REMEMBERED_SECONDS
 from tests.support.worlds import (
     EVER,
     NODE,
@@ -108,7 +109,7 @@ ALIVE, OTHER = WorldPod("a"), WorldPod("b")
 DOWN = {NODE: until(900.0)}
 MOVED = DOWN | {OTHER_NODE: since(930.0)}
 BACK_LATER = WorldPod("a", there=(*until(900.0), *since(1230.0)))
-HOUR = (870.0 + GIVE_UP_SECONDS, 885.0 + GIVE_UP_SECONDS)
+HOUR = (870.0 + REMEMBERED_SECONDS, 885.0 + REMEMBERED_SECONDS)
 ABSENCES = {
     "its GPU is shown without it too": Absence(900, None, ALIVE, gpus=RELEASED),
     "its GPUs are shown without it": Absence(885, 900, gpus=RELEASED),
@@ -302,10 +303,12 @@ def test_two_targets_that_report_one_gpu_are_one_gpu_with_the_larger_value() -> 
 def test_ended_pods_and_lost_targets_are_forgotten_and_missing_pods_with_theirs_are_not() -> None:
     pods, idle = (GONE, WorldPod("b", target=OTHER_NODE)), NODE._replace(instance="idle")
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0), idle: until(900.0)})
-    reported_pods = _watched(world, *_steps(885.0, 885.0 + GIVE_UP_SECONDS))
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + REMEMBERED_SECONDS))
     assert [name for _, name in reported_pods.pods] == ["a", "b"]
     assert reported_pods.targets.keys() == {NODE, OTHER_NODE, idle}
-    later = advance_reported_pods(reported_pods, world.observed(900.0 + GIVE_UP_SECONDS), NOWHERE)
+    later = advance_reported_pods(
+        reported_pods, world.observed(900.0 + REMEMBERED_SECONDS), NOWHERE
+    )
     assert [name for _, name in later.pods] == ["b"]
     assert later.targets.keys() == {NODE, OTHER_NODE}
 

@@ -11,14 +11,10 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES, OTHER_RESOURCES
-from keda_gpu_scaler.snapshot.evidence import (
-    TIME_STEP_SECONDS,
-    PodKey,
-    PodStatement,
-    Unschedulable,
-)
+from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement, Unschedulable
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
+from keda_gpu_scaler.times import TIME_STEP_SECONDS
 from keda_gpu_scaler.transport import http_client
 
 Amounts = dict[str, str | float]

@@ -6,14 +6,14 @@ A tenant can give each of its rows a job of its own, and a job stands in every q
 from collections.abc import Mapping
 
 from keda_gpu_scaler.query.promql_texts import alternatives
-from keda_gpu_scaler.snapshot.snapshot import GIVE_UP_SECONDS
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import REMEMBERED_SECONDS
 from keda_gpu_scaler.transport.http_client import printable
 
 MOST_JOBS = 50
 LONGEST_CHARACTERS = 100
-FORGOTTEN_SECONDS = GIVE_UP_SECONDS
+FORGOTTEN_SECONDS = REMEMBERED_SECONDS
 """As long as pods are waited for."""
 
 

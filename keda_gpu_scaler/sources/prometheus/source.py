@@ -17,7 +17,7 @@ from functools import partial
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.causes import Look
-from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
+from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
@@ -36,6 +36,7 @@ from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
 from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.transport.http_client import printable
 
 GPUS_PER_QUERY = 500

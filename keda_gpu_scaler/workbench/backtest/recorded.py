@@ -12,9 +12,10 @@ from statistics import fmean, mean
 from msgspec import Struct
 
 from keda_gpu_scaler.decision import pod_state
-from keda_gpu_scaler.decision.scale_out import SETTLE_SECONDS, Moment, ScaleOuts
+from keda_gpu_scaler.decision.scale_out import Moment, ScaleOuts
 from keda_gpu_scaler.snapshot.observation import Observation, uuid_of
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.times import SETTLE_SECONDS
 from keda_gpu_scaler.trigger.metadata import IDLE_PERCENT
 from keda_gpu_scaler.workbench.backtest.work import Work
 from keda_gpu_scaler.workbench.world.loop import CAPACITY, STEP_SECONDS

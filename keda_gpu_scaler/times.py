@@ -1,0 +1,101 @@
+"""How long the core waits, and why: the fixed times of snapshot/, decision/ and evaluator/.
+
+In seconds. What triggers and operators choose is in `spec/spec.py` and `settings/`. Most depend on
+how Prometheus, Kubernetes, KEDA and the HPA pace themselves: with other paces, others are right.
+"""
+
+# Exporters, and who scrapes them
+
+UNKNOWN_SCRAPE_SECONDS = 30.0
+"""The scrape interval of a target while it is not known yet: a usual one. Shorter: samples from
+before a pod was Ready count. Longer: each new pod is measured later."""
+LEAST_GRACE_SECONDS = 60
+"""Silence up to this, or two scrapes, is no silence. Shorter: each missed scrape holds replicas.
+Longer: an exporter that died is noticed later, and the pods' last loads count until then."""
+LOOKBACK_SECONDS = 300
+"""How long a Prometheus repeats the last sample of a series whose end it has not seen: its own
+default. Shorter: a repeated sample is taken for a pod that has returned."""
+NO_GPU_SECONDS = 900.0
+"""A Ready pod that shows no GPU for this long has none that an exporter shows. Shorter: one with a
+late exporter is ignored. Longer: a pod without a GPU holds the others for as long."""
+UNREAD_SECONDS = 120.0
+"""Long enough for the first samples of a pod that has just become Ready. Shorter: a cause is looked
+for that is none. Longer: it is told later why no exporter shows a pod."""
+UNTOLD_SECONDS = 60.0
+"""How long an end can remain unknown: a list of pods is scraped, and a pod drains, for less.
+Shorter: its work is counted twice while it drains. Longer: fewer instants count after each end."""
+REMEMBERED_SECONDS = 3600.0
+"""How long a pod or a target that is not shown any more counts or is remembered, and how far back
+the past of a source is read. Shorter: a longer outage of exporters looks like an end. Longer: a pod
+that went with its node holds replicas for as long, and a start reads more."""
+
+# What the cluster says
+
+TIME_STEP_SECONDS = 1.0
+"""Kubernetes cuts fractions off its times (metav1.Time): it was up to a second later."""
+YOUNG_SECONDS = 600.0
+"""Where the Ready time is unknown: a pod younger than this may have become Ready just now. Shorter:
+samples of a model that loads count. Longer: the loads of new pods are known later."""
+ENDING_SECONDS = 120.0
+"""Until then, one of two kube-state-metrics may still show the count from before a scale-in.
+Shorter: a scale-in to zero looks like a rollout. Longer: a rollout may look like the end."""
+
+# KEDA and the HPA
+
+HPA_SECONDS = 60.0
+"""Four syncs of the HPA at its default of 15 s, because a sync may be late: within it an HPA that
+goes on asks again, and one whose last replica went stops. Shorter: a late sync looks like a scale
+target at zero. Longer: one at zero counts as in use for as long."""
+REPEATED_SECONDS = 30.0
+"""A person or a probe asks once; the HPA goes on. But a process that has just started cannot know
+whether it is the first call: for this long, one is enough."""
+FRESH_STEPS = 3
+FRESH_SECONDS = 45.0
+"""How old "no pods" may be when a source is lost. KEDA polls every 30 s by default, which is two
+steps of 15 s; rounding down can add a third. Shorter: an outage wakes workloads at rest. Longer:
+one that has come back since is called inactive."""
+SAME_POLL_SECONDS = 1.0
+"""KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
+SLOW_SECONDS = 2.5
+"""No call waits longer for an answer, which may still come later: KEDA sets no deadline on its poll
+path. Shorter: no slow source is waited for. Longer: KEDA's loops and HPA workers stand still."""
+MARGIN_SECONDS = 0.1
+"""The part of the caller's deadline that is reserved for the response."""
+SETTLE_SECONDS = 300.0
+"""From the last new replica with a known load until a scale-out is judged; also the longest gap.
+For people: no answer rests on it."""
+
+# Fetches
+
+SETTLED_LAG_SECONDS = 2.0
+"""How far behind its clock a source is queried: samples arrive late, and every replica of the
+scaler must see the same samples to give the same answer. Longer: all answers are as much later."""
+EVIDENCE_SECONDS = 2.0
+"""How long a snapshot waits for evidence: for less than callers wait for a snapshot."""
+USABLE_STEPS = 2
+"""A snapshot older than this is not used while a newer one can be had. Less: polls wait for a fetch
+that is under way. More: they are answered by older samples."""
+WIDEN_SECONDS = 1.0
+"""A fetch only for new namespaces waits this long after the last fetch, to collect more."""
+LOOK_AGAIN_SECONDS = 120.0
+"""How often a source is asked what it has of accelerators, while something is not read. Exporters
+are set up by hand: a change is seen soon enough."""
+LOOK_SECONDS = 2.0
+"""How long such a look may take: it is for people, and no answer rests on it."""
+WIDE_SECONDS = 900.0
+"""Triggers that look back further share a separate snapshot, which is many times larger."""
+RETRY_SECONDS = 300.0
+"""A failed query for the past is repeated after this time: it is a large one."""
+RECENT_SECONDS = 300.0
+"""KEDA asks every few minutes at least; an older answer says nothing about the source now."""
+
+# Demands
+
+GAP_SECONDS = 60.0
+"""After a longer time without an answer the source may have begun anew. Shorter: each missed answer
+makes the demand a lower bound."""
+BEGUN_SECONDS = 90.0
+"""A source that begins anew has scraped each of its targets by then. Shorter: servers that are not
+scraped yet are given back. Longer: nothing is given back for as long after a gap."""
+OVERDUE_SECONDS = 1.0
+"""Triggers ask when it is due, or a second later, because one poll gets one decision."""
