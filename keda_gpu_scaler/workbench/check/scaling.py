@@ -289,7 +289,7 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
     if not demanding and any(trigger.type == "external-push" for trigger in manifest.ours):
         return  # it may be for alerts
     why = (
-        "KEDA removes the last replica, and only an alert to the scaler's webhook brings it back: "
+        "KEDA goes to zero, and only an alert to the scaler's webhook brings it back: "
         "without pods no GPU is busy"
     )
     if demanding:

@@ -13,7 +13,7 @@ from rich.table import Table
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench.backtest.page import STYLE, cells
-from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Usage
+from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Usage, percent
 
 WIDTH = 140
 _BAR_PIXELS = 400
@@ -44,7 +44,7 @@ class Survey(NamedTuple):
         yield (
             f"{len(self.usages)} workloads held GPUs for {hours:,.0f} hours in "
             f"{self.seconds / DAY_SECONDS:.3g} days, idle for {idle:,.0f} of them "
-            f"({idle / hours:.0%}{cost})."
+            f"({percent(idle / hours)}{cost})."
         )
         if unknown := [usage for usage in self.usages if not usage.is_judged]:
             yield (
@@ -121,7 +121,7 @@ def _table(survey: Survey) -> tuple[list[str], list[list[str]]]:
             f"{usage.idle_hours:,.1f}",
             *([] if price is None else [f"{usage.idle_hours * price:,.2f}"]),
             durations.text(usage.full_seconds),
-            f"{usage.known:.0%}",
+            percent(usage.known),
             usage.verdict,
         ]
         for usage in survey.usages

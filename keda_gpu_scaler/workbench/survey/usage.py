@@ -256,15 +256,21 @@ class Usage:
         if not self.gpus:
             return "not known: no exporter shows its GPUs"
         if not self.is_judged:
-            return f"not known: exporters showed it for {self.known:.0%} of its time only"
+            return f"not known: exporters showed it for {percent(self.known)} of its time only"
         if self.longest_idle_seconds >= DAY_SECONDS:
             days = self.longest_idle_seconds / DAY_SECONDS
             return f"idle for {days:.1f} days at a stretch: is it still needed?"
         if self.full >= OFTEN_FULL:
-            return f"all of it was full for {self.full:.0%} of the time: it needs more replicas"
+            return (
+                f"all of it was full for {percent(self.full)} of the time: it needs more replicas"
+            )
         if not self.is_ever_idle:
             return "never idle: do not touch"
         return "scale it by its load"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def usages(parts: Sequence[UsagePart]) -> list[Usage]:

@@ -162,9 +162,9 @@ DAY = round(DAY_SECONDS / STEP_SECONDS)
         (["i" * (DAY - 1) + ".i"], {}, "scale it by its load"),
         (["b" * 98 + "ii"], {}, "never idle: do not touch"),
         (["b" * 97 + "iii"], {}, "scale it by its load"),
-        (["f" * 20 + "b" * 80], {}, "all of it was full for 20% of the time: it needs more"),
+        (["f" * 20 + "b" * 80], {}, "all of it was full for 20 % of the time: it needs more"),
         (["f" * 19 + "i" * 81], {}, "scale it by its load"),
-        (["i" * DAY], {"pods": 3}, "not known: exporters showed it for 33% of its time only"),
+        (["i" * DAY], {"pods": 3}, "not known: exporters showed it for 33 % of its time only"),
         (["?" * DAY], {"most_gpus": 0, "shown": 0}, "not known: no exporter shows its GPUs"),
     ],
 )
