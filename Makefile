@@ -147,7 +147,7 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 rootfs: $(TOOLS) ### Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m testbed.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
-.PHONY: tools bench bench-full bench-figures bench-decisions bench-wake clean
+.PHONY: tools bench bench-full bench-figures bench-decisions bench-survey bench-wake clean
 tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an hour, once)
 	@$(BIN)/python -m testbed.programs
 bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only polling')
@@ -158,6 +158,8 @@ bench-figures: $(TOOLS) ### Run the benchmarks and write their figures into thei
 	@$(BIN)/python -m benchmarks --commit $(ARGS)
 bench-decisions: $(TOOLS) ## Score the decisions on public traces, next to recipes: 10 minutes (ARGS=--quick, ARGS=--commit)
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
+bench-survey: $(TOOLS) ### Survey a made-up week of 200 workloads, and compare the hours with a count of the samples
+	@$(BIN)/python -m benchmarks.survey
 bench-wake: $(TOOLS) ### Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 clean: ## Remove everything that make made

@@ -39,8 +39,8 @@ from benchmarks.decided import (
 from benchmarks.results import RUNS
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.workbench.backtest import recipes
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS
 from testbed.loops.loop import BEGIN, Loop
 from testbed.loops.monitoring import Scrapes, each_at_its_own_second
 from testbed.triggers import demanding, spec

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from testbed.gpus import Gpu, Up, history
 from testbed.prometheus import PrometheusServer
+from testbed.triggers import reference, request
 
 NAMESPACE = "ml"
 METRIC_NAME = "gpu-utilization"
@@ -54,17 +55,12 @@ class Trigger:
 
     def reference(self) -> pb.ScaledObjectRef:
         """Return what KEDA sends to identify the trigger's ScaledObject."""
-        metadata = {
-            "scalerAddress": "keda-gpu-scaler.keda.svc:6000",
-            "workload": self.workload,
-            "threshold": "70",
-        }
         name = f"{self.workload}-{self.copy}"
-        return pb.ScaledObjectRef(name=name, namespace=NAMESPACE, scalerMetadata=metadata)
+        return reference(name, NAMESPACE, workload=self.workload)
 
     def request(self) -> pb.GetMetricsRequest:
         """Return KEDA's request for its metric."""
-        return pb.GetMetricsRequest(scaledObjectRef=self.reference(), metricName=METRIC_NAME)
+        return request(self.reference(), METRIC_NAME)
 
 
 def triggers(workloads: int, copies: int = 1) -> list[Trigger]:

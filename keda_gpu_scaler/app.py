@@ -115,6 +115,8 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
         evaluator = await sources.start_evaluator(
             stack, settings, observe, alerts=alerts, is_observing=asking is not None
         )
+        # Nothing waits for it: a source that is down makes no pod unready, and ends no process.
+        _in_background(stack, evaluator.look_at_sources(), "sources")
         ready = asyncio.Event()
         pages = web.create_app(
             telemetry.registry,
@@ -130,7 +132,7 @@ async def run(  # noqa: PLR0915 - what starts, one after the other
         with _named("KEDA_GPU_SCALER_HTTP_ADDRESS"):
             http_port = await http.start()
         stack.push_async_callback(http.stop)
-        await peers.exchange()
+        await peers.meet()
         parts = {
             "the exchange of alerts": _in_background(stack, peers.run(), "alerts"),
             "the HTTP server": http.serving,

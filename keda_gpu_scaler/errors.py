@@ -4,12 +4,25 @@
 of KEDA's log: it names what was wrong and never shows a secret or a stack.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import NamedTuple
+
+_LONGEST_CHARACTERS = 100
+"""As much of a word is compared: longer ones are no slips of the pen, and take long."""
+_ALIKE = 0.75
+"""How much two words have in common where one is meant for the other: `workloadname` is for
+`workload`, and not `space` for `namespace`."""
 
 
 def without_controls(text: str, kept: str = "") -> str:
     """Return others' text for people: ? in place of what does not print, but for those kept."""
     return "".join(char if char.isprintable() or char in kept else "?" for char in text)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that an unknown one is probably meant for; None: there is none."""
+    return next(iter(get_close_matches(word[:_LONGEST_CHARACTERS], known, 1, _ALIKE)), None)
 
 
 class Mistake(NamedTuple):

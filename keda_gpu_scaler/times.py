@@ -18,6 +18,9 @@ default. Shorter: a repeated sample is taken for a pod that has returned."""
 NO_GPU_SECONDS = 900.0
 """A Ready pod that shows no GPU for this long has none that an exporter shows. Shorter: one with a
 late exporter is ignored. Longer: a pod without a GPU holds the others for as long."""
+UNREAD_SECONDS = 120.0
+"""Long enough for the first samples of a pod that has just become Ready. Shorter: a cause is looked
+for, and named, where none is. No number of replicas rests on it."""
 UNTOLD_SECONDS = 60.0
 """How long an end can remain unknown: a list of pods is scraped, and a pod drains, for less.
 Shorter: its work is counted twice while it drains. Longer: fewer instants count after each end."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from testbed.series import STALE, Series
+from testbed.series import STALE, Series, stored
 
 INTERVAL_SECONDS = 15
 
@@ -37,11 +37,7 @@ class Gpu:
         exporter = {"pod": f"exporter-{self.instance}", "namespace": "gpu-operator"}
         gpu = {"UUID": self.uuid or f"GPU-{self.pod}", "gpu": "0"}
         owner = {
-            "exported": {
-                "exported_pod": self.pod,
-                "exported_namespace": self.namespace,
-                **exporter,
-            },
+            "exported": stored({"pod": self.pod, "namespace": self.namespace}, exporter),
             "plain": {"pod": self.pod, "namespace": self.namespace},
             "old": {"pod_name": self.pod, "pod_namespace": self.namespace, **exporter},
             "idle": exporter,

@@ -1,10 +1,14 @@
-"""Specs for tests, made from the strings a user would write."""
+"""Triggers as a user writes them: the specs that are read of them, and KEDA's requests."""
 
 from typing import Any
 
 from keda_gpu_scaler import trigger
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.decision.summary import summarized
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 BERT = ScaledObject("ml", "bert")
@@ -12,8 +16,7 @@ BERT = ScaledObject("ml", "bert")
 
 def spec(**metadata: str) -> TriggerSpec:
     """Return the spec of a trigger for deployment/bert at threshold 70, unless told otherwise."""
-    given = {"workload": "bert", "threshold": "70", **metadata}
-    return trigger.parse(BERT, {key: text for key, text in given.items() if text}, access())
+    return trigger.parse(BERT, _given(metadata), access())
 
 
 def access(*sources: str, **terms: Any) -> Access:
@@ -23,6 +26,38 @@ def access(*sources: str, **terms: Any) -> Access:
 
 def demanding(text: str, **metadata: str) -> TriggerSpec:
     """Return the same trigger with a demandQuery that is sent as it is."""
-    given = {"workload": "bert", "threshold": "70", "demandQuery": text, **metadata}
-    given = {key: value for key, value in given.items() if value}
+    given = _given({"demandQuery": text, **metadata})
     return trigger.parse(BERT, given, access(own_promql=Policy.ALLOW))
+
+
+def evaluated(
+    decided: Decision,
+    given: TriggerSpec | None = None,
+    scaled_object: ScaledObject = BERT,
+    *,
+    age_seconds: float | None = 1.0,
+    recommended: int | None = None,
+) -> facts.Evaluated:
+    """Return the fact that a trigger was decided, by samples of this age."""
+    given = given or spec()
+    told = summarized(scaled_object, given, decided, recommended)
+    return facts.Evaluated(scaled_object, given, decided, told, age_seconds, "default")
+
+
+def reference(name: str = "bert", namespace: str = "ml", **metadata: str) -> pb.ScaledObjectRef:
+    """Return what KEDA sends of a ScaledObject with this trigger."""
+    given = _given({"scalerAddress": "keda-gpu-scaler.keda.svc:6000", **metadata})
+    return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=given)
+
+
+def request(
+    asked: pb.ScaledObjectRef, metric_name: str = "gpu-utilization"
+) -> pb.GetMetricsRequest:
+    """Return what KEDA sends for the value of a metric."""
+    return pb.GetMetricsRequest(scaledObjectRef=asked, metricName=metric_name)
+
+
+def _given(metadata: dict[str, str]) -> dict[str, str]:
+    """Return the usual keys and these; an empty text removes one."""
+    given = {"workload": "bert", "threshold": "70", **metadata}
+    return {key: text for key, text in given.items() if text}

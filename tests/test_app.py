@@ -16,8 +16,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler import app, errors
-from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
+from testbed.triggers import reference
 from tests.support import api_server, certificates
 from tests.support.api_server import ApiServer
 
@@ -81,11 +82,6 @@ async def browser(port: int) -> AsyncIterator[httpx.AsyncClient]:
         base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60
     ) as client:
         yield client
-
-
-def reference(**metadata: str) -> externalscaler_pb2.ScaledObjectRef:
-    trigger = {"workload": "bert", "threshold": "70", **metadata}
-    return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
 
 
 async def test_it_answers_logs_and_counts_although_its_source_is_down(lines: LogCapture) -> None:

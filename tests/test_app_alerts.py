@@ -7,8 +7,9 @@ from pydantic import SecretStr
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
 from testbed.processes import free_port
+from testbed.triggers import reference
 from tests.support.alert_messages import alert, group
-from tests.test_app import DEAD_TARGET, LOCAL, browser, channel, reference, running
+from tests.test_app import DEAD_TARGET, LOCAL, browser, channel, running
 
 RARELY_SECONDS = 3600.0
 """How often there can be news other than alerts."""

@@ -6,7 +6,7 @@ No replica needs to know which address is its own: it can ask itself.
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import httpx
@@ -20,6 +20,8 @@ REQUEST_SECONDS = 2.0
 LOOKUP_SECONDS = 1.0
 """Asking all others takes at most the sum of these two, even if some do not answer: the sender of
 an alert is waiting."""
+LONGEST_BYTES = 10 * 2**20
+"""Of what a replica sends: a full store of the longest names."""
 _STATUSES = {401: "it has another token", 404: "it has no webhook"}
 
 
@@ -45,27 +47,23 @@ class Replicas:
         )
         self._client = Client(
             timeout_seconds=REQUEST_SECONDS,
+            max_response_bytes=LONGEST_BYTES,
             auth=None if token is None else Bearer(token),
             verify=self._trust,
         )
 
-    def trust_anew(self) -> None:
-        """Trust the CAs that the file holds now as well: CAs rotate, but rarely.
-
-        Earlier CAs stay trusted until the process ends: other replicas may still use them.
-        """
-        if self._ca_file is not None:
-            with contextlib.suppress(OSError):  # it may be half written; it is read again later
-                self._trust.load_verify_locations(self._ca_file)
-
     async def ask(
-        self, limit_bytes: int, body: bytes | None = None
-    ) -> dict[str, bytes | bytearray | str]:
+        self, body: bytes | None = None, *, without: Collection[str] = ()
+    ) -> dict[str, bytes | bytearray | str | None]:
         """Post the same JSON to all replicas, or get what they have.
 
         Return the answer of each one by its URL, or in text the reason why there is none, or why a
-        target has no URL. `limit_bytes` is the limit of each answer.
+        target has no URL; None: it is `without` this one.
         """
+        if self._ca_file is not None:
+            # CAs rotate. Earlier ones stay trusted: other replicas may still use them.
+            with contextlib.suppress(OSError):  # it may be half written; it is read again later
+                self._trust.load_verify_locations(self._ca_file)
         lookups = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
         reasons, names = dict[str, str](), dict[str, str]()
         for target, addresses in zip(self.targets, await asyncio.gather(*lookups), strict=True):
@@ -75,17 +73,17 @@ class Replicas:
                 # Certificates are for the name, not for its addresses.
                 name = httpx.URL(target.removeprefix(resolver.DNS_PREFIX)).host
                 names |= dict.fromkeys(addresses, name)
-        urls = sorted(names)
-        requests = (self._request(url, names[url], limit_bytes, body) for url in urls)
+        urls = sorted(names.keys() - set(without))
+        requests = (self._request(url, names[url], body) for url in urls)
         answers = await asyncio.gather(*requests)
-        return {**reasons, **dict(zip(urls, answers, strict=True))}
+        return {**reasons, **dict.fromkeys(names), **dict(zip(urls, answers, strict=True))}
 
     async def close(self) -> None:
         await self._resolver.close()
         await self._client.close()
 
     async def _request(
-        self, replica_url: str, server_name: str, limit_bytes: int, body: bytes | None
+        self, replica_url: str, server_name: str, body: bytes | None
     ) -> bytes | bytearray | str:
         url = replica_url + _PATH
         try:
@@ -94,7 +92,6 @@ class Replicas:
                 body,
                 {} if body is None else {"content-type": "application/json"},
                 server_name=server_name,
-                limit_bytes=limit_bytes,
             )
         except errors.SourceError as error:
             return str(error)

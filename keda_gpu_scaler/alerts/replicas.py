@@ -1,41 +1,42 @@
 """Shares alerts between the replicas of the scaler.
 
 An alert reaches one replica, and KEDA calls any of them. So a replica sends what a sender tells it
-to all others at once; what comes from a replica is not sent on. A replica that starts asks the
-others for what they know. All ask each other again every half minute, for updates that did not
-arrive. A replica may have another version: unknown fields are ignored.
+to all others at once; what comes from a replica is not sent on. An address that is new, or did not
+answer, is asked for what it knows and told everything, again and again until it answers: so a
+replica that starts learns from the others, and they learn from it. A replica may have another
+version: unknown fields are ignored.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Annotated, TypeVar
 
 import msgspec
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts.forwarding import Replicas
-from keda_gpu_scaler.alerts.store import LIMIT, AlertRecord, Alerts
+from keda_gpu_scaler.alerts.store import LIMIT, AlertRecord, Alerts, Key
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.telemetry import facts
 
-EXCHANGE_SECONDS = 30.0
-"""After this time a replica knows what it missed."""
-LONGEST_BYTES = 16 * 2**20
-"""Of an answer: several times the size of a full store."""
-BROADCAST_BYTES = 4 * 2**20
-"""Of what is sent at once: a full store of usual names. A replica that refuses more asks for it."""
+REPEAT_SECONDS = 5.0
+"""Between two rounds, in which names are looked up and lost replicas are asked again."""
+LOST_SECONDS = 30.0
+"""The wait grows to this while a replica is lost."""
 STEPS = 100
 """How many alerts are taken at a time: a few milliseconds."""
 
 T = TypeVar("T")
 
 
-async def unhurried(steps: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the result of each step; calls and other requests are answered in between."""
-    for number, result in enumerate(steps, 1):
-        yield result
-        if number % STEPS == 0:
+async def unhurried(steps: Iterable[T]) -> list[T]:
+    """Return the result of each step; calls and other requests are answered in between."""
+    results = list[T]()
+    for result in steps:
+        results.append(result)
+        if len(results) % STEPS == 0:
             await asyncio.sleep(0)
+    return results
 
 
 class _Records(msgspec.Struct):
@@ -75,60 +76,64 @@ class Peers:
         replicas: Replicas,
         alerts: Alerts,
         observe: facts.Observer = facts.ignore,
-        *,
-        exchange_seconds: float = EXCHANGE_SECONDS,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._replicas, self._alerts, self._observe = replicas, alerts, observe
-        self._exchange_seconds = exchange_seconds
-        self._troubles: Mapping[str, str | None] = {}
-        self._unsent: list[AlertRecord] = []
+        self._replicas, self._alerts = replicas, alerts
+        self._observe, self._sleep = observe, sleep
+        self._met = set[str]()  # the addresses that know all that is known here
+        self._troubles: Mapping[str, str] = {}
+        self._unsent: dict[Key, AlertRecord] = {}
         self._sending = asyncio.Lock()
 
-    async def broadcast(self, records: Sequence[AlertRecord]) -> None:
-        """Tell all replicas what is known of these alerts; an unreachable one asks for it later.
+    async def broadcast(self, records: Iterable[AlertRecord]) -> None:
+        """Tell all replicas what is known of these alerts; `run` tells those that do not answer.
 
         Records that come while a round runs are sent together in the next one: a hundred messages
         at once take two rounds.
         """
-        self._unsent += records
+        self._unsent |= {record.key: record for record in records}
         async with self._sending:
-            batch, self._unsent = self._unsent, []
-            if batch and self._replicas.targets:
-                self._report(await self._replicas.ask(LONGEST_BYTES, written_records(batch)))
+            batch, self._unsent = list(self._unsent.values()), {}
+            if batch:
+                self._report(await self._replicas.ask(written_records(batch)))
 
     async def run(self) -> None:
+        wait_seconds = REPEAT_SECONDS
         while True:
-            await asyncio.sleep(self._exchange_seconds)
+            await self._sleep(wait_seconds)
             self._alerts.expire()
-            await self.exchange()
+            await self.meet()
+            is_one_lost = any(self._troubles.values())
+            wait_seconds = min(2 * wait_seconds, LOST_SECONDS) if is_one_lost else REPEAT_SECONDS
 
-    async def exchange(self) -> None:
-        if not self._replicas.targets:
-            return
-        self._replicas.trust_anew()
-        replies = await self._replicas.ask(LONGEST_BYTES)
-        for peer, reply in replies.items():
-            if not isinstance(reply, str):
-                try:
-                    records = await asyncio.to_thread(read_records, reply)
-                    async for _ in unhurried(self._alerts.merge(records)):
-                        pass
-                except errors.RequestError as error:
-                    replies[peer] = f"an answer of another kind: {error}"
-        self._report(replies)
+    async def meet(self) -> None:
+        """Ask each address that is new, or was lost, for what it knows, and then tell all of it."""
+        async with self._sending:
+            replies = await self._replicas.ask(without=self._met)
+            for peer, reply in replies.items():
+                if isinstance(reply, bytes | bytearray):
+                    try:
+                        records = await asyncio.to_thread(read_records, reply)
+                        await unhurried(self._alerts.merge(records))
+                        self._met.add(peer)
+                        self._unsent |= {record.key: record for record in self._alerts.records()}
+                    except errors.RequestError as error:
+                        replies[peer] = f"an answer of another kind: {error}"
+            self._report(replies)
+        await self.broadcast(())
 
-    def _report(self, replies: Mapping[str, bytes | bytearray | str]) -> None:
+    def _report(self, replies: Mapping[str, bytes | bytearray | str | None]) -> None:
         """State which replicas were lost and found; a reply that is text is the reason for it."""
-        troubles = {
-            peer: reply if isinstance(reply, str) else None for peer, reply in replies.items()
-        }
+        troubles = {peer: text if isinstance(text, str) else "" for peer, text in replies.items()}
         # A name that is found again counts as back. An address that a name no longer has is not
         # reported.
-        resolved_names = dict.fromkeys(set(self._replicas.targets) & self._troubles.keys())
+        resolved_names = dict.fromkeys(set(self._replicas.targets) & self._troubles.keys(), "")
         for peer, trouble in {**resolved_names, **troubles}.items():
-            if (trouble is None) != (self._troubles.get(peer) is None):
-                reason = "it is there" if trouble is None else trouble
-                self._observe(facts.PeerChanged(peer, works=trouble is None, reason=reason))
+            if bool(trouble) != bool(self._troubles.get(peer)):
+                reason = trouble or "it is there"
+                self._observe(facts.PeerChanged(peer, works=not trouble, reason=reason))
         self._troubles = troubles
-        unreachable = sum(trouble is not None for trouble in troubles.values())
-        self._observe(facts.PeersAsked(len(troubles) - unreachable, unreachable))
+        self._met &= {peer for peer, trouble in troubles.items() if not trouble}
+        if troubles:
+            unreachable = sum(map(bool, troubles.values()))
+            self._observe(facts.PeersAsked(len(troubles) - unreachable, unreachable))

@@ -130,7 +130,7 @@ class HpaMetric(Struct, frozen=True):
     resource: _Name = _Name()
 
 
-class Policy(Struct, frozen=True, rename="camel"):
+class ScalingPolicy(Struct, frozen=True, rename="camel"):
     """How many pods, or percent of them, may change within a period."""
 
     type: str
@@ -143,7 +143,7 @@ class Direction(Struct, frozen=True, rename="camel"):
 
     stabilization_window_seconds: Count | None = None
     select_policy: str = "Max"
-    policies: tuple[Policy, ...] | None = None
+    policies: tuple[ScalingPolicy, ...] | None = None
     tolerance: str | None = None
 
 
@@ -166,7 +166,7 @@ class _HpaStatus(Struct, frozen=True, rename="camel"):
     conditions: tuple[Condition, ...] | None = None
 
 
-class Hpa(Struct, frozen=True):
+class HpaObject(Struct, frozen=True):
     """The HorizontalPodAutoscaler that KEDA created."""
 
     spec: _HpaSpec = _HpaSpec()
@@ -178,7 +178,7 @@ class _Replicas(Struct, frozen=True):
     replicas: Count = 0
 
 
-class Scale(Struct, frozen=True):
+class ScaleObject(Struct, frozen=True):
     """The scale subresource of the workload."""
 
     spec: _Replicas = _Replicas()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, Policy
+from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, ScalingPolicy
 
 
 class MetricType(StrEnum):
@@ -166,7 +166,12 @@ class Hpa:
         return max(most, replicas), min(least, replicas)
 
     def _allowed(
-        self, now: float, replicas: int, direction: Direction, usual: Sequence[Policy], sign: int
+        self,
+        now: float,
+        replicas: int,
+        direction: Direction,
+        usual: Sequence[ScalingPolicy],
+        sign: int,
     ) -> int:
         """Return how far a direction's policies let the replicas go (`calculateScale…Limit…`)."""
         if direction.select_policy == "Disabled":
@@ -187,10 +192,10 @@ class Hpa:
 
 
 _POLICIES_UP = (
-    Policy(type="Pods", value=4, period_seconds=15),
-    Policy(type="Percent", value=100, period_seconds=15),
+    ScalingPolicy(type="Pods", value=4, period_seconds=15),
+    ScalingPolicy(type="Percent", value=100, period_seconds=15),
 )
-_POLICIES_DOWN = (Policy(type="Percent", value=100, period_seconds=15),)
+_POLICIES_DOWN = (ScalingPolicy(type="Percent", value=100, period_seconds=15),)
 """What the API server writes into a `behavior` without policies."""
 
 

@@ -25,16 +25,20 @@ COMMANDS = {
     "serve": "Run the scaler that KEDA calls, until a signal ends it.",
     "observe": "Evaluate ScaledObjects in files, and scale nothing.",
     "check": "Find mistakes in ScaledObjects before you apply them.",
+    "migrate": "Replace KEDA's prometheus triggers in a file by this scaler's.",
     "probe": "Call a scaler as KEDA does, and show its answers.",
     "explain": "Show the decision for a ScaledObject, and the reason.",
+    "survey": "Show what a cluster's GPUs were used for, and what was idle.",
     "backtest": "Choose a threshold: replay recorded load under several of them.",
     "simulate": "Simulate dcgm-exporter without a GPU.",
     "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""
 _PLAIN = frozenset({"serve", "observe"})
-"""Commands that print only lines of the log. structlog and httpx load rich where it is installed,
-which takes 3 MiB for as long as the process lives."""
+"""Commands that print only lines of the log."""
+_NOT_PLAIN = ("h2", "pygments", "rich")
+"""What httpx and structlog load where it is installed, for HTTP/2 and for terminals. It takes 5 MiB
+for as long as the process lives."""
 
 
 def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,14 +57,13 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
-    is_plain = name in _PLAIN and "rich" not in sys.modules
-    if is_plain:
-        sys.modules["rich"] = None  # type: ignore[assignment] # as if it were not there
+    absent = [each for each in _NOT_PLAIN if name in _PLAIN and each not in sys.modules]
+    sys.modules |= dict.fromkeys(absent)  # type: ignore[arg-type] # as if they were not there
     try:
         module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
     finally:
-        if is_plain:
-            del sys.modules["rich"]
+        for each in absent:
+            del sys.modules[each]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name)(_with_flags(getattr(module, name)))
     return typer.main.get_command(single)

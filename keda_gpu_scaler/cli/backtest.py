@@ -8,7 +8,7 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -31,10 +31,11 @@ from keda_gpu_scaler.workbench.backtest.advice import (
     replay,
 )
 from keda_gpu_scaler.workbench.backtest.output import Job, Result
-from keda_gpu_scaler.workbench.backtest.past import CHUNK_SECONDS, Cache, PastReader
-from keda_gpu_scaler.workbench.backtest.recorded import work_of
+from keda_gpu_scaler.workbench.backtest.past import CHUNK_SECONDS, PastReader
+from keda_gpu_scaler.workbench.backtest.recorded import Chunk, work_of
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.cache import Cache
 
 DAY_SECONDS = 86_400.0
 LONGEST_SECONDS = 90 * DAY_SECONDS
@@ -60,9 +61,7 @@ class Options:
     prometheus_url: Annotated[
         str | None, option("URL", "The Prometheus, over that of the settings.")
     ] = None
-    namespace: Annotated[str, option("NAME", "The namespace of objects that name none.")] = (
-        "default"
-    )
+    namespace: flags.Namespace = "default"
     since: Annotated[str, option("DURATION", "How far back to read, such as 36h.")] = "7d"
     cache: Annotated[
         Path | None,
@@ -89,9 +88,7 @@ class Options:
     html: Annotated[
         Path | None, option("FILE", "Also write a page with plots.", dir_okay=False)
     ] = None
-    output: Annotated[
-        Literal["text", "json"], option("text|json", "How to write it.", "--output", "-o")
-    ] = "text"
+    output: flags.Output = "text"
 
 
 def backtest(options: Options) -> None:
@@ -109,11 +106,12 @@ def backtest(options: Options) -> None:
     replicas are not as an Episode expects, 2 for a wrong argument, file or setting.
     """
     try:
-        text = manifest_files.read(options.file)
+        text = manifest_files.read_text(options.file)
     except ValueError as error:
         raise flags.failure(error, status=2) from error
     if not _run_episodes(options, text):
-        asyncio.run(_run(options, text))
+        results = asyncio.run(replayed(options, text))
+        output.write(results, options.price, options.html, as_json=options.output == "json")
 
 
 def _run_episodes(options: Options, text: str) -> bool:
@@ -121,7 +119,7 @@ def _run_episodes(options: Options, text: str) -> bool:
 
     Each of them is about the one ScaledObject in the file, or the one that its metadata name.
     """
-    manifests, _ = check.read({options.file: text}, options.namespace)
+    manifests, _ = check.read_objects({options.file: text}, options.namespace)
     episodes = [manifest for manifest in manifests if manifest.kind == episode.KIND]
     if not episodes:
         return False
@@ -146,12 +144,12 @@ def _run_episodes(options: Options, text: str) -> bool:
     return True
 
 
-async def _run(options: Options, text: str) -> None:
+async def replayed(options: Options, text: str) -> list[Result]:
     """Replay the past; ends the command with its exit status if that is not 0."""
     try:
         settings = local.source_settings(options.prometheus_url)
         seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, CHUNK_SECONDS)
-        jobs, cache = _jobs(options, text, settings), Cache(options.cache)
+        jobs, cache = _jobs(options, text, settings), Cache(options.cache, Chunk)
         if options.html is not None:  # before minutes of reading, not after them
             options.html.touch()
     except (errors.SettingsError, OSError, ValueError) as error:
@@ -180,7 +178,7 @@ async def _run(options: Options, text: str) -> None:
                 what = "demand" if job.case.spec.is_by_demand else "sample of a GPU"
                 raise flags.failure(f"{name}: no {what} in the last {options.since}")
             results.append(await _replay(job, work, options, progress))
-    output.write(results, options.price, options.html, as_json=options.output == "json")
+    return results
 
 
 def _show_part(progress: Progress, task: TaskID, part: float) -> None:

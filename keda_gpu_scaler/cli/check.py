@@ -18,7 +18,6 @@ from keda_gpu_scaler.workbench.check.findings import Finding, Severity
 
 Output = Literal["text", "json", "sarif"]
 FailOn = Literal["error", "warning", "note", "never"]
-_SUFFIXES = (".yaml", ".yml")
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
@@ -49,7 +48,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     allow_none: Annotated[
         bool, typer.Option("--allow-none", help="Exit with 0 if there is nothing to check.")
     ] = False,
-    namespace: Annotated[str, option("NAME", "Namespace of objects without one.")] = "default",
+    namespace: flags.Namespace = "default",
     is_live: Annotated[
         bool,
         typer.Option("--live", help="Query the source too, and the cluster if the settings do."),
@@ -101,7 +100,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
 
 def _read_all(names: list[str]) -> dict[str, str]:
     try:
-        return {path: manifest_files.read(path) for name in names for path in _paths(name)}
+        return {path: manifest_files.read_text(path) for name in names for path in _paths(name)}
     except ValueError as error:
         raise flags.wrong("FILE|DIR|-", error) from error
 
@@ -118,7 +117,7 @@ def _paths(name: str) -> list[str]:
     for parent, folders, names in os.walk(name):
         skipped = {"templates"} if "Chart.yaml" in names else set()
         folders[:] = [folder for folder in folders if folder[0] != "." and folder not in skipped]
-        paths += (Path(parent, file) for file in names if file.endswith(_SUFFIXES))
+        paths += (Path(parent, file) for file in names if file.endswith((".yaml", ".yml")))
     existing = [str(path) for path in sorted(paths) if path.is_file()]
     if not existing:
         raise ValueError(f"{errors.without_controls(name)} has no *.yaml or *.yml")

@@ -95,7 +95,7 @@ async def _drive(
             base_url=f"http://{_HOST}:{ports.http_port}", timeout=_HTTP_SECONDS, trust_env=False
         ) as client,
     ):
-        scaler = driver.Scaler(channel, client)
+        scaler = driver.ScalerClient(channel, client)
         played = driver.Driver(simulated=simulated, ask=scaler.ask, show=show)
         await played.prepare()
         return await played.run()

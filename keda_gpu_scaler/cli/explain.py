@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
@@ -95,9 +95,7 @@ class Options:
             "--drain", help="Only print the annotations that let the least busy pods go first."
         ),
     ] = False
-    output: Annotated[
-        Literal["text", "json"], option("text|json", "Output format.", "--output", "-o")
-    ] = "text"
+    output: flags.Output = "text"
     timeout: Annotated[float, option("SECONDS", "Longest wait for each answer.", min=0.1)] = 10
     cluster: Annotated[
         bool, typer.Option(help="Show from Kubernetes what KEDA and the HPA do.")
@@ -155,7 +153,10 @@ async def _explain_running(options: Options, scaled_object: ScaledObject, server
     except (errors.SourceError, OSError, UnicodeError) as error:
         is_closed = isinstance(error, errors.SourceUnreachableError) and options.server is None
         shown = re.sub("//.*@", "//", server)  # without a password
-        failure = flags.failure(f"{shown}: {error}{_REACH_IT if is_closed else ''}")
+        hint = _REACH_IT if is_closed else ""
+        if str(error) == "illegal request line":  # h11's words for an answer that is not HTTP
+            hint = ": this is no HTTP port; the scaler's is 8080 by default, and 6000 is for gRPC"
+        failure = flags.failure(f"{shown}: {error}{hint}")
     if options.cluster and options.why_not is None and not options.drain:
         from keda_gpu_scaler.workbench.explain import fetching  # noqa: PLC0415 - it loads what speaks to Kubernetes
 
@@ -182,7 +183,7 @@ async def _explain_file(options: Options, file: str) -> None:
     try:
         at = None if options.at is None else local.instant(options.at, time.time())
         settings = local.source_settings(options.prometheus_url, is_past=is_past)
-        texts = {file: manifest_files.read(file)}
+        texts = {file: manifest_files.read_text(file)}
         triggers = local.given(texts, options.namespace, settings.access, options.scaled_object)
         specs = [trigger.spec for trigger in triggers]
         async with local.open_evaluator(
@@ -210,7 +211,7 @@ def _show(records: Sequence[Record], options: Options, behind: gates.Gates | Non
             typer.echo("\n".join(drain(record)))
     elif options.output == "json":
         values = {"triggers": records, "gates": behind} if answers is None else answers
-        typer.echo(msgspec.json.format(msgspec.json.encode(values), indent=2))
+        typer.echo(msgspec.json.format(msgspec.json.encode(values)))
     elif answers is None:
         text.write(records, behind)
     else:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -16,6 +16,10 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:  # noqa: A
 
 def file_option(text: str) -> Any:  # noqa: ANN401 - Typer's
     return option("FILE", text, exists=True, dir_okay=False)
+
+
+Namespace = Annotated[str, option("NAME", "Namespace of objects without one.")]
+Output = Annotated[Literal["text", "json"], option("text|json", "Output format.", "--output", "-o")]
 
 
 class Pair(NamedTuple):

@@ -48,6 +48,9 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         bool,
         typer.Option("--spec-only", help="Ask for no values, which need a source and a workload."),
     ] = False,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Ask also whether the scaler's sources answer.")
+    ] = False,
     ca_file: Annotated[Path | None, file_option("Use TLS, with the server's CA in PEM.")] = None,
     cert_file: Annotated[Path | None, file_option("With --ca-file: client certificate.")] = None,
     key_file: Annotated[Path | None, file_option("With --cert-file: its private key.")] = None,
@@ -90,14 +93,15 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         scaler = probing.Scaler(
             channel, timeout, typer.echo, lambda what: flags.failure(f"{target}: {what}")
         )
-        scaler.ask(triggers, values=not spec_only and (file is not None or bool(metadata)))
+        values = not spec_only and (file is not None or bool(metadata))
+        scaler.ask(triggers, values=values, sources=sources)
     if not scaler.is_good:
         raise typer.Exit(1)
 
 
 def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     try:
-        texts = {file: manifest_files.read(file)}
+        texts = {file: manifest_files.read_text(file)}
         triggers = manifest_files.triggers(texts, "default", wanted)
         manifest_files.refuse(chain.from_iterable(map(check.from_env, triggers)))
     except ValueError as error:

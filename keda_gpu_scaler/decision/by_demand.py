@@ -28,8 +28,7 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
         trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
         answer = "an error by onUnknown error" if is_refused else "hold"
         reason = f"without the demand{trouble} no number of replicas is known: {answer}"
-        answered = replace(decided, value=None, refused=is_refused, average=None)
-        return with_reason(answered, reason)
+        return _with_demand(replace(decided, value=None, refused=is_refused, average=None), reason)
     average = number / replicas if replicas else None
     asks = reasons.wanted(spec, replicas, number)
     reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
@@ -40,4 +39,12 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
         why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
         reason = f"{reason} at least: hold, as {why}"
         number = None
-    return with_reason(replace(decided, value=number, refused=False, average=average), reason)
+    answered = replace(decided, value=number, refused=False, average=average)
+    return _with_demand(answered, reason)
+
+
+def _with_demand(decided: Decision, reason: str) -> Decision:
+    """Return a decision with a reason by the demand: the first one where no GPU is seen."""
+    if decided.is_unread and not decided.state.is_gone:
+        return replace(decided, reason=f"{reason}; {decided.reason}")
+    return with_reason(decided, reason)

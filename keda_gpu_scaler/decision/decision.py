@@ -13,11 +13,18 @@ from typing import NamedTuple
 from keda_gpu_scaler.decision import activity, bounds, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState, is_freed, replica_of
+from keda_gpu_scaler.decision.pod_state import (
+    NEVER,
+    NOT_SEEN,
+    PodState,
+    is_freed,
+    ready_since,
+    replica_of,
+)
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
-from keda_gpu_scaler.times import ENDING_SECONDS, HPA_SECONDS
+from keda_gpu_scaler.times import ENDING_SECONDS, HPA_SECONDS, UNREAD_SECONDS
 
 
 class State(StrEnum):
@@ -76,6 +83,8 @@ class Decision:
     """The last known state, if the load is unknown now; None: nothing is remembered."""
     unlisted: str = ""
     """That the cluster has no such workload, as a clause, if it does not list it."""
+    is_unread: bool = False
+    """No exporter shows a pod of it that should be shown: what the source has may say why."""
     futile: str = ""
     """The last scale-out, as a sentence, if it did not help; no answer rests on it."""
 
@@ -153,6 +162,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         ignored=workload.ignored,
         unseen=workload.names(PodState.UNSEEN),
         unlisted=unlisted,
+        is_unread=not unlisted and _is_unread(spec, state, workload, view),
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
     )
@@ -208,6 +218,25 @@ def unlisted_workload(
     if pods or evidence is None or owner is None or spec.only_shown or not is_fresh:
         return ""
     return reasons.unlisted(spec, owner, evidence) if evidence.lacks(owner) else ""
+
+
+def _is_unread(
+    spec: TriggerSpec, state: State, workload: MeasuredWorkload, view: NamespaceSnapshot
+) -> bool:
+    """Tell whether exporters do not show what they should have shown by now.
+
+    A workload of which nothing was ever seen, by exporters alone, may be one that they do not show.
+    """
+    if not workload.pods and view.evidence is None:
+        return state in {State.ENDED, State.UNKNOWN, State.STARTING}
+    if workload.is_only_asked_about or (spec.query is not None and not workload.replicas):
+        return state in {State.UNKNOWN, State.STARTING}
+    return any(
+        reported.state in NOT_SEEN
+        and (not reported.pod.was_seen or reported.pod.is_unnamed)
+        and view.at - ready_since(reported.pod) >= UNREAD_SECONDS
+        for reported in workload.reported
+    )
 
 
 def _state(

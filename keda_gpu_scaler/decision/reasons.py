@@ -6,8 +6,8 @@ Pure. The operator reads them in the log and in gRPC errors. They must answer "w
 
 import math
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
@@ -31,11 +31,6 @@ UNTOLD = " at least, and it is not known until when the replicas worked that lef
 NEWEST = " by the newest samples"
 FOR_FULL = " for full replicas, which may have more work than they show,"
 BRIEF = " by samples that show all of them for less than half a window: hold"
-NAME_PODS = (
-    "exporters have to name pods (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true, and with "
-    "ResourceClaims KUBERNETES_ENABLE_DRA=true)"
-)
-"""What to look at where no series has the labels of a pod; docs/exporters.md says more."""
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
@@ -93,7 +88,7 @@ def stuck(pods: Sequence[Pod]) -> list[str]:
 
 
 def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:
-    """Say which replicas do not report, by what is the matter with them, and what to look at."""
+    """Say which replicas do not report, by what is the matter with them."""
     silent = workload.of(PodState.MISSING, PodState.SILENT)
     never = [replica.name for replica in silent if replica.is_never_named]
     unnamed = [replica.name for replica in silent if replica.is_unnamed]
@@ -110,8 +105,6 @@ def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:
     if unseen:
         ask = "asks for a GPU that" if len(unseen) == 1 else "ask for GPUs that"
         yield f"{_names(unseen)} {ask} no exporter shows"
-    if unnamed or never or unseen:
-        yield NAME_PODS
 
 
 def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
@@ -160,7 +153,9 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
     if workload.replicas:
         names = _names([replica.name for replica in workload.replicas])
         if all(replica.is_never_named for replica in workload.replicas):
-            return f"no exporter has named {names} yet: {NAME_PODS}"
+            return f"no exporter has named {names} yet"
+        if workload.blank:
+            return f"no number of {_names(workload.blank)} can be believed"
         return f"{names} did not end, and no fresh sample of them is left"
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} within startTimeout"
@@ -185,27 +180,25 @@ def waited(pod: Unschedulable, at: float) -> str:
 
 
 def never_seen(spec: TriggerSpec) -> str:
-    """Say that nothing has shown a pod of the workload, and what to look at, as a clause."""
-    shown = f"never seen: no exporter has shown a pod of {spec.workload}"
-    return f"{shown}; check its name; {NAME_PODS}"
+    """Say that nothing has shown a pod of the workload, as a clause."""
+    return f"never seen: no exporter has shown a pod of {spec.workload}; check its name"
 
 
 def unlisted(spec: TriggerSpec, owner: Owner, evidence: NamespaceEvidence) -> str:
     """Say that the cluster has no such workload, and which one its name may mean."""
-    nearest = get_close_matches(owner.name, evidence.owners[owner.kind], n=1)
+    nearest = errors.nearest(owner.name, evidence.owners[owner.kind])
     of_its_name = [
         f"{kind.lower()}/{owner.name}"
         for kind, names in evidence.owners.items()
         if owner.name in names
     ]
-    meant = next(iter(of_its_name + nearest), "")
+    meant = next(iter(of_its_name), nearest)
     hint = f" (did you mean {meant}?)" if meant else ""
     return f"there is no {spec.workload}{hint} (evidence: {evidence.evidence_source})"
 
 
 def _only_asked_about(spec: TriggerSpec) -> str:
-    asks = f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
-    return f"{asks}, {NAME_PODS},"
+    return f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
 
 
 def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
@@ -216,8 +209,7 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     return (
         f"query shows no pod{whose}, and {_count(unmatched_elements, 'element')} that "
         f"{'names' if unmatched_elements == 1 else 'name'} no pod in namespace "
-        f"{spec.pods.namespace}: an element needs labels such as namespace and pod, or "
-        "exported_namespace and exported_pod"
+        f"{spec.pods.namespace}"
     )
 
 

@@ -8,9 +8,10 @@ from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.spec.spec import Signal
 
 
-class Owner(StrEnum):
+class MetricOwner(StrEnum):
     """Whose pods show a metric."""
 
     SERVER = "server"
@@ -33,7 +34,7 @@ class Unit(Enum):
 class Known(NamedTuple):
     """What is known of a metric."""
 
-    owner: Owner
+    owner: MetricOwner
     unit: Unit = Unit.AMOUNT
     adds_up: bool = True
     """The sum over the pods that show it grows with the work, and not with the pods."""
@@ -49,13 +50,13 @@ class Known(NamedTuple):
 
 _QUEUE = "nobody waits where the replicas keep up"
 _ANSWERS = "it counts answers, and overloaded replicas give fewer"
-_SERVER, _ROUTER = Known(Owner.SERVER), Known(Owner.ROUTER)
+_SERVER, _ROUTER = Known(MetricOwner.SERVER), Known(MetricOwner.ROUTER)
 _QUEUED, _SHARE = _SERVER._replace(never_alone=_QUEUE), _SERVER._replace(unit=Unit.SHARE)
 _OF_ANY_MODEL = _SERVER._replace(fills_gpus=False)
 _HELD = _ROUTER._replace(at_zero=True, never_alone=_QUEUE)
 _MEAN = _ROUTER._replace(adds_up=False)
 _ANSWERED = _ROUTER._replace(unit=Unit.COUNTER, never_alone=_ANSWERS)
-_EXPORTER = Known(Owner.EXPORTER, fills_gpus=False)
+_EXPORTER = Known(MetricOwner.EXPORTER, fills_gpus=False)
 _PERCENT, _RATIO = _EXPORTER._replace(unit=Unit.PERCENT), _EXPORTER._replace(unit=Unit.SHARE)
 
 _ROWS: Mapping[str, Known] = {
@@ -65,6 +66,9 @@ _ROWS: Mapping[str, Known] = {
     "vllm:kv_cache_usage_perc": _SHARE,
     "vllm:gpu_cache_usage_perc": _SHARE,
     "vllm:num_incoming_requests_total": _ROUTER._replace(unit=Unit.COUNTER, at_zero=True),
+    "num_requests_waiting": _QUEUED,
+    "num_requests_running": _SERVER,
+    "gpu_cache_usage_perc": _SHARE,
     "sglang:num_queue_reqs": _QUEUED,
     "sglang:num_running_reqs": _SERVER,
     "sglang:token_usage": _SHARE,
@@ -73,6 +77,7 @@ _ROWS: Mapping[str, Known] = {
     "trtllm_num_requests_waiting": _QUEUED,
     "trtllm_num_requests_running": _SERVER,
     "trtllm_kv_cache_utilization": _SHARE,
+    "te_queue_size": _QUEUED._replace(fills_gpus=False),
     "nv_inference_pending_request_count": _QUEUED._replace(fills_gpus=False),
     "nv_trt_llm_request_metrics": _SERVER,
     "nv_gpu_utilization": _SHARE._replace(fills_gpus=False),
@@ -88,11 +93,15 @@ _ROWS: Mapping[str, Known] = {
         doubt_alone="leaves out answers whose prompt is prefilled: servers that decode as well "
         "need threshold beside it"
     ),
-    "llm_d_epp_flow_control_pool_saturation": _MEAN,
-    "inference_extension_flow_control_pool_saturation": _MEAN,
+    "llm_d_epp_flow_control_pool_saturation": _MEAN._replace(unit=Unit.SHARE),
+    "inference_extension_flow_control_pool_saturation": _MEAN._replace(unit=Unit.SHARE),
     "dynamo_frontend_active_requests": _ROUTER,
     "dynamo_frontend_inflight_requests": _ROUTER,
     "dynamo_frontend_queued_requests": _ROUTER._replace(never_alone=_QUEUE),
+    "kthena_router_active_downstream_requests": _ROUTER,
+    "kthena_router_fairness_queue_size": _ROUTER._replace(never_alone=_QUEUE),
+    "kthena_router_requests_total": _ANSWERED._replace(at_zero=True),
+    "gateway_model_in_flight_requests": _ROUTER,
     "gen_ai_server_request_duration_seconds_count": _ANSWERED,
     "litellm_proxy_total_requests_metric_total": _ANSWERED._replace(at_zero=True),
     "litellm_in_flight_requests": _ROUTER._replace(at_zero=True),
@@ -124,6 +133,22 @@ def _of_exporters() -> dict[str, Known]:
     return known
 
 
+def _signals() -> dict[frozenset[str], tuple[Signal, float]]:
+    found: dict[frozenset[str], set[tuple[Signal, float]]] = {}
+    for profile in profiles.PROFILES.values():
+        for convention in profile.conventions:
+            for signal, measure in convention.measures.items():
+                shared = {measure.metrics[0].name} if measure.is_ratio else set()
+                for metric in measure.metrics:
+                    names = frozenset({*shared, metric.name})
+                    if names != shared:
+                        found.setdefault(names, set()).add((signal, metric.factor))
+    return {names: signals.pop() for names, signals in found.items() if len(signals) == 1}
+
+
+SIGNALS: Mapping[frozenset[str], tuple[Signal, float]] = _signals()
+"""What metrics of an exporter are read for, and what makes its unit of theirs: one metric, or that
+of the memory in use and another of which it is a share."""
 METRICS: Mapping[str, Known] = {
     **_of_exporters(),
     **{name.replace(":", "_"): known for name, known in _ROWS.items()},

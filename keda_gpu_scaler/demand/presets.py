@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from keda_gpu_scaler.demand import known_metrics
-from keda_gpu_scaler.demand.known_metrics import Known, Owner
+from keda_gpu_scaler.demand.known_metrics import Known, MetricOwner
 from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.workload import PodSelector
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class PodMetric:
     """A metric of one pod, under the names that have the same labels."""
 
     names: tuple[str, ...]
@@ -56,7 +56,7 @@ class Preset:
     """One preset: what is added up, and what one replica can serve of it."""
 
     name: str
-    added: tuple[tuple[Metric, ...], ...]
+    added: tuple[tuple[PodMetric, ...], ...]
     """Each is one quantity by its metrics of all releases; the first that a pod shows counts."""
     threshold: float | None
     """The usual `demandThreshold`; None: it depends on the model, and without one the demand only
@@ -81,7 +81,7 @@ class Preset:
     @property
     def is_of_router(self) -> bool:
         """Whether the pods of a router show it, and not the workload's own."""
-        return any(known.owner is Owner.ROUTER for known in self.known)
+        return any(known.owner is MetricOwner.ROUTER for known in self.known)
 
     @property
     def wakes(self) -> bool:
@@ -112,15 +112,22 @@ def _spelt(*names: str) -> tuple[str, ...]:
 
 
 _ENGINE = ("model_name", "engine")
-_VLLM_WAITING = (Metric(_spelt("vllm:num_requests_waiting"), "0.3 and later", _ENGINE),)
-_VLLM_RUNNING = (Metric(_spelt("vllm:num_requests_running"), "0.3 and later", _ENGINE),)
+_VLLM_WAITING = (
+    PodMetric(_spelt("vllm:num_requests_waiting"), "0.3 and later", _ENGINE),
+    PodMetric(("num_requests_waiting",), "NIM 1", ("model_name",)),
+)
+_VLLM_RUNNING = (
+    PodMetric(_spelt("vllm:num_requests_running"), "0.3 and later", _ENGINE),
+    PodMetric(("num_requests_running",), "NIM 1", ("model_name",)),
+)
 _VLLM_KV_CACHE = (
-    Metric(
+    PodMetric(
         _spelt("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
         "0.3 and later",
         _ENGINE,
         is_mean=True,
     ),
+    PodMetric(("gpu_cache_usage_perc",), "NIM 1", ("model_name",), is_mean=True),
 )
 _RANK = ("model_name", "engine_type", "dp_rank")
 """Ranks of one tensor or pipeline group show the same requests, on each of its nodes; those of data
@@ -128,18 +135,19 @@ parallelism do not.
 
 `priority` is left out: the row without one is the sum of the others, and the largest."""
 _SGLANG_WAITING = (
-    Metric(_spelt("sglang:num_queue_reqs"), "0.4 and later", _RANK, is_of_group=True),
+    PodMetric(_spelt("sglang:num_queue_reqs"), "0.4 and later", _RANK, is_of_group=True),
 )
 _SGLANG_RUNNING = (
-    Metric(_spelt("sglang:num_running_reqs"), "0.4 and later", _RANK, is_of_group=True),
+    PodMetric(_spelt("sglang:num_running_reqs"), "0.4 and later", _RANK, is_of_group=True),
 )
-_TGI_WAITING = (Metric(("tgi_queue_size",), "0.3 and later"),)
-_TGI_RUNNING = (Metric(("tgi_batch_current_size",), "0.3 and later"),)
+_TGI_WAITING = (PodMetric(("tgi_queue_size",), "0.3 and later"),)
+_TGI_RUNNING = (PodMetric(("tgi_batch_current_size",), "0.3 and later"),)
+_TEI_WAITING = (PodMetric(("te_queue_size",), "0.1 and later"),)
 _TRITON_WAITING = (
-    Metric(("nv_inference_pending_request_count",), "23.09 and later", ("model", "version")),
+    PodMetric(("nv_inference_pending_request_count",), "23.09 and later", ("model", "version")),
 )
 _TRTLLM_ACTIVE = (
-    Metric(
+    PodMetric(
         ("nv_trt_llm_request_metrics",),
         "23.11 and later",
         ("model", "version"),
@@ -148,20 +156,20 @@ _TRTLLM_ACTIVE = (
 )
 """`waiting` is a part of `active`."""
 _KNATIVE = (
-    Metric(("kn_serving_queue_depth",), "1.20.1 and later"),
-    Metric(("kn_queueproxy_depth",), "1.19.0 to 1.20.0"),
-    Metric(("revision_queue_depth",), "to 1.18"),
+    PodMetric(("kn_serving_queue_depth",), "1.20.1 and later"),
+    PodMetric(("kn_queueproxy_depth",), "1.19.0 to 1.20.0"),
+    PodMetric(("revision_queue_depth",), "to 1.18"),
 )
 _FLOW = ("fairness_id", "priority", "inference_pool", "model_name", "target_model_name")
 _EPP_WAITING = (
-    Metric(("llm_d_epp_flow_control_queue_size",), "llm-d-router 0.9 and later", _FLOW),
-    Metric(("inference_extension_flow_control_queue_size",), "from 1.1 of the extension", _FLOW),
+    PodMetric(("llm_d_epp_flow_control_queue_size",), "llm-d-router 0.9 and later", _FLOW),
+    PodMetric(("inference_extension_flow_control_queue_size",), "from 1.1 of the extension", _FLOW),
 )
 _RUNNING = ("model_name", "target_model_name", "fairness_id", "priority")
 _EPP_RUNNING = (
-    Metric(("llm_d_epp_request_running",), "llm-d-router 0.9 and later", _RUNNING),
-    Metric(("inference_objective_running_requests",), "from 1.1 of the extension", _RUNNING),
-    Metric(("inference_model_running_requests",), "0.3 to 1.0 of the extension", _RUNNING),
+    PodMetric(("llm_d_epp_request_running",), "llm-d-router 0.9 and later", _RUNNING),
+    PodMetric(("inference_objective_running_requests",), "from 1.1 of the extension", _RUNNING),
+    PodMetric(("inference_model_running_requests",), "0.3 to 1.0 of the extension", _RUNNING),
 )
 _EPP_HOLDS = (
     "llm_d_epp_flow_control_pool_saturation",
@@ -172,7 +180,7 @@ _EPP_RUNS = ("llm_d_epp_ready_endpoints", "inference_pool_ready_pods")
 _ENDPOINTS, _ENDPOINT = "llm_d_epp_per_endpoint_queue_size", "model_server_endpoint"
 """Made of the endpoints that there are, at each scrape."""
 _EPP_TOKENS = (
-    Metric(
+    PodMetric(
         ("llm_d_epp_inflight_tokens",),
         "llm-d-router 0.10 and later",
         ("endpoint_name", "fairness_id", "priority"),
@@ -181,7 +189,7 @@ _EPP_TOKENS = (
 )
 """Each producer of the router counts the same requests: `producer_name` is left out."""
 _EPP_SATURATION = (
-    Metric(
+    PodMetric(
         ("llm_d_epp_flow_control_pool_saturation",),
         "llm-d-router 0.10 and later",
         is_mean_of_pool=True,
@@ -189,14 +197,17 @@ _EPP_SATURATION = (
     ),
 )
 _DYNAMO = (
-    Metric(
+    PodMetric(
         ("dynamo_frontend_active_requests", "dynamo_frontend_inflight_requests"),
         "1.0 and later",
         ("model",),
     ),
 )
+_KTHENA = (PodMetric(("kthena_router_active_downstream_requests",), "0.1 and later", ("model",)),)
+"""What its fairness queue holds is a part of it."""
+_AIBRIX = (PodMetric(("gateway_model_in_flight_requests",), "0.8 and later", ("model",)),)
 _ROUTER_RATE = (
-    Metric(
+    PodMetric(
         _spelt("vllm:num_incoming_requests_total"),
         "0.1.8 and later",
         ("model",),
@@ -204,7 +215,7 @@ _ROUTER_RATE = (
     ),
 )
 _ENVOY_RATE = (
-    Metric(
+    PodMetric(
         ("gen_ai_server_request_duration_seconds_count",),
         "0.4 and later",
         (
@@ -235,6 +246,7 @@ _TABLE = (
     Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),
     Preset(name="tgi-queue", added=(_TGI_WAITING,), threshold=_WAITING),
     Preset(name="tgi-requests", added=(_TGI_WAITING, _TGI_RUNNING), threshold=_AT_ONCE),
+    Preset(name="tei-queue", added=(_TEI_WAITING,), threshold=_WAITING),
     Preset(name="triton-queue", added=(_TRITON_WAITING,), threshold=_WAITING),
     Preset(name="triton-trtllm-requests", added=(_TRTLLM_ACTIVE,), threshold=_AT_ONCE),
     Preset(name="knative-requests", added=(_KNATIVE,), threshold=_AT_ONCE),
@@ -279,6 +291,20 @@ _TABLE = (
         model_label="model",
     ),
     Preset(
+        name="kthena-requests",
+        added=(_KTHENA,),
+        threshold=_AT_ONCE,
+        model_label="model",
+        needs_model=True,
+    ),
+    Preset(
+        name="aibrix-requests",
+        added=(_AIBRIX,),
+        threshold=_AT_ONCE,
+        model_label="model",
+        needs_model=True,
+    ),
+    Preset(
         name="vllm-router-rate",
         added=(_ROUTER_RATE,),
         threshold=None,
@@ -309,7 +335,7 @@ def promql(preset: Preset, pods: PodSelector, servers: PodSelector, model: str =
     for quantity in preset.added:
         rows = [row for metric in quantity for row in _by_pod(metric, pods, servers, matchers)]
         if preset.idle:
-            idle = Metric(preset.idle, "")
+            idle = PodMetric(preset.idle, "")
             rows += [f"0 * {row}" for row in _by_pod(idle, pods, servers, "")]
         doubts = [_silent(quantity, pods)]
         for metric in quantity:
@@ -323,7 +349,7 @@ def promql(preset: Preset, pods: PodSelector, servers: PodSelector, model: str =
     return " + ".join(totals)
 
 
-def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:
+def _silent(quantity: tuple[PodMetric, ...], pods: PodSelector) -> str:
     """Return the pods that have shown a quantity and do not answer their scrape any more.
 
     A server that is too busy to answer would be missing in the sum, which would then ask for fewer
@@ -338,7 +364,7 @@ def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:
     return f"count(({was}) unless on (pod) {shown}) > 0"
 
 
-def _missed(metric: Metric, pods: PodSelector) -> Iterator[str]:
+def _missed(metric: PodMetric, pods: PodSelector) -> Iterator[str]:
     """Yield the counters that a minute ago were not there, though they may have counted already.
 
     They cannot be compared with 0, which would take all that they have ever counted for a rate.
@@ -350,7 +376,7 @@ def _missed(metric: Metric, pods: PodSelector) -> Iterator[str]:
 
 
 def _by_pod(
-    metric: Metric, pods: PodSelector, servers: PodSelector, matchers: str
+    metric: PodMetric, pods: PodSelector, servers: PodSelector, matchers: str
 ) -> Iterator[str]:
     """Yield what each pod shows of a metric, in either layout of the labels."""
     matchers = ",".join(filter(None, (metric.matchers, matchers)))

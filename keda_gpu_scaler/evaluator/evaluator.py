@@ -14,10 +14,14 @@ from dataclasses import replace
 from cachetools import TTLCache
 
 from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation, scale_out
+from keda_gpu_scaler.decision.causes import NO_PODS, Cause, cause, unread
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
+from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.evaluator.ports import Alerting, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
+from keda_gpu_scaler.evaluator.source_state import SourceDown
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     Answer,
     GpuDecision,
@@ -26,7 +30,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
     decide_gpus,
 )
 from keda_gpu_scaler.record import build
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -65,14 +69,27 @@ class Evaluator:
         self._slow_seconds, self._is_observing = slow_seconds, is_observing
         self._snapshots = Snapshots(sources, observe, clock=clock, slow_seconds=slow_seconds)
         self._demands = Demands(sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds)
+        self._at_sources = Looks(sources, clock)
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
         self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, HPA_SECONDS, clock)
         """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
         self._looks = asyncio.Semaphore(LOOKS)
 
     async def close(self) -> None:
+        await self._at_sources.close()
         await self._demands.close()
         await self._snapshots.close()
+
+    async def look_at_sources(self) -> None:
+        """Ask each source once, so that a wrong setting shows before the first trigger.
+
+        It ends when each has answered, or is asked for triggers.
+        """
+        await self._snapshots.look()
+
+    async def sources_down(self, wait_seconds: float = 0.0) -> list[SourceDown]:
+        """Return the sources that do not answer, once it is known of each, or after this time."""
+        return await self._snapshots.down(wait_seconds)
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation the decision can change."""
@@ -126,7 +143,7 @@ class Evaluator:
         self._observe(facts.CallDecided(answer.decision))
         return answer.decision
 
-    async def _answer(
+    async def _answer(  # noqa: PLR0913 - what kind of call it is, by name
         self,
         tracked: TrackedTrigger,
         target_trouble: str | None,
@@ -134,6 +151,7 @@ class Evaluator:
         *,
         wait_for_fresh: bool = False,
         is_hpa: bool = False,
+        is_explained: bool = False,
     ) -> tuple[Reading, Answer]:
         shared = self._snapshots.of(tracked.key, tracked.spec, tracked.scaled_object.namespace)
         reading = await shared.read(
@@ -145,11 +163,40 @@ class Evaluator:
             wait_for_recovery=not is_hpa and tracked.fails_while_unknown,
         )
         gpu = decide_gpus(tracked, reading, target_trouble, is_observing=self._is_observing)
-        answer, known = await self._with_other_signals(tracked, gpu, deadline, is_hpa=is_hpa)
+        found = None
+        if gpu.decision.is_unread and not tracked.spec.is_by_demand:
+            # A call does not wait for words.
+            until = deadline if is_explained else self._clock()
+            found = await self._cause(tracked, reading, until)
+            is_at_rest = not (gpu.decision.expected or gpu.decision.active or tracked.spec.query)
+            if is_at_rest and found is not None and found.rule == NO_PODS:
+                found = None  # what exporters do not show there may not exist
+            before = None if tracked.answer is None else tracked.answer.cause
+            if found is not None and found != before:
+                self._observe(facts.CauseFound(tracked.key.source, str(found), found.names))
+        answer, known = await self._with_other_signals(tracked, gpu, found, deadline, is_hpa=is_hpa)
         return reading, self._remember(tracked, reading, answer, known)
 
+    async def _cause(
+        self, tracked: TrackedTrigger, reading: Reading, deadline: float
+    ) -> Cause | None:
+        """Return why exporters do not show a trigger's pods, if its source answers."""
+        spec, snapshot = tracked.spec, reading.snapshot
+        if snapshot is None or reading.trouble is not None:
+            return None
+        look = await self._at_sources.of(spec.source, spec.pods.namespace, deadline)
+        if look is None:
+            return None
+        return cause(unread(spec, snapshot.of(spec.pods.namespace)), look)
+
     async def _with_other_signals(
-        self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float, *, is_hpa: bool
+        self,
+        tracked: TrackedTrigger,
+        gpu: GpuDecision,
+        found: Cause | None,
+        deadline: float,
+        *,
+        is_hpa: bool,
     ) -> tuple[Answer, Demand | None]:
         """Return the answer with all signals in it, and the demand as far as it is known.
 
@@ -157,6 +204,8 @@ class Evaluator:
         """
         scaled_object, spec, decided = tracked.scaled_object, tracked.spec, gpu.decision
         alert, demand = self._firing(scaled_object), None
+        if found is not None:
+            decided = activation.with_reason(decided, str(found))
         if gpu.neighbour is not None or alert is not None:
             decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
@@ -171,7 +220,7 @@ class Evaluator:
         if known is not None:
             moment = scale_out.moment_of(now, gpu.decision, known)
             decided = replace(decided, futile=tracked.scale_outs.judge(moment))
-        return Answer(decided, now, gpu, alert, demand), known
+        return Answer(decided, now, gpu, alert, demand, cause=found), known
 
     def _remember(
         self, tracked: TrackedTrigger, reading: Reading, answer: Answer, known: Demand | None
@@ -181,30 +230,29 @@ class Evaluator:
         if decided.active and not answer.gpu.decision.active:
             # Another signal said just now that the workload is active.
             tracked.memory = memory.in_use(reading.present)
-        is_old = (
-            previous is not None and previous.gpu is answer.gpu and previous.decision == decided
-        )
-        if previous is not None and (
-            is_old
-            # Mostly they are the same.
-            or (spec.demand is None and _numbers(previous.decision) == _numbers(decided))
-        ):
-            recommended = previous.recommended
-        else:
-            recommended = recommendation.recommended(spec, decided, known)
-        tracked.answer = answer._replace(recommended=recommended)
-        if not is_old:
+        before = None if previous is None else previous.decision
+        summary = None if previous is None else previous.summary
+        if previous is None or previous.gpu is not answer.gpu or before != decided:
+            # Mostly the numbers are the same.
+            is_same = before is not None and _numbers(before) == _numbers(decided)
+            if summary is not None and spec.demand is None and is_same:
+                recommended = summary.recommended
+            else:
+                recommended = recommendation.recommended(spec, decided, known)
+            by, source = answer.active_by, tracked.key.source
+            summary = summarized(tracked.scaled_object, spec, decided, recommended, by, source)
             self._observe(
                 facts.Evaluated(
                     tracked.scaled_object,
                     spec,
                     decided,
+                    summary,
                     reading.age_seconds,
-                    tracked.key.source,
-                    recommended,
-                    None if previous is None else previous.decision,
+                    source,
+                    before,
                 )
             )
+        tracked.answer = answer._replace(summary=summary)
         return tracked.answer
 
     def _firing(self, scaled_object: ScaledObject) -> str | None:
@@ -221,16 +269,10 @@ class Evaluator:
         It may be left for other work in between: each trigger is shown as it is at its turn.
         """
         for tracked in self._triggers.current():
-            answer, scaled_object = tracked.answer, tracked.scaled_object
-            if answer is not None and namespace in {None, scaled_object.namespace}:
-                yield build.summary(
-                    scaled_object,
-                    tracked.spec,
-                    answer.decision,
-                    self._clock() - answer.at,
-                    recommended=answer.recommended,
-                    active_by=answer.active_by,
-                )
+            answer, is_shown = tracked.answer, namespace in {None, tracked.scaled_object.namespace}
+            if is_shown and answer is not None and answer.summary is not None:
+                age_seconds = round(self._clock() - answer.at, 3)
+                yield replace(answer.summary, answered_seconds_ago=age_seconds)
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
@@ -259,7 +301,7 @@ class Evaluator:
         # A second more than a slow source may take: by then it is known that it is slow.
         deadline = self._clock() + self._slow_seconds + 1
         # As for a poll: one that comes just after it takes the same answer.
-        reading, answer = await self._answer(tracked, target_trouble, deadline)
+        reading, answer = await self._answer(tracked, target_trouble, deadline, is_explained=True)
         demand = answer.demand
         if demand is None and spec.demand is not None and spec.demand.threshold is not None:
             # The HPA asks for it, whatever else says active.
@@ -288,6 +330,14 @@ class Evaluator:
                 active_by=answer.active_by,
             ),
         )
+
+    async def cause(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Cause | None:
+        """Return why exporters show no pod of a trigger, with the names that it is about."""
+        tracked, _ = await self._triggers.find(scaled_object, spec, SLOW_SECONDS)
+        deadline = self._clock() + self._slow_seconds + 1
+        shared = self._snapshots.of(tracked.key, tracked.spec, scaled_object.namespace)
+        reading = await shared.read(tracked.spec, tracked.snapshot_query, deadline)
+        return await self._cause(tracked, reading, deadline)
 
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None

@@ -5,10 +5,11 @@ stands behind a port is opened before the evaluator is made, and closed after it
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -93,6 +94,13 @@ class Samples(Protocol):
         """Return where the GPUs with these UUIDs are at the instant `at`."""
 
 
+class Accelerators(Protocol):
+    """Says what there is of accelerators, whatever reads it."""
+
+    async def look(self) -> Look:
+        """Return what the source shows now, and showed at its last scrapes."""
+
+
 class Past(Protocol):
     """The samples and numbers of any earlier time, at instants of a step."""
 
@@ -123,6 +131,12 @@ class Source:
     """The part about one namespace, where no query can be about several; None: all at once."""
     past: Past | None = None
     """None: only the present can be queried."""
+    url: str = ""
+    """Where it is, for people, without secrets."""
+    look: Callable[[], Awaitable[None]] | None = None
+    """Asks for something small, to know whether it answers; None: its clock is that."""
+    accelerators: Accelerators | None = None
+    """None: it cannot be asked for what is not read."""
 
     def within(self, namespace: str) -> "Source":
         """Return the source for queries about this namespace."""

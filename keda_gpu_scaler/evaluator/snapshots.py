@@ -11,6 +11,7 @@ a new one is needed.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
-from keda_gpu_scaler.evaluator.source_state import SourceState
+from keda_gpu_scaler.evaluator.source_state import SourceDown, SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
 from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT, ABSENT_PODS_KEPT
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
@@ -264,6 +265,32 @@ class Snapshots:
         self._clock, self._slow_seconds = clock, slow_seconds
         self._shared_snapshots: dict[SnapshotKey, SharedSnapshot] = {}
         self._shared_sources: dict[str, SharedSource] = {}
+        self._states = {
+            name: SourceState(name, source.url, observe, clock)
+            for name, source in sources.items()
+            if source.of_namespace is None
+        }
+        """By the name in facts; where each namespace has a source, those that triggers asked."""
+
+    async def look(self) -> None:
+        """Ask each source until it answers once or triggers ask it: what is wrong with it shows.
+
+        One that is asked by namespace has to wait for a trigger, which names one.
+        """
+        await asyncio.gather(
+            *(
+                _look(source, self._states[name])
+                for name, source in self._sources.items()
+                if name in self._states
+            )
+        )
+
+    async def down(self, wait_seconds: float) -> list[SourceDown]:
+        """Return the sources that do not answer, or of which nothing is known after this time."""
+        waiting = [state.known.wait() for state in self._states.values()]
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*waiting), wait_seconds)
+        return [down for state in self._states.values() if (down := state.down()) is not None]
 
     async def close(self) -> None:
         for shared in self._shared_snapshots.values():
@@ -317,11 +344,10 @@ class Snapshots:
 
     def _shared_source(self, name: str, spec: TriggerSpec) -> SharedSource:
         source = self._sources[spec.source].within(spec.pods.namespace)
-        return SharedSource(
-            source.samples,
-            SourceState(name, self._observe, self._clock),
-            EvidenceFetcher(name, source, self._observe),
-        )
+        if name not in self._states:
+            self._states[name] = SourceState(name, source.url, self._observe, self._clock)
+        evidence_fetcher = EvidenceFetcher(name, source, self._observe)
+        return SharedSource(source.samples, self._states[name], evidence_fetcher)
 
     def _drop_idle(self) -> None:
         """Drop snapshots that are not asked for any more: namespaces and queries come and go.
@@ -337,3 +363,21 @@ class Snapshots:
         self._shared_sources = {
             name: shared for name, shared in self._shared_sources.items() if name in named
         }
+        self._states = {
+            name: state
+            for name, state in self._states.items()
+            if name in self._shared_sources or name in self._sources
+        }
+
+
+async def _look(source: Source, state: SourceState) -> None:
+    look, error = source.look or source.samples.synchronize, None
+    while True:
+        try:
+            await look()
+        except errors.SourceError as failure:
+            error = failure
+        if state.looked(error):
+            return
+        error = None
+        await asyncio.sleep(source.samples.step_seconds)

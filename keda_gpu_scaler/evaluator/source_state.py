@@ -1,7 +1,7 @@
 """The state of a source: whether it answers, and which of its queries fail.
 
-Every shared snapshot of a source reports here how its fetches end. Only this module concludes and
-states what follows:
+Every shared snapshot of a source reports here how its fetches end, and before the first of them the
+query at the start of the process. Only this module concludes and states what follows:
 
 - A source is up with each fetch that succeeds.
 - A source that gives no answer is down at once. A busy server may time out on one large query while
@@ -13,8 +13,10 @@ states what follows:
 A user's own query that fails says nothing about its source.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
@@ -36,12 +38,28 @@ class _Query:
     is_stated: bool = False
 
 
+class SourceDown(NamedTuple):
+    """A source that does not answer."""
+
+    name: str
+    url: str
+    reason: str
+    seconds: float
+    """For so long."""
+
+
 class SourceState:
     """Whether one source is up; unknown until the first fetch has ended."""
 
-    def __init__(self, name: str, observe: facts.Observer, clock: Callable[[], float]) -> None:
-        self._name, self._observe, self._clock = name, observe, clock
+    def __init__(
+        self, name: str, url: str, observe: facts.Observer, clock: Callable[[], float]
+    ) -> None:
+        self._name, self._url, self._observe, self._clock = name, url, observe, clock
         self._is_up: bool | None = None
+        self.known = asyncio.Event()
+        """Set once it is known whether the source is up."""
+        self._reason, self._since = "no answer yet", clock()
+        """Why it is so, and since when."""
         self._fetches = self._last_success = 0
         """How many fetches have ended, and the number of the newest one that succeeded."""
         self._queries: dict[SnapshotKey, _Query] = {}
@@ -61,6 +79,27 @@ class SourceState:
         shown = snapshot.pod_count, snapshot.refused_samples, snapshot.stuck_gpus
         self._observe(facts.SnapshotTaken(*key[:3], snapshot.at, *shown))
 
+    def looked(self, error: errors.SourceError | None) -> bool:
+        """Record a query before the first fetch, None: it was answered; tell whether it was enough.
+
+        It is if the source answers, and once triggers ask: their fetches tell more.
+        """
+        if self._fetches == 0:
+            if error is None:
+                self._turn(is_up=True, reason="it answers")
+            elif self._is_up is None:
+                self._turn(is_up=False, reason=f"source {self._name}: {error}")
+            else:
+                self._reason = f"source {self._name}: {error}"
+        return self._fetches > 0 or error is None
+
+    def down(self) -> SourceDown | None:
+        """Return what is known of a source that has not answered; None: it is up."""
+        if self._is_up:
+            return None
+        reason = self._reason.removeprefix(f"source {self._name}: ")
+        return SourceDown(self._name, self._url, reason, self._clock() - self._since)
+
     def failed(self, key: SnapshotKey, error: errors.SourceError) -> None:
         self._fetches += 1
         query, reason = self._queries.setdefault(key, _Query()), f"source {self._name}: {error}"
@@ -70,6 +109,8 @@ class SourceState:
         is_silent = isinstance(error, _NO_ANSWER) and query.failing_since > self._last_success
         if not is_own and self._is_up is not False and (is_silent or not self._answers()):
             self._turn(is_up=False, reason=reason)
+        elif not is_own and self._is_up is False:
+            self._reason = reason
         if not query.is_stated and (is_own or self._is_up):
             query.is_stated = True
             self._state(key, works=False, reason=reason)
@@ -86,8 +127,9 @@ class SourceState:
         )
 
     def _turn(self, *, is_up: bool, reason: str) -> None:
-        self._is_up = is_up
-        self._observe(facts.SourceChanged(self._name, is_up, reason))
+        self._is_up, self._reason, self._since = is_up, reason, self._clock()
+        self.known.set()
+        self._observe(facts.SourceChanged(self._name, is_up, reason, self._url))
 
     def _state(self, key: SnapshotKey, *, works: bool, reason: str) -> None:
         if key.query is not None:

@@ -14,6 +14,7 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import load, memory, reasons
+from keda_gpu_scaler.decision.causes import Cause
 from keda_gpu_scaler.decision.decision import (
     Asking,
     Context,
@@ -26,6 +27,7 @@ from keda_gpu_scaler.decision.decision import (
 )
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
 from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
@@ -112,8 +114,10 @@ class Answer(NamedTuple):
     alert: str | None
     demand: Demand | None
     """None: it was not asked."""
-    recommended: int | None = None
-    """The replicas that it asks for; None: not known, or held."""
+    summary: Summary | None = None
+    """What people are told of it."""
+    cause: Cause | None = None
+    """Why its GPUs are not read; None: they are, or it is not known."""
 
     @property
     def active_by(self) -> str | None:
@@ -270,7 +274,7 @@ def decide_gpus(
     if view is not None and decided.state is not State.UNKNOWN:
         if is_observing and tracked.memory is None and is_never_seen(spec, view, decided):
             never_seen = unknown(spec, reasons.never_seen(spec), Context(context.now))
-            decided = replace(never_seen, evidence=decided.evidence)
+            decided = replace(never_seen, evidence=decided.evidence, is_unread=True)
         else:
             tracked.memory = memory.remember(tracked.memory, decided, view.at)
     else:

@@ -24,9 +24,7 @@ _TOKEN = re.compile(
 )
 """A comment ends where a line does, with either character. Never fewer tokens than the parser's own
 lexer finds, but for `==` between braces, which it refuses."""
-_QUOTES = frozenset("\"'`")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_ENDS = frozenset(_CLOSING.values())
 
 
 class Token(NamedTuple):
@@ -56,7 +54,7 @@ def tokens(text: str) -> list[Token]:
     query_tokens = []
     for match in _TOKEN.finditer(text):
         kind = str(match.lastgroup)
-        if kind == "sign" and match[0] in _QUOTES:
+        if kind == "sign" and match[0] in {'"', "'", "`"}:
             raise MisplacedError(match.start(), "unterminated quoted string")
         if kind == "sign" and not match[0].isascii():
             raise MisplacedError(match.start(), "unexpected character")
@@ -70,7 +68,7 @@ def unmatched(query_tokens: Sequence[Token]) -> int | None:
     for token in query_tokens:
         if token.text in _CLOSING:
             open_brackets.append(token)
-        elif token.text in _ENDS and (
+        elif token.text in _CLOSING.values() and (
             not open_brackets or _CLOSING[open_brackets.pop().text] != token.text
         ):
             return token.start
@@ -150,7 +148,6 @@ _DURATION = re.compile("".join(f"(?:([0-9]+){unit}(?![a-z]))?" for unit in _UNIT
 _LARGEST_DURATION = 100 * 365 * 86_400.0
 _LARGEST_TIME = 253_402_300_799.0
 """The last second of the year 9999."""
-_NOT_FINITE = frozenset({"inf", "nan"})
 
 
 def check_numbers(query_tokens: Sequence[Token]) -> None:
@@ -158,7 +155,7 @@ def check_numbers(query_tokens: Sequence[Token]) -> None:
     in_brackets, place, sign = False, "", ""
     for token in query_tokens:
         text = token.text
-        if token.kind == "number" or (place == "offset" and text.lower() in _NOT_FINITE):
+        if token.kind == "number" or (place == "offset" and text.lower() in {"inf", "nan"}):
             _check_number(token, "[" if in_brackets else place, sign)
         if text in {"+", "-"}:
             sign = text

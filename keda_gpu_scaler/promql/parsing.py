@@ -18,15 +18,15 @@ import promql_parser as parser
 
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.promql.lexer import MisplacedError, Token, unquoted
-from keda_gpu_scaler.promql.tree import Kind, Labels, Matcher, Node, Shift
+from keda_gpu_scaler.promql.tree import LabelList, Matcher, Node, Shift, Type
 
 _SIGNS = frozenset({"!=", "=~", "!~"})
 # The parser's enumerations have no hash.
 _KINDS = {
-    str(parser.ValueType.Vector): Kind.VECTOR,
-    str(parser.ValueType.Scalar): Kind.SCALAR,
-    str(parser.ValueType.Matrix): Kind.MATRIX,
-    str(parser.ValueType.String): Kind.STRING,
+    str(parser.ValueType.Vector): Type.VECTOR,
+    str(parser.ValueType.Scalar): Type.SCALAR,
+    str(parser.ValueType.Matrix): Type.MATRIX,
+    str(parser.ValueType.String): Type.STRING,
 }
 _GROUPS = {
     str(parser.VectorMatchCardinality.ManyToOne): "group_left",
@@ -145,8 +145,8 @@ class _Reader:
         fills = tuple((word, value) for word, value in sides.items() if value is not None)
         return tree.Operation(sign, left, right, modifier.return_bool, tuple(lists), fills)
 
-    def _labels(self, word: str, names: Sequence[str]) -> Labels:
-        return Labels(word, tuple(map(self._name, names)))
+    def _labels(self, word: str, names: Sequence[str]) -> LabelList:
+        return LabelList(word, tuple(map(self._name, names)))
 
     def _name(self, given: str) -> str:
         return self._text(given) if given[0].isdigit() else given

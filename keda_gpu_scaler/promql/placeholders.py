@@ -10,18 +10,16 @@ A word in braces that is nearly a placeholder is refused; all others are the use
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from functools import partial
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.promql.lexer import MisplacedError, Token, tokens, unquoted
 from keda_gpu_scaler.query.promql_texts import quoted
 
 WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"
 NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
 _BY_LOWER_CASE = {name.lower(): name for name in NAMES}
-_NEAR = 0.75
-"""Finds `workload_name` for `workload`, and nothing for `name`, `load` and `space`."""
 _PLACEHOLDER = r"\{\ *([A-Za-z_][A-Za-z0-9_.\ -]*)\}"
 _ONLY = re.compile(_PLACEHOLDER)
 _EXACT = re.compile(rf"\{{(?:{'|'.join(NAMES)})\}}")
@@ -36,7 +34,6 @@ _IN_PATTERN = re.compile(
 """Each looks at every character a few times at most, also where a bracket is never closed: a class
 then ends with the text, so that nothing of it is read again."""
 _IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*\}}|{_PLACEHOLDER}", re.VERBOSE)
-_QUANTIFIERS = frozenset("*+?{")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -134,12 +131,12 @@ def _value(place: _Place, values: Values, match: re.Match[str]) -> str:
     if name is None:
         return match[0]
     if name not in NAMES or match[0] != f"{{{name}}}":
-        bare = re.sub("[ _-]", "", name[:40].lower())
-        nearest = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
-        if not nearest:
+        bare = re.sub("[ _-]", "", name.lower())
+        meant = errors.nearest(bare, _BY_LOWER_CASE)
+        if meant is None:
             return match[0]
         raise ValueError(
-            f"no placeholder; did you mean {{{_BY_LOWER_CASE[nearest[0]]}}}? (for a brace itself, "
+            f"no placeholder; did you mean {{{_BY_LOWER_CASE[meant]}}}? (for a brace itself, "
             "=~ and [{] in it)"
         )
     if name == POD_PATTERN:
@@ -159,4 +156,4 @@ def _value(place: _Place, values: Values, match: re.Match[str]) -> str:
         return value
     itself = value.replace(".", "[.]")
     after = match.string[match.end() : match.end() + 1]
-    return f"(?:{itself})" if after in _QUANTIFIERS else itself
+    return f"(?:{itself})" if after in {"*", "+", "?", "{"} else itself

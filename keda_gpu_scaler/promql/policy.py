@@ -25,8 +25,6 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
-import re2
-
 from keda_gpu_scaler.promql import placeholders, tree
 from keda_gpu_scaler.promql.lexer import (
     MisplacedError,
@@ -80,13 +78,13 @@ _PLAIN = {
 """What is said instead of some messages."""
 
 
-INSTANT_VECTOR = frozenset({tree.Kind.VECTOR})
-NUMBER = INSTANT_VECTOR | {tree.Kind.SCALAR}
+INSTANT_VECTOR = frozenset({tree.Type.VECTOR})
+NUMBER = INSTANT_VECTOR | {tree.Type.SCALAR}
 """A scalar, or a vector of one element."""
 _GIVEN = {
-    tree.Kind.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
-    tree.Kind.MATRIX: "a range of each series; a function such as rate(...) makes a vector of it",
-    tree.Kind.STRING: "a text",
+    tree.Type.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
+    tree.Type.MATRIX: "a range of each series; a function such as rate(...) makes a vector of it",
+    tree.Type.STRING: "a text",
 }
 
 
@@ -131,6 +129,8 @@ def parsed_matchers(text: str) -> tuple[tree.Matcher, ...]:
     Raises:
         ValueError: it is anything else, names the metric, or holds a pattern that is not RE2.
     """
+    import re2  # noqa: PLC0415 - as in `_Patterns`
+
     from keda_gpu_scaler.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
 
     try:
@@ -172,7 +172,7 @@ def confined(text: str, matchers: tuple[tree.Matcher, ...]) -> str:
 
 
 def _allowed(
-    text: str, wanted: frozenset[tree.Kind], policy: Policy, namespace: str, values: Values | None
+    text: str, wanted: frozenset[tree.Type], policy: Policy, namespace: str, values: Values | None
 ) -> tuple[str, tree.Node, tree.More]:
     """Return the text that may be sent, its tree, and the matchers that confine its selectors."""
     if policy is Policy.DENY:
@@ -229,7 +229,7 @@ def _longest_lookbacks(root: tree.Node, more: tree.More) -> dict[str, float]:
     return longest
 
 
-def expression(text: str, wanted: frozenset[tree.Kind], longest: int = CHARACTERS) -> tree.Node:
+def expression(text: str, wanted: frozenset[tree.Type], longest: int = CHARACTERS) -> tree.Node:
     """Return the tree of an expression for what is wanted, of at most `longest` characters."""
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
@@ -309,6 +309,8 @@ class _Patterns:
 
     def compiled(self, pattern: str) -> Any:  # noqa: ANN401 - RE2 has no types
         if pattern not in self._compiled:
+            import re2  # noqa: PLC0415 - it takes a MiB, and few processes read a pattern
+
             self._large_parts += len(_LARGE_PART.findall(pattern))
             if self._large_parts > _LARGE_PARTS:
                 raise ValueError(_TOO_LARGE)

@@ -22,7 +22,7 @@ _EVIDENCE = frozenset({"job", "instance", *profiles.BOARD_LABELS})
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 
 
-class Kind(Enum):
+class Type(Enum):
     """What an expression gives, in Prometheus' words."""
 
     VECTOR = auto()
@@ -55,7 +55,7 @@ class Shift(NamedTuple):
 _UNSHIFTED = Shift()
 
 
-class Labels(NamedTuple):
+class LabelList(NamedTuple):
     """A list of labels, and the word before it."""
 
     word: str
@@ -117,7 +117,7 @@ class Call:
 
     name: str
     arguments: Sequence["Node"]
-    gives: Kind
+    gives: Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Aggregation:
     """An aggregation over the elements of a vector."""
 
     name: str
-    grouping: Labels | None
+    grouping: LabelList | None
     """By or without which labels."""
     parameter: "Node | None"
     operand: "Node"
@@ -140,7 +140,7 @@ class Operation:
     right: "Node"
     is_bool: bool = False
     """Whether a comparison gives 0 and 1, and does not filter."""
-    lists: Sequence[Labels] = ()
+    lists: Sequence[LabelList] = ()
     """On or ignoring which labels elements match, and those of the group."""
     fills: Sequence[tuple[str, float]] = ()
     """Each word for a side, and the number for elements that it lacks."""
@@ -182,22 +182,22 @@ def nodes(root: Node) -> Iterator[tuple[Node, int]]:
         left.extend((child, depth + 1) for child in children(node))
 
 
-def kind(node: Node) -> Kind:  # noqa: PLR0911 - one for each kind of node
+def kind(node: Node) -> Type:  # noqa: PLR0911 - one for each kind of node
     match node:
         case Negative():
             return kind(node.operand)
         case Operation():
-            return kind(node.right) if kind(node.left) is Kind.SCALAR else Kind.VECTOR
+            return kind(node.right) if kind(node.left) is Type.SCALAR else Type.VECTOR
         case Call():
             return node.gives
         case Range() | Subquery():
-            return Kind.MATRIX
+            return Type.MATRIX
         case Number():
-            return Kind.SCALAR
+            return Type.SCALAR
         case Text():
-            return Kind.STRING
+            return Type.STRING
         case _:
-            return Kind.VECTOR
+            return Type.VECTOR
 
 
 def lookbacks(node: Node, outer_seconds: float = 0.0) -> Iterator[tuple[Selector, float]]:
@@ -297,7 +297,7 @@ def _selector(node: Selector, more: More) -> str:
     return f"{{{' or '.join(','.join(map(str, matchers)) for matchers in alternatives)}}}"
 
 
-def _labels(given: Labels) -> str:
+def _labels(given: LabelList) -> str:
     return f"{given.word} ({', '.join(map(label, given.names))})"
 
 

@@ -42,11 +42,12 @@ def _resources(starts: Collection[str]) -> str:
 _GPU_RESOURCES = _resources(GPU_RESOURCES)
 _NO_DEVICES = "cpu|memory|storage|ephemeral_storage|hugepages_.*|attachable_volumes_.*"
 _REQUESTS = "kube_pod_container_resource_requests"
+GPU_REQUESTS = f'{_REQUESTS}{{resource=~"{_GPU_RESOURCES}"}}'
+"""Which pods ask for a GPU."""
 _CLAIM_NAMES = ("claim_name", "resourceclaim_name", "resourceclaim_template_name")
 """The labels with a pod's own name for a claim, the claim's and its template's."""
 SETTLED_SECONDS = 120.0
 """A list of pods counts as complete after this time: twice the longest usual scrape interval."""
-_LATELY = "10m"
 PAST_SECONDS = 300.0
 _HOUR = f"[1h:{PAST_SECONDS:.0f}s]"
 """The range and step for the past: it may not show what lasted less than one step."""
@@ -161,7 +162,7 @@ def _present(here: _Selectors, without_gpus: Collection[str]) -> Iterator[tuple[
 def _past(here: _Selectors) -> Iterator[tuple[str, str]]:
     """Yield the past of pods that were not watched: whether and when they became Ready."""
     condition = here.all("kube_pod_status_ready", _READY)
-    before = f"(max by (namespace, pod) ({condition} offset {_LATELY}) == 1)"
+    before = f"(max by (namespace, pod) ({condition} offset 10m) == 1)"
     timed = here.pods("kube_pod_status_ready_time")
     untimed = f"(max by (namespace, pod) ({condition}) == 1) unless on (namespace, pod) {timed}"
     yield "lately", f"{untimed} unless on (namespace, pod) {before}"

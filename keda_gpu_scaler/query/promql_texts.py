@@ -4,12 +4,11 @@ Pure text. Every value enters a text through `quoted` or `alternatives`, also wh
 queries were tried on real servers for their cost and for the problems named here.
 """
 
+import re
 from collections.abc import Iterable
 
-import re2
-
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Labels, Metric, MetricSource, Part
+from keda_gpu_scaler.query.profiles.model import GpuMetric, Labels, MetricSource, Part
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
@@ -25,6 +24,8 @@ STATE_LABEL = "state"
 """Marks the rows of `gpus_text`: reported or busy."""
 BREADTH_LABEL, TARGETS, NAMESPACES = "breadth", "targets", "namespaces"
 """Marks the rows of `breadth_text`, and how."""
+LOOK_LABEL, METRICS, A_SERIES, A_TARGET, PODS = "look", "metrics", "series", "target", "pods"
+"""Marks the rows of `LOOK`, and how."""
 ORIGIN_LABEL = "origin"
 """Keeps apart what the selectors of a query say of one pod."""
 METRIC_LABEL = "metric"
@@ -48,7 +49,7 @@ def quoted(text: str) -> str:
 
 def alternatives(texts: Iterable[str]) -> str:
     """Return a PromQL string literal: a regex that matches exactly one of `texts`."""
-    return quoted("|".join(re2.escape(text) for text in sorted(texts)))
+    return quoted("|".join(re.escape(text) for text in sorted(texts)))
 
 
 def marked(expression: str, label: str, text: str) -> str:
@@ -178,13 +179,13 @@ def namespace_matchers(labels: Labels, here: str) -> list[list[str]]:
     return [[f"{exported}=~{here}"], *([f"{label}=~{here}", f'{exported}=""'] for label in others)]
 
 
-def _series(names: list[str], metric: Metric, labels: Labels, here: str) -> str:
+def _series(names: list[str], metric: GpuMetric, labels: Labels, here: str) -> str:
     """Return the series of metrics that differ in their names alone."""
     matched = namespace_matchers(labels, here)
     return f"({' or '.join(selector(metric, labels, each, *names) for each in matched)})"
 
 
-def selector(metric: Metric, labels: Labels, matchers: Iterable[str], *names: str) -> str:
+def selector(metric: GpuMetric, labels: Labels, matchers: Iterable[str], *names: str) -> str:
     """Return the selector of a metric, or of `names`; `matchers` say of which pods."""
     where = [_one_of(label, texts) for label, texts in metric.where]
     parts = ",".join([*matchers, *_whole(metric, labels), *where])
@@ -193,7 +194,7 @@ def selector(metric: Metric, labels: Labels, matchers: Iterable[str], *names: st
     return f"{metric.name}{{{parts}}}"
 
 
-def _whole(metric: Metric, labels: Labels) -> tuple[str, ...]:
+def _whole(metric: GpuMetric, labels: Labels) -> tuple[str, ...]:
     return (_one_of(labels.slice, labels.whole),) if metric.whole_gpus_only else ()
 
 
@@ -263,15 +264,66 @@ def breadth_text(metrics: Iterable[str], jobs: Iterable[str]) -> str:
     )
 
 
+LOOK_BACK = "5m"
+"""Some scrapes: right after one that failed, an exporter shows nothing at that instant."""
+
+
 def _exporters_text() -> str:
     branches = []
     for name in profiles.DETECTED:
         for labels, measure, _ in profiles.metric_sources(name, Signal.UTILIZATION):
             names = "|".join(metric.name for metric in measure.metrics)
-            shown = [f'group({{__name__=~"{names}",{label}!=""}})' for label in labels.pods]
+            shown = [
+                f'group(last_over_time({{__name__=~"{names}",{label}!=""}}[{LOOK_BACK}]))'
+                for label in labels.pods
+            ]
             branches.append(marked(f"group({' or '.join(shown)})", EXPORTER_LABEL, name))
     return " or ".join(branches)
 
 
 EXPORTERS = _exporters_text()
 """The query for which exporters beside dcgm-exporter show pods."""
+LOOK_PODS = 5
+"""Pods of one metric in one job, those with the most series first."""
+_OTHERS_METRICS = {"memory_used", "memory_total"}
+"""Known metrics with names that many other programs have as well."""
+_ACCELERATORS = "gpu|npu|tpu|gcu|mlu|dcu|xpu|neuroncore|habanalabs|accelerator"
+_BUSY = "util|usage|busy|duty|activ"
+"""Parts of the names of metrics that look like those of an exporter, whichever it is."""
+_NOT_EXPORTERS = "keda_gpu_scaler_.*|(vllm|sglang|lmdeploy):.*"
+
+
+def _look_text() -> str:
+    every = profiles.KNOWN_METRICS.union(profiles.UNREAD) - _OTHERS_METRICS
+    # Of a cluster with 4,000 GPUs all their metrics take a server ten times as long as a few.
+    few = profiles.UTILIZATION_METRICS.union(
+        profiles.UNREAD, ("DCGM_FI_DEV_FB_USED", "tensorcore_utilization")
+    )
+    metrics = _recent(every, f"dcgm|{_ACCELERATORS}")
+    series = _recent(few, _ACCELERATORS)
+    by = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS))
+    shown = f"{series} unless on (job, instance, {by}) up"
+    pods = f"count by (__name__, job, GPU_I_PROFILE, {by}) ({shown})"
+    branches = (
+        (METRICS, 80, f"group by (__name__, job) ({metrics})"),
+        (A_SERIES, 40, f"topk by (__name__, job) (1, {series})"),
+        (PODS, 60, f"topk by (__name__, job) ({LOOK_PODS}, {pods})"),
+        (A_TARGET, 20, f"topk by (job) (1, up and on (job, instance) {series})"),
+    )
+    return " or ".join(
+        marked(f"topk({limit}, {rows})", LOOK_LABEL, kind) for kind, limit, rows in branches
+    )
+
+
+def _recent(names: Iterable[str], parts: str) -> str:
+    alike = f"(?i:.*({parts}).*({_BUSY}).*)"
+    matchers = f'__name__=~"{"|".join(sorted(names))}|{alike}",__name__!~"{_NOT_EXPORTERS}"'
+    return f"last_over_time({{{matchers}}}[{LOOK_BACK}])"
+
+
+LOOK = _look_text()
+"""The query for what a source shows of accelerators, whatever reads it; at most 200 rows.
+
+They are all metrics by their jobs, and of those that show utilization: one series of each with all
+its labels, a target of each job, and what may name pods, where that is not the target's own.
+"""

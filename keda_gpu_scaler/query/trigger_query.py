@@ -18,7 +18,7 @@ from keda_gpu_scaler.query.profiles.model import (
     NAMESPACE,
     POD,
     SHARE_LIMIT,
-    Metric,
+    GpuMetric,
     MetricSource,
     Part,
     naming,
@@ -199,7 +199,7 @@ class _Reader:
             if metric.part is part
         )
 
-    def _in_unit(self, metric: Metric) -> str:
+    def _in_unit(self, metric: GpuMetric) -> str:
         at_least = ">" if metric.zero_is_unknown else ">="
         labels = self._labels
         matchers = [

@@ -20,20 +20,20 @@ from keda_gpu_scaler.decision.pod_state import (
     replica_of,
     since_when,
 )
+from keda_gpu_scaler.decision.summary import summarized
 from keda_gpu_scaler.query.trigger_query import Explained
 from keda_gpu_scaler.record.record import (
     Activation,
-    Gpu,
-    Metric,
-    Origin,
-    Pod,
+    GpuRecord,
+    MetricRecord,
     PodCount,
+    PodRecord,
     Query,
     Record,
     Says,
     Setting,
-    Source,
-    Summary,
+    SettingOrigin,
+    SourceRecord,
 )
 from keda_gpu_scaler.snapshot import snapshot
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -67,6 +67,7 @@ _WHY = {
     "ignored": "it requests no GPU, and has shown none for 15 minutes while other pods did",
     "given up": "no exporter has shown it for so long that it no longer counts",
     "not counted": "no exporter has shown it, and it may have no GPU",
+    "outdated": "the source does not answer, and what it showed last is older than maxAge",
 }
 """Why a pod counts, or not, by its state."""
 _DEFAULT_WINDOW = (
@@ -108,51 +109,22 @@ class Answered:
     active_by: str | None = None
 
 
-def summary(  # noqa: PLR0913 - what a list shows, the last three by name
-    scaled_object: ScaledObject,
-    spec: TriggerSpec,
-    decided: Decision,
-    age_seconds: float,
-    *,
-    recommended: int | None = None,
-    active_by: str | None = None,
-) -> Summary:
-    return Summary(
-        scaled_object=str(scaled_object),
-        workload=spec.workload,
-        metric_name=spec.metric_name,
-        answered_seconds_ago=round(age_seconds, 3),
-        state=decided.state,
-        value=decided.value,
-        active=decided.active,
-        active_by=active_by,
-        average=decided.average,
-        threshold=spec.threshold,
-        unit=spec.unit,
-        replicas=decided.expected,
-        measured=decided.measured,
-        unschedulable=decided.unschedulable,
-        unschedulable_since=decided.unschedulable_since,
-        recommended=recommended,
-        reason=decided.reason,
-    )
-
-
 def record(answered: Answered) -> Record:
     spec, decision, view = answered.spec, answered.decision, answered.view
-    pods, judged, listed = list[snapshot.Pod](), list[_JudgedPod](), list[Pod]()
+    pods, judged, listed = list[snapshot.Pod](), list[_JudgedPod](), list[PodRecord]()
     if view is not None:
         pods = load.pods_of(spec, view)
         judged = [*_judged_pods(answered, view, pods)]
         listed = [_pod(spec, view.at, judged_pod) for judged_pod in _to_list(judged)]
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
-    head = summary(
+    recommended = recommendation.recommended(spec, decision, answered.demand)
+    head = summarized(
         answered.scaled_object,
         spec,
         decision,
-        0.0,
-        recommended=recommendation.recommended(spec, decision, answered.demand),
-        active_by=answered.active_by,
+        recommended,
+        answered.active_by,
+        answered.source,
     )
     return Record(
         **asdict(head),
@@ -161,7 +133,7 @@ def record(answered: Answered) -> Record:
         remembered=decision.remembered,
         gpu_unit=spec.signal.unit,
         settings=_settings(spec),
-        source=Source(
+        source=SourceRecord(
             name=answered.source or spec.source,
             profile=spec.profile,
             evidence=None if view is None else view.evidence_source,
@@ -199,9 +171,13 @@ def _judged_pods(
     all_reported, ignored = expected_pods(answered.spec, pods, view.at, answered.now)
     reported_by_name = {reported.pod.name: reported for reported in all_reported}
     ignored_names = frozenset(ignored)
+    is_old = answered.now - view.at > answered.spec.max_age_seconds
+    is_outdated = is_old and answered.trouble is not None
     for pod in pods:
         reported = reported_by_name.get(pod.name)
-        if reported is not None:
+        if reported is not None and is_outdated:
+            state = "outdated"
+        elif reported is not None:
             state = reported.state.name.lower()
         elif pod.ended:
             state = "ended"
@@ -224,12 +200,14 @@ def _to_list(judged: Sequence[_JudgedPod]) -> Sequence[_JudgedPod]:
     return [*shown, *[*unknown, *others][: PODS_LISTED - len(shown)]]
 
 
-def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
+def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> PodRecord:
     pod, reason = judged.pod, _WHY[judged.state]
+    if judged.state == "missing" and not pod.was_seen:
+        reason = "no exporter has shown it yet"
     status, since = pod.status, since_when(spec, pod)
     if status is not None and status.unschedulable is not None and not pod.ended:
         reason = f"{reason}; unschedulable for {reasons.waited(status.unschedulable, at)}"
-    return Pod(
+    return PodRecord(
         name=pod.name,
         replica=replica_of(spec, pod),
         state=judged.state,
@@ -249,13 +227,13 @@ def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> Pod:
     )
 
 
-def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
+def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> GpuRecord:
     since = at - spec.activation_window_seconds
     samples = zip(gpu.times, gpu.values, strict=True)
     recent = [(sampled_at, value) for sampled_at, value in samples if sampled_at > since]
     active_times = [sampled_at for sampled_at, value in recent if value > spec.activation_threshold]
     is_refused = gpu.refused[-1:] > gpu.times[-1:]
-    return Gpu(
+    return GpuRecord(
         gpu=gpu.gpu[:_NAME_SHOWN],
         value=None if is_refused or not gpu.values else gpu.values[-1],
         sampled_at=gpu.last,
@@ -340,7 +318,7 @@ def _by_demand(answered: Answered) -> Activation:
     return Activation(name, Says.IDLE, why, demand.value, level)
 
 
-def _metrics(answered: Answered) -> Iterator[Metric]:
+def _metrics(answered: Answered) -> Iterator[MetricRecord]:
     replicas = recommendation.replicas(answered.decision)
     metrics = recommendation.metrics(answered.spec, answered.decision, answered.demand)
     for name, hpa in metrics.items():
@@ -348,7 +326,7 @@ def _metrics(answered: Answered) -> Iterator[Metric]:
         reason = "no value: the HPA holds the replicas" if step is None else step.reason
         if step is not None and answered.spec.for_formula:
             step, reason = None, "the HPA gets the value of a formula, which is not known here"
-        yield Metric(
+        yield MetricRecord(
             name=name,
             metric_type=hpa.metric_type,
             value=hpa.value,
@@ -398,11 +376,11 @@ def _settings(spec: TriggerSpec) -> tuple[Setting, ...]:
     shown: list[Setting] = []
     for key in KEYS:
         if _is_hidden(spec, key):
-            shown.append(Setting(key, HIDDEN, Origin.ENVIRONMENT))
+            shown.append(Setting(key, HIDDEN, SettingOrigin.ENVIRONMENT))
         elif key in written:
-            shown.append(Setting(key, written[key], Origin.TRIGGER))
+            shown.append(Setting(key, written[key], SettingOrigin.TRIGGER))
         elif key in defaults:
-            shown.append(Setting(key, defaults[key], Origin.DEFAULT))
+            shown.append(Setting(key, defaults[key], SettingOrigin.DEFAULT))
     return tuple(shown)
 
 

@@ -7,10 +7,12 @@ grows when a field changes its meaning or goes; new fields may come at any time.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from keda_gpu_scaler.decision.summary import Summary
+
 VERSION = 1
 
 
-class Origin(StrEnum):
+class SettingOrigin(StrEnum):
     """Where a value of the trigger comes from."""
 
     TRIGGER = "trigger"
@@ -25,11 +27,11 @@ class Setting:
 
     key: str
     value: str
-    origin: Origin
+    origin: SettingOrigin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class GpuRecord:
     """One GPU, or one slice of a GPU, while the pod had it."""
 
     gpu: str
@@ -45,7 +47,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class PodRecord:
     """One pod of the workload, and what became of it."""
 
     name: str
@@ -57,7 +59,7 @@ class Pod:
     reason: str
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuRecord, ...]
     """The first 64 of them."""
     gpus_left_out: int
     shown_by: tuple[str, ...]
@@ -108,7 +110,7 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class MetricRecord:
     """What the HPA makes of one metric."""
 
     name: str
@@ -136,7 +138,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceRecord:
     """What the decision was made from."""
 
     name: str
@@ -154,44 +156,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What was answered about one trigger: its line in a list, and the head of its record."""
-
-    scaled_object: str
-    """namespace/name"""
-    workload: str
-    metric_name: str
-    answered_seconds_ago: float
-    """0 in a record, which is decided when it is asked for."""
-    state: str
-    value: float | None
-    """What GetMetrics answers; None: nothing, the HPA holds the replicas."""
-    active: bool | None
-    """What IsActive answers; None: an error, as it is not known."""
-    active_by: str | None
-    """The signal that says active; None: none does. One that is active all the same is so because
-    nothing shows that it is idle."""
-    average: float | None
-    """The mean load per measured replica, which `threshold` is the target of."""
-    threshold: float
-    unit: str
-    """Of `value`, `average` and `threshold`."""
-    replicas: int
-    """The replicas that should report."""
-    measured: int
-    """How many of them have a known load."""
-    unschedulable: int
-    """The replicas with a pod for which the scheduler finds no node, as far as that is known."""
-    unschedulable_since: float | None
-    """Since when the first of them is; None: there is none."""
-    recommended: int | None
-    """The replicas that this asks for at those that there are: zero while it is inactive, else the
-    most that a metric asks for, as the HPA takes them together, and before its minimum, maximum,
-    stabilization and policies. None: not known, or held."""
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Record(Summary):
     """One decision with everything it was made of."""
 
@@ -204,13 +168,13 @@ class Record(Summary):
     gpu_unit: str
     """Of the numbers of pods and GPUs."""
     settings: tuple[Setting, ...]
-    source: Source
-    pods: tuple[Pod, ...]
+    source: SourceRecord
+    pods: tuple[PodRecord, ...]
     """The least busy first, and last those whose load is not known. At most 500: of more, those
     whose load should be known and is not, up to half of them, and the least busy ones."""
     pods_left_out: int
     pod_counts: tuple[PodCount, ...]
     activation: tuple[Activation, ...]
-    metrics: tuple[Metric, ...]
+    metrics: tuple[MetricRecord, ...]
     queries: tuple[Query, ...]
     warnings: tuple[str, ...]

@@ -1,7 +1,9 @@
 """The gRPC server: its port, its TLS, its health service, its start and its stop.
 
-Of the health service it offers `Check`, which says SERVING as long as the port is open, and nothing
-about sources. A `Watch` would be a stream that says nothing more and holds a stopping server.
+Of the health service it offers `Check`, which says SERVING as long as the port is open. About the
+service `sources` it says SERVING while each source answers, and else fails with what is wrong: for
+`helm test`, not for probes of the kubelet. A `Watch` would be a stream that says nothing more and
+holds a stopping server.
 
 gRPC's library takes TLS 1.2 and 1.3 and nothing older. It asks for the certificate in each
 handshake; open connections and their streams go on unchanged.
@@ -18,7 +20,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import servicer
-from keda_gpu_scaler.service.interceptor import CallInterceptor, Context
+from keda_gpu_scaler.service.interceptor import CallInterceptor, Context, status_message
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 
@@ -36,12 +38,8 @@ MAX_REQUEST_BYTES = 1024 * 1024
 # a connection's age and then lives for the unspread age; 30 s are for its last evaluation.
 _GRACE_SECONDS_BEYOND_STREAMS = 30.0
 _INT32_MAX = 2**31 - 1
-
-
-async def _check_health(request: pb.HealthCheckRequest, context: Context) -> pb.HealthCheckResponse:
-    if request.service not in ("", SERVICE_NAME, HEALTH_NAME):
-        await context.abort(grpc.StatusCode.NOT_FOUND, "no such service here")
-    return pb.HealthCheckResponse(status=pb.HealthCheckResponse.SERVING)
+_SOURCES_WAIT_SECONDS = 15.0
+"""A little longer than a source has by default for its first answer."""
 
 
 class GrpcServer:
@@ -64,6 +62,7 @@ class GrpcServer:
         `external-push` trigger. After `connection_max_age_seconds` a client is asked to connect
         again, and a StreamIsActive ends with OK, so that new replicas get their share of both.
         """
+        self._evaluator = evaluator
         self.draining = asyncio.Event()
         """Set when the server stops; streams end with it."""
         self._address, self._certificate = address, certificate
@@ -79,7 +78,7 @@ class GrpcServer:
         self._server = grpc.aio.server(interceptors=[interceptor], options=options)
         externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(rpcs, self._server)
         check = grpc.unary_unary_rpc_method_handler(
-            _check_health,
+            self._check_health,
             pb.HealthCheckRequest.FromString,
             pb.HealthCheckResponse.SerializeToString,
         )
@@ -106,6 +105,19 @@ class GrpcServer:
             raise errors.SettingsError(message) from error
         await self._server.start()
         return port
+
+    async def _check_health(
+        self, request: pb.HealthCheckRequest, context: Context
+    ) -> pb.HealthCheckResponse:
+        if request.service == "sources":
+            down = await self._evaluator.sources_down(_SOURCES_WAIT_SECONDS)
+            if down:
+                texts = (f"source {each.name} at {each.url}: {each.reason}" for each in down)
+                text = status_message("; ".join(texts))
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
+        elif request.service not in ("", SERVICE_NAME, HEALTH_NAME):
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such service here")
+        return pb.HealthCheckResponse(status=pb.HealthCheckResponse.SERVING)
 
     async def stop(self, grace_seconds: float) -> None:
         """End streams with OK, let open calls finish, and cut those open after `grace_seconds`."""

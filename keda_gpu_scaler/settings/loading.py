@@ -8,7 +8,6 @@ are never shown, nor values that may hold one: of an unknown setting, of a whole
 of a URL before an @ or after a ?.
 """
 
-import difflib
 import json
 import os
 import re
@@ -19,7 +18,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import EnvSettingsSource
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings.process import Settings
@@ -78,12 +76,16 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         for key, place in places.items()
         if key not in known_keys
     ]
-    # Puts the values of a kind of source, such as prometheus_url, into a mapping of their own.
-    grouped = EnvSettingsSource(Settings)
-    grouped.env_vars = {key: value for key, value in values.items() if key in known_keys}
+    given: dict[str, Any] = {"sources": sources}
+    for key in values.keys() & known_keys:
+        kind, _, name = key.partition("_")
+        if kind in KINDS:
+            given.setdefault(kind, {})[name] = values[key]
+        else:
+            given[key] = values[key]
     settings = None
     try:
-        settings = Settings(**grouped(), sources=sources)
+        settings = Settings.model_validate(given)
     except ValidationError as error:
         # A default that depends on another setting fails together with it.
         mistakes += [
@@ -150,10 +152,10 @@ def _mistake(detail: ErrorDetails, places: Mapping[str, str], file: str) -> str:
 
 
 def _unknown_setting(place: str, key: str, known_keys: Collection[str]) -> str:
-    nearest = difflib.get_close_matches(key, known_keys, n=1, cutoff=0.8)
-    if not nearest:
+    meant = errors.nearest(key, known_keys)
+    if meant is None:
         return f"{place}: unknown setting"
-    hint = PREFIX + nearest[0].upper() if place.startswith(PREFIX) else nearest[0]
+    hint = PREFIX + meant.upper() if place.startswith(PREFIX) else meant
     return f"{place}: unknown setting; did you mean {hint}?"
 
 

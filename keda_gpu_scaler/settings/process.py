@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import sources as kinds
@@ -25,9 +25,7 @@ class Settings(BaseSettings):
     An instance made directly holds the given values; `load` reads the environment and the file.
     """
 
-    model_config = SettingsConfigDict(
-        **CONFIG, enable_decoding=False, env_nested_delimiter="_", env_nested_max_split=1
-    )
+    model_config = CONFIG
 
     grpc_address: values.ListenAddress = values.Address("", 6000)
     """Address of the gRPC port, for KEDA; port 0 takes a free one."""

@@ -25,6 +25,7 @@ CONFIG = SettingsConfigDict(
     validate_default=True,
     alias_generator=AliasGenerator(validation_alias=lambda name: name.removesuffix("_seconds")),
     use_attribute_docstrings=True,
+    defer_build=True,  # a process needs them only as parts of `Settings`
 )
 _MIB = 2**20
 

@@ -149,6 +149,17 @@ def _url_check(
     return AfterValidator(check)
 
 
+_BEYOND_BASE = re.compile("/+(api/v1(/.*)?|graph|query|targets|alerts|vmui)$")
+"""What people copy with a URL from documentation, or from the page of a server in a browser."""
+
+
+def _check_base(url: str) -> str:
+    base = _BEYOND_BASE.sub("", url)
+    if base != url:
+        raise ValueError(f"the base URL {base}: the scaler adds the path of each query")
+    return url
+
+
 def _without_query(url: str) -> str:
     before, mark, _ = url.partition("?")
     return f"{before}?***" if mark else url
@@ -259,6 +270,7 @@ Url = Annotated[
     _url_check(
         "a URL such as http://prometheus:9090", "query", "fragment", schemes=("http", "https")
     ),
+    AfterValidator(_check_base),
 ]
 Target = Annotated[
     str,

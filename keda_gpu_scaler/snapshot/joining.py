@@ -44,6 +44,7 @@ def build_snapshot(
                 shows_every_pod=not observation.misses_targets and namespace in recorded,
                 evidence=evidence.get(namespace),
                 unmatched_elements=observation.unmatched_elements,
+                unmatched_labels=observation.unmatched_labels,
             )
             for namespace in namespaces
         },

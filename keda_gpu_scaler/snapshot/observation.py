@@ -130,6 +130,8 @@ class Observation:
     refused_samples: int = 0
     unmatched_elements: int = 0
     """Elements of a user's own query that name no pod in the queried namespaces."""
+    unmatched_labels: frozenset[str] = frozenset()
+    """The labels of the first of them."""
     is_selective: bool = False
     """It may leave out existing pods, so absence from it proves nothing."""
     collection_seconds: float = 0.0

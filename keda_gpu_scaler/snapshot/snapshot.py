@@ -124,6 +124,8 @@ class NamespaceSnapshot:
     """What the cluster said recently of its pods; None: nothing."""
     unmatched_elements: int = 0
     """Elements of a user's own query that name no pod of the queried namespaces."""
+    unmatched_labels: frozenset[str] = frozenset()
+    """The labels of one of them."""
 
     def starting_with(self, prefix: str) -> list[Pod]:
         """Return the pods with names that start with `prefix`, in the order of their names."""

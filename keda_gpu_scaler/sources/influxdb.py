@@ -44,7 +44,7 @@ from keda_gpu_scaler.sources.series import Exporters, read_series, sample_ages
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
-from keda_gpu_scaler.transport.http_client import OK, Answer, printable
+from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable
 
 T = TypeVar("T")
 LONGEST_BYTES = 4096
@@ -52,7 +52,6 @@ LONGEST_BYTES = 4096
 _INTERVALS = 2
 """Points come a little late, and one lost point must not make a pod absent."""
 _LONGEST_SECONDS = 120.0
-_SLICE = "GPU_I_ID"
 
 
 class Field(NamedTuple):
@@ -85,7 +84,7 @@ class InfluxdbSource:
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
         """Return what can be asked of it: InfluxDB knows nothing about pods but their tags."""
-        return Source(self, evidence_providers, self)
+        return Source(self, evidence_providers, self, url=self._settings.url)
 
     async def close(self) -> None:
         await self._client.close()
@@ -192,7 +191,7 @@ class InfluxdbSource:
         return fields
 
     async def _ask(
-        self, kind: str, text: str, parse: Callable[[Answer], T], limit_bytes: int | None = None
+        self, kind: str, text: str, parse: Callable[[HttpAnswer], T], limit_bytes: int | None = None
     ) -> T:
         form = {"db": self._settings.database, "epoch": "ms", "q": text}
         if self._settings.retention_policy is not None:
@@ -229,7 +228,7 @@ class _Body(msgspec.Struct):
 _BODY, _ROWS = Decoder(_Body), Decoder(list[list[float | None]])
 
 
-def parse_fields(answer: Answer) -> list[Field]:
+def parse_fields(answer: HttpAnswer) -> list[Field]:
     """Return every field that has a value, for each set of tags."""
     tables = _tables(answer)
     try:
@@ -238,7 +237,7 @@ def parse_fields(answer: Answer) -> list[Field]:
         raise query_client.wrong_shape("a series", error) from error
 
 
-def parse_number(answer: Answer) -> float | None:
+def parse_number(answer: HttpAnswer) -> float | None:
     """Return the newest value of the one series; None: there is no series."""
     fields = parse_fields(answer)
     if not fields:
@@ -252,7 +251,7 @@ def parse_number(answer: Answer) -> float | None:
     return query_client.countable(value)
 
 
-def parse_clock(answer: Answer) -> float:
+def parse_clock(answer: HttpAnswer) -> float:
     """Return the server's time, at most a second behind."""
     _tables(answer)
     try:
@@ -277,7 +276,7 @@ def _fields(table: _Table) -> Iterator[Field]:
         yield Field(table.name, tags, field, Points.of(sorted(points)))
 
 
-def _tables(answer: Answer) -> list[_Table]:
+def _tables(answer: HttpAnswer) -> list[_Table]:
     """Return the tables of the one statement in the query."""
     body = query_client.decoded(answer, _BODY, "InfluxDB's JSON")
     # Errors of a statement come with the status of success.
@@ -384,7 +383,7 @@ def reports(
         uuid, present = field.tags.get(schema.gpu_tag, ""), at_instants(field.points, (at,), step)
         if present and uuid in uuids:
             reported.add(uuid)
-            part = uuid, field.tags.get(_SLICE, "")
+            part = uuid, field.tags.get("GPU_I_ID", "")
             if field.tags.get(schema.pod_tag):
                 mapped.add(part)
             elif present[0][1] > 0:

@@ -18,10 +18,11 @@ from msgspec.json import Decoder
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.settings import ApiSettings, PrometheusSettings, tokens
+from keda_gpu_scaler.sources import cures
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies
-from keda_gpu_scaler.transport.http_client import OK, Answer, Bearer, Client, printable
+from keda_gpu_scaler.transport.http_client import OK, Bearer, Client, HttpAnswer, printable
 
 T = TypeVar("T")
 NUMBER_BYTES = 256 * 1024
@@ -66,7 +67,10 @@ class QueryClient(Client):
 
     @contextlib.contextmanager
     def reported(self, kind: str) -> Iterator[None]:
-        """Report the time of a query, or its error; `kind` is its name in the log and metrics."""
+        """Report the time of a query, or its error and what to change.
+
+        `kind` is the query's name in the log and metrics.
+        """
         began = self.clock()
 
         def report(trouble: str | None) -> None:
@@ -75,8 +79,9 @@ class QueryClient(Client):
         try:
             yield
         except errors.SourceError as error:
-            report(str(error))
-            raise
+            text = cures.with_cure(str(error))
+            report(text)
+            raise type(error)(text) from error
         except asyncio.CancelledError:
             report(facts.GIVEN_UP)
             raise
@@ -110,7 +115,7 @@ def _trust(settings: ApiSettings) -> ssl.SSLContext:
     return context
 
 
-def decoded(answer: Answer, decoder: Decoder[T], expected: str) -> T:
+def decoded(answer: HttpAnswer, decoder: Decoder[T], expected: str) -> T:
     """Return the value in the body of an answer of any status: servers explain errors in JSON too.
 
     What becomes large is left as `msgspec.Raw` by the decoder, to be read row by row, so that other
@@ -142,7 +147,7 @@ def wrong_shape(expected: str, error: Exception) -> errors.SourceMalformedError:
     return errors.SourceMalformedError(f"{expected} of the wrong shape: {printable(str(error))}")
 
 
-def _shown(answer: Answer, expected: str) -> str:
+def _shown(answer: HttpAnswer, expected: str) -> str:
     words = printable(answer.body[:_SHOWN_BYTES].decode("utf-8", errors="replace"))
     content_type = printable(answer.content_type)
     return f"HTTP {answer.status} with {content_type} instead of {expected}: {words}"

@@ -21,8 +21,8 @@ from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.profiles.model import (
     IDLE_LIMIT,
     SHARE_LIMIT,
+    GpuMetric,
     Measure,
-    Metric,
     MetricSource,
     Part,
     naming,
@@ -54,10 +54,13 @@ class _Recognized(NamedTuple):
 
     key: _Key
     source: MetricSource
-    metric: Metric
+    metric: GpuMetric
     points: Points
     labels: tuple[str, str]
     """Those that name the namespace and the pod."""
+    place: tuple[str, str, str]
+    """The host that shows the GPU, the GPU's number there, and the slice of it."""
+    names_board: bool
 
 
 LARGEST_GPUS = 20_000
@@ -92,7 +95,7 @@ def read_series(
 
     Samples are refused as unbelievable; each overruled job has the one that is read instead.
     """
-    candidates: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
+    candidates: dict[str, list[tuple[MetricSource, GpuMetric]]] = defaultdict(list)
     for source in profiles.metric_sources(profile, signal):
         for metric in source.measure.metrics:
             candidates[metric.name].append((source, metric))
@@ -111,6 +114,7 @@ def read_series(
     grouped: dict[_Key, list[_Recognized]] = defaultdict(list)
     refused = 0
     readings, overruled = _of_one_job(readings, exporters.breadths)
+    readings, doubtful = _each_gpu_once(readings)
     for reading in readings:
         grouped[reading.key].append(reading)
         values, limit = reading.points.values, reading.metric.limit
@@ -125,6 +129,7 @@ def read_series(
             readings,
             exporters.good_scrapes.get(key[-1], {}),
             STUCK_COLLECTIONS * exporters.collection_seconds,
+            doubtful.get(key, ()),
         )
         for key, readings in grouped.items()
     ]
@@ -135,7 +140,7 @@ def _recognize(
     row: Row,
     named: list[profiles.Naming],
     target: Target,
-    candidates: Iterable[tuple[MetricSource, Metric]],
+    candidates: Iterable[tuple[MetricSource, GpuMetric]],
 ) -> _Recognized | None:
     """Return what a row shows, by the first of the candidates that fits it; None: nothing."""
     texts = row.labels
@@ -151,7 +156,15 @@ def _recognize(
         if not measure.per_board and part not in labels.whole:
             gpu = f"{gpu}/{part}"
         pods = tuple([each[:2] for each in named])
-        return _Recognized((pods, gpu, target), source, metric, Points.of(row.points), named[0][2:])
+        return _Recognized(
+            (pods, gpu, target),
+            source,
+            metric,
+            Points.of(row.points),
+            named[0][2:],
+            (target.instance.rsplit(":", 1)[0], texts.get(labels.number, ""), part),
+            bool(board),
+        )
     return None
 
 
@@ -188,10 +201,46 @@ def _of_one_job(
     return kept, overruled
 
 
+def _each_gpu_once(
+    readings: list[_Recognized],
+) -> tuple[list[_Recognized], Mapping[_Key, Collection[float]]]:
+    """Return the readings with one name for each GPU, and the instants at which that is not known.
+
+    A row that names no board is about the board that another row of its pod names, if both have the
+    same host, number and slice; about another one, if only the number or the slice differs. Nothing
+    else proves whether it is one GPU or two.
+    """
+    kept, doubtful = list[_Recognized](), defaultdict[_Key, set[float]](set)
+    of_pods = {each.key[0]: list[_Recognized]() for each in readings if not each.names_board}
+    for each in readings:
+        of_pods.get(each.key[0], kept).append(each)
+    for of_pod in of_pods.values():
+        boards, named = defaultdict[object, set[str]](set), list[_Recognized]()
+        for each in sorted(of_pod, key=lambda each: (not each.names_board, each.key[1])):
+            here, (pods, gpu, target) = boards[each.place], each.key
+            if each.names_board or (each.place[1] and not here):
+                here.add(gpu)
+            is_alike = not each.names_board and len(here) == 1
+            named.append(each._replace(key=(pods, min(here), target)) if is_alike else each)
+        kept += named
+        for one, other in itertools.combinations(named, 2):
+            (host, number, _), (others_host, others_number, _) = one.place, other.place
+            is_same_host = (host, not number) == (others_host, not others_number)
+            is_known = one.key[1] == other.key[1] or (is_same_host and one.place != other.place)
+            if not (is_known or (one.names_board and other.names_board)):
+                both = set(one.points.times).intersection(other.points.times)
+                doubtful[one.key] |= both
+                doubtful[other.key] |= both
+    return kept, doubtful
+
+
 def _series(
-    readings: list[_Recognized], scrapes: Mapping[float, float], stuck_seconds: float
+    readings: list[_Recognized],
+    scrapes: Mapping[float, float],
+    stuck_seconds: float,
+    doubtful: Collection[float],
 ) -> Series:
-    (((namespace, pod), *rivals), gpu, target), source, metric, _, labels = readings[0]
+    (((namespace, pod), *rivals), gpu, target), source, metric, _, labels, *_ = readings[0]
     stuck, contradicted_at = "", float("-inf")
     if source.measure.is_ratio:
         values, used = _ratio(source.measure, readings)
@@ -216,6 +265,8 @@ def _series(
     present = readings[0].points.times  # shared by most GPUs, in memory as well
     if len(readings) > 1 or not is_ascending(present):
         present = tuple(sorted({time for reading in readings for time in reading.points.times}))
+    if doubtful:
+        values = {time: value for time, value in values.items() if time not in doubtful}
     times = present if len(values) == len(present) else tuple(sorted(values))
     return Series(
         namespace,
@@ -254,14 +305,14 @@ def _contradictions(
             yield zeros, busy, ended - began >= stuck_seconds
 
 
-_ValuesAndMetrics = tuple[dict[float, float], list[Metric]]
+_ValuesAndMetrics = tuple[dict[float, float], list[GpuMetric]]
 """The values by their instants, and the metrics that they come from."""
 
 
-def _preferred(metrics: Iterable[Metric], readings: list[_Recognized]) -> _ValuesAndMetrics:
+def _preferred(metrics: Iterable[GpuMetric], readings: list[_Recognized]) -> _ValuesAndMetrics:
     """Return the first present one of these metrics at each instant."""
     values: dict[float, float] = {}
-    used: list[Metric] = []
+    used: list[GpuMetric] = []
     for metric in metrics:
         largest = _largest(metric, readings)
         if not values.keys() >= largest.keys():
@@ -287,7 +338,7 @@ def _ratio(measure: Measure, readings: list[_Recognized]) -> _ValuesAndMetrics:
     return values, [metric for metric in measure.metrics if metric in shown]
 
 
-def _largest(metric: Metric, readings: list[_Recognized]) -> dict[float, float]:
+def _largest(metric: GpuMetric, readings: list[_Recognized]) -> dict[float, float]:
     """Return one value per instant, the larger one of duplicates.
 
     NaN and infinities are not between 0 and the limit.
@@ -453,18 +504,18 @@ def oldest_ages(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, flo
 
 def read_elements(
     rows: Iterable[Row], namespaces: Collection[str]
-) -> tuple[tuple[Series, ...], int, int]:
-    """Return the elements of a custom query as series, and two counts of what is left out.
+) -> tuple[tuple[Series, ...], int, list[Row]]:
+    """Return the elements of a custom query as series, and what is left out.
 
-    They are the numbers that were refused, and the elements that name no pod of `namespaces`. An
+    That is how many numbers were refused, and the elements that name no pod of `namespaces`. An
     element names its pod by the pod labels of any known exporter.
     """
     elements: list[Series] = []
-    refused = unmatched_elements = 0
+    refused, unmatched = 0, list[Row]()
     for row in rows:
         pod = profiles.pod_of(row.labels)
         if pod is None or pod[0] not in namespaces:
-            unmatched_elements += 1
+            unmatched.append(row)
             continue
         # A pod's elements are told apart by their board, if they name one, and all other labels.
         labels = row.labels
@@ -488,4 +539,4 @@ def read_elements(
             shown_by=("the query of the trigger",),
         )
         elements.append(element)
-    return tuple(elements), refused, unmatched_elements
+    return tuple(elements), refused, unmatched

@@ -12,13 +12,11 @@ under a kind that no object has.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import re2
-
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import pod_names
 
 
@@ -113,11 +111,11 @@ def parse_kind(text: str) -> Kind:
     """Return the kind that kubectl would take `text` for, whatever its case."""
     kind = KINDS_BY_ALIAS.get(text.lower())
     if kind is None:
-        word, hint = text.lower()[:100], ""
+        word, hint = text.lower(), ""
         if word in {*_KNATIVE_WORDS, "svc"}:
             hint = " (a Service has no pods of its own; a Knative service is a ksvc)"
-        elif nearest := get_close_matches(word, KINDS_BY_ALIAS, n=1):
-            hint = f" (did you mean {nearest[0]}?)"
+        elif meant := errors.nearest(word, KINDS_BY_ALIAS):
+            hint = f" (did you mean {meant}?)"
         else:
             hint = " (a namespace has a key of its own)"
         raise ValueError(f"a kind out of {', '.join(Kind)}{hint}")
@@ -367,13 +365,7 @@ class PodPattern(PodSelector):
         """Refuse a pattern that RE2 refuses, alone or anchored as Prometheus anchors it."""
         if not (self.pattern and self.pattern.isascii()):
             raise ValueError("an RE2 pattern for whole pod names, in ASCII, such as bert-[0-9]+")
-        try:
-            _compiled(self.pattern)
-        except re2.error as error:
-            why = error.args[0].decode(errors="replace").partition(":")[0]
-            raise ValueError(
-                f"an RE2 pattern such as bert-[0-9]+, and no glob; RE2 says: {why}"
-            ) from error
+        _compiled(self.pattern)
 
     def __str__(self) -> str:
         return self.pattern
@@ -412,16 +404,26 @@ def _names(kind: Kind, name: str) -> pod_names.PodNames:
 
 @lru_cache(_PATTERNS_KEPT)
 def _compiled(pattern: str) -> Any:  # noqa: ANN401  re2 has no types
+    import re2  # noqa: PLC0415 - it takes a MiB, and few triggers have a pattern
+
     options = re2.Options()
     options.max_mem = _PATTERN_MEMORY_BYTES
     options.never_capture = True  # with groups, a match takes a time that grows with their number
     options.log_errors = False
-    re2.compile(pattern, options)  # `a)|(b` is whole only within the anchors' own group
-    return re2.compile(f"^(?:{pattern})$", options)
+    try:
+        re2.compile(pattern, options)  # `a)|(b` is whole only within the anchors' own group
+        return re2.compile(f"^(?:{pattern})$", options)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace").partition(":")[0]
+        raise ValueError(
+            f"an RE2 pattern such as bert-[0-9]+, and no glob; RE2 says: {why}"
+        ) from error
 
 
 @lru_cache(_PATTERNS_KEPT)
 def _prefix(pattern: str) -> str:
+    import re2  # noqa: PLC0415 - as above
+
     try:
         lowest, highest = _compiled(pattern).possiblematchrange(_NAME_LIMIT)
     except re2.error:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -25,12 +26,11 @@ class Evaluated(Fact, frozen=True):
     scaled_object: ScaledObject
     spec: TriggerSpec
     decision: Decision
+    summary: Summary
     snapshot_age_seconds: float | None
     """Seconds since the newest usable snapshot's evaluation time; None without one."""
     source: str
     """The source's name in the facts of its snapshot."""
-    recommended: int | None = None
-    """The replicas that it asks for at those that there are; None: not known, or held."""
     before: Decision | None = None
     """What was decided before; None: it is new, or was not asked about for ten minutes."""
 
@@ -85,8 +85,8 @@ class Queried(Fact, frozen=True):
 
     source: str
     query: str
-    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, breadth, own,
-    own-targets, own-age, own-history, demand, scrape, lag."""
+    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, breadth, look,
+    own, own-targets, own-age, own-history, demand, scrape, lag."""
     seconds: float
     error: str | None
     """The reason in words; None: it was answered."""
@@ -112,6 +112,8 @@ class SourceChanged(Fact, frozen=True):
     source: str
     works: bool
     reason: str
+    url: str = ""
+    """Where it is, without secrets."""
 
 
 class QueryChanged(Fact, frozen=True):
@@ -139,6 +141,15 @@ class ExportersFound(Fact, frozen=True):
 
     source: str
     found: tuple[str, ...]
+
+
+class CauseFound(Fact, frozen=True):
+    """It was found why exporters do not show a workload; stated at each change of one."""
+
+    source: str
+    reason: str
+    names: tuple[str, ...]
+    """The namespaces, pods or jobs that it is about."""
 
 
 class JobsLeftOut(Fact, frozen=True):
@@ -257,7 +268,7 @@ class ObserveRefused(Fact, frozen=True):
 
 
 class PeersAsked(Fact, frozen=True):
-    """Alerts were sent to the other replicas, or requested from them."""
+    """How many addresses of replicas answered when they were last told of alerts or asked."""
 
     reachable: int
     unreachable: int

@@ -7,19 +7,20 @@ the ScaledObject that was decided longest ago goes first.
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.load import TOLERANCE
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
 CHANGES = 100
 """Of one trigger: about an hour of one that changes at each step, and days of a usual one."""
 TOTAL_CHANGES = 20_000
-"""Of all triggers, such as the last four of 5,000: 16 MiB, and 90 MiB with the longest reasons."""
+"""Of all triggers, such as the last four of 5,000: 20 MiB, and 94 MiB with the longest reasons."""
 REASON_CHARACTERS = 1000
 """Of one change; most reasons are shorter."""
 REFUSAL_SECONDS = 1200.0
@@ -28,34 +29,18 @@ REFUSALS = 1_000
 """One for each ScaledObject, of 4 KiB at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A decision that differs from the one before; field names are those of its JSON."""
+class Change(NamedTuple):
+    """A decision that differs from the one before."""
 
     at: float
     """Unix seconds, on this machine's clock."""
-    metric_name: str
-    workload: str
-    """Whose pods are measured; triggers of several workloads mostly have the same metric's name."""
-    state: str
-    value: float | None
-    active: bool | None
-    average: float | None
-    replicas: int
-    recommended: int | None
-    """The replicas that it asks for at those that there were; None: not known, or held."""
-    reason: str
+    summary: Summary
 
-    @property
-    def trigger(self) -> tuple[str, str]:
-        """Which of the ScaledObject's triggers it is about: the metric's name and the workload."""
-        return self.metric_name, self.workload
-
-    def differs(self, decision: Decision) -> bool:
+    def differs(self, later: Summary) -> bool:
         """Tell whether a later decision is another one: the HPA sees no change below 10 %."""
-        if (self.state, self.active) != (decision.state, decision.active):
+        if (self.summary.state, self.summary.active) != (later.state, later.active):
             return True
-        before, now = self.value, decision.value
+        before, now = self.summary.value, later.value
         if before is None or now is None:
             return before is not now
         return abs(now - before) > TOLERANCE * max(abs(before), abs(now))
@@ -84,27 +69,15 @@ class History(facts.Subscriber):
         )
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
-        spec, decision = fact.spec, fact.decision
+        summary = fact.summary
         triggers = self._changes.setdefault(fact.scaled_object, {})
         self._changes.move_to_end(fact.scaled_object)
-        changes = triggers.setdefault((spec.metric_name, spec.workload), deque(maxlen=CHANGES))
-        if changes and not changes[-1].differs(decision):
+        changes = triggers.setdefault(summary.trigger, deque(maxlen=CHANGES))
+        if changes and not changes[-1].differs(summary):
             return
         self._count += len(changes) < CHANGES
-        changes.append(
-            Change(
-                at=self._clock(),
-                metric_name=spec.metric_name,
-                workload=spec.workload,
-                state=decision.state,
-                value=decision.value,
-                active=decision.active,
-                average=decision.average,
-                replicas=decision.expected,
-                recommended=fact.recommended,
-                reason=decision.reason[:REASON_CHARACTERS],
-            )
-        )
+        shown = replace(summary, reason=summary.reason[:REASON_CHARACTERS])
+        changes.append(Change(self._clock(), shown))
         while self._count > self._total_changes:
             _, dropped_triggers = self._changes.popitem(last=False)
             self._count -= sum(len(dropped) for dropped in dropped_triggers.values())

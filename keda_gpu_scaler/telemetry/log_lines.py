@@ -21,7 +21,9 @@ REPEAT_SECONDS = 600.0
 """KEDA and senders of alerts repeat what was refused; it is written once in this time."""
 REMEMBERED = 1_000
 DECIMALS = 3
-PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters", "breadth"})
+PARTS = frozenset(
+    {"scrape", "history", "own-history", "evidence", "jobs", "exporters", "breadth", "look"}
+)
 """Queries that can fail without a snapshot failing; of any other one, the snapshot tells."""
 EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
@@ -108,6 +110,7 @@ class LogObserver(facts.Subscriber):
                 facts.TriggerChanged: self._trigger_changed,
                 facts.JobsLeftOut: self._jobs_left_out,
                 facts.JobOverruled: self._job_overruled,
+                facts.CauseFound: self._cause_found,
                 facts.LagChanged: self._lag_changed,
                 facts.EvidenceChanged: self._evidence_changed,
                 facts.Queried: self._queried,
@@ -182,6 +185,10 @@ class LogObserver(facts.Subscriber):
         if (fact.source, fact.job) not in self._overruled:
             self._overruled[fact.source, fact.job] = True
             self._logger.warning("source.job_overruled", **asdict(fact))
+
+    def _cause_found(self, fact: facts.CauseFound) -> None:
+        if not self._is_repeated(fact):
+            self._logger.warning("source.not_read", **asdict(fact))
 
     def _lag_changed(self, fact: facts.LagChanged) -> None:
         if not fact.seconds:

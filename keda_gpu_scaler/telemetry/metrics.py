@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -53,7 +54,7 @@ class Telemetry(facts.Subscriber, Collector):
         self.registry = registry = prometheus_client.CollectorRegistry()
         self._lines_dropped = lines_dropped
         self._firing: dict[ScaledObject, int] = {}
-        series = RecentStates(clock)
+        self._series = series = RecentStates(clock)
         prometheus_client.PlatformCollector(registry)
         prometheus_client.ProcessCollector(registry=registry)
         registry.register(self)
@@ -154,6 +155,7 @@ class Telemetry(facts.Subscriber, Collector):
         self._rpc_seconds(fact.method).observe(fact.seconds)
 
     def _queried(self, fact: facts.Queried) -> None:
+        self._series.queried(fact)
         outcome = "ok" if fact.error is None else "error"
         self._queries.labels(fact.source, fact.query, outcome).inc()
         self._query_seconds.labels(fact.source, fact.query).observe(fact.seconds)
@@ -254,8 +256,7 @@ class _Decided(NamedTuple):
     """What is shown of a decision; a trigger with long texts does not stay for its sake."""
 
     decision: Decision
-    threshold: float
-    recommended: int | None
+    summary: Summary
     at: float
     """The time on this process's clock."""
 
@@ -276,6 +277,10 @@ class RecentStates(Collector):
         snapshot.stuck_gpus = fact.stuck_gpus
         self._sources.renewed(fact.source, _Source).is_up = True
 
+    def queried(self, fact: facts.Queried) -> None:
+        """Show a source while it is asked, before there is a trigger too."""
+        self._sources.renewed(fact.source, _Source)
+
     def source_changed(self, fact: facts.SourceChanged) -> None:
         self._sources.renewed(fact.source, _Source).is_up = fact.works
 
@@ -290,7 +295,7 @@ class RecentStates(Collector):
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         now, spec, age = self._clock(), fact.spec, fact.snapshot_age_seconds
-        decided = _Decided(fact.decision, spec.threshold, fact.recommended, now)
+        decided = _Decided(fact.decision, fact.summary, now)
         self._triggers.put((*fact.scaled_object, spec.metric_name), decided)
         snapshot_key = fact.source, str(spec.shared_signal), spec.profile
         snapshot = self._snapshots.renewed(snapshot_key, _Snapshot)
@@ -381,22 +386,22 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
     (
         "keda_gpu_scaler_trigger_value",
         "Value that GetMetrics returns; absent during a hold.",
-        lambda decided: decided.decision.value,
+        lambda decided: decided.summary.value,
     ),
     (
         "keda_gpu_scaler_trigger_average",
         "Load per replica, in the threshold's unit; absent while unknown.",
-        lambda decided: decided.decision.average,
+        lambda decided: decided.summary.average,
     ),
     (
         "keda_gpu_scaler_trigger_threshold",
         "Target per replica.",
-        lambda decided: decided.threshold,
+        lambda decided: decided.summary.threshold,
     ),
     (
         "keda_gpu_scaler_trigger_active",
         "1 while IsActive returns active, else 0; absent while it fails.",
-        lambda decided: decided.decision.active,
+        lambda decided: decided.summary.active,
     ),
     (
         "keda_gpu_scaler_recommended_replicas",
@@ -404,17 +409,17 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
             "Replicas that the last answer asks for, before minimum, maximum, stabilization and "
             "policies; 0 while inactive, absent while unknown or held."
         ),
-        lambda decided: decided.recommended,
+        lambda decided: decided.summary.recommended,
     ),
     (
         "keda_gpu_scaler_trigger_expected_replicas",
         "Replicas that should report.",
-        lambda decided: decided.decision.expected,
+        lambda decided: decided.summary.replicas,
     ),
     (
         "keda_gpu_scaler_trigger_measured_replicas",
         "Replicas whose load is known.",
-        lambda decided: decided.decision.measured,
+        lambda decided: decided.summary.measured,
     ),
     (
         "keda_gpu_scaler_trigger_reporting_pods",
@@ -429,7 +434,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[_Decided], float | None]], ...] = (
     (
         "keda_gpu_scaler_trigger_unschedulable_replicas",
         "Replicas with a pod for which the scheduler finds no node yet; absent if none.",
-        lambda decided: decided.decision.unschedulable or None,
+        lambda decided: decided.summary.unschedulable or None,
     ),
     (
         "keda_gpu_scaler_trigger_futile_scale_out",

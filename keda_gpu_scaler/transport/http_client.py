@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpcore  # noqa: F401 - httpx loads it with the first client, and then with HTTP/2
 import httpx
 
 from keda_gpu_scaler import errors
@@ -67,7 +68,7 @@ class Bearer(httpx.Auth):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """A whole HTTP answer."""
 
     status: int
@@ -132,7 +133,7 @@ class Client:
         *,
         server_name: str | None = None,
         limit_bytes: int | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Get `url`, or post a form or a text; SourceError: there is no whole answer.
 
         The server's certificate has to be for `server_name`, or else for the URL's host.
@@ -173,7 +174,7 @@ class Client:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _read(self, response: httpx.Response, limit_bytes: int) -> Answer:
+    async def _read(self, response: httpx.Response, limit_bytes: int) -> HttpAnswer:
         body, turn = bytearray(), _turn.get()
         async with contextlib.aclosing(_parts(response)) as parts:
             async for part in parts:
@@ -186,7 +187,7 @@ class Client:
                     turn.append(self._large)
         headers = response.headers
         content_type, date = headers.get("content-type", "no content type"), headers.get("date", "")
-        return Answer(response.status_code, content_type, body, date, limit_bytes)
+        return HttpAnswer(response.status_code, content_type, body, date, limit_bytes)
 
 
 async def _parts(response: httpx.Response) -> AsyncGenerator[bytes]:

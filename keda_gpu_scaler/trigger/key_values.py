@@ -7,7 +7,6 @@ with what it expected, in words that follow "expected"; it never repeats the val
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -159,7 +158,7 @@ _MODEL_LIMIT = 256
 
 def target(text: str) -> float:
     """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
-    number = _number(text)
+    number = _decimal(text)
     if not _SMALLEST_TARGET <= number < demand.TOO_LARGE:
         raise ValueError("a number from 0.001 to below 2^53, such as 70")
     return number
@@ -167,13 +166,13 @@ def target(text: str) -> float:
 
 def level(text: str) -> float:
     """Return a level to compare activity with: 0 or above."""
-    number = _number(text)
+    number = _decimal(text)
     if not demand.is_countable(number):
         raise ValueError("a number from 0 to below 2^53, such as 5")
     return number
 
 
-def _number(text: str) -> float:
+def _decimal(text: str) -> float:
     """Return a decimal number; refuse what else `float` accepts, such as nan and 1_0."""
     if not NUMBER.fullmatch(text):
         raise ValueError("a number without a unit, such as 70")
@@ -212,8 +211,8 @@ def one_of(names: Collection[str], note: str = "") -> Callable[[str], str]:
             return text
         more = len(names) - _LISTED_NAMES
         listed = ", ".join(list(names)[:_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
-        nearest = get_close_matches(text[:100].lower(), names, n=1)
-        hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+        meant = errors.nearest(text.lower(), names)
+        hint = f" (did you mean {meant}?)" if meant else ""
         raise ValueError(f"one of {listed}{hint}{note}")
 
     return parse

@@ -5,7 +5,8 @@ Pure data; the documentation's tables are compared with it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+
+from keda_gpu_scaler import errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,17 +145,15 @@ _HINTS = {
     "deployment": "write workload: deployment/<name>",
     "targetvalue": "did you mean threshold?",
 }
-_COMPARED_CHARACTERS = 100
 _KEYS_BY_LOWER_CASE = {key.lower(): key for key in (*KEYS, *sorted(KEDA_KEYS))}
 
 
 def hint(key: str) -> str:
     """Return what to do about an unknown key: the nearest known one, or where it belongs."""
     suffix = FROM_ENV if key.endswith(FROM_ENV) else ""
-    word = key.removesuffix(FROM_ENV)[:_COMPARED_CHARACTERS].lower()
+    word = key.removesuffix(FROM_ENV).lower()
     if word in _HINTS:
         return _HINTS[word]
-    nearest = get_close_matches(word, _KEYS_BY_LOWER_CASE, n=1)
-    if nearest:
-        return f"did you mean {_KEYS_BY_LOWER_CASE[nearest[0]]}{suffix}?"
+    if meant := errors.nearest(word, _KEYS_BY_LOWER_CASE):
+        return f"did you mean {_KEYS_BY_LOWER_CASE[meant]}{suffix}?"
     return f"known are {', '.join(KEYS)}"

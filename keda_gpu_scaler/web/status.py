@@ -19,7 +19,8 @@ from starlette.staticfiles import StaticFiles
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.decision.summary import Summary
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.history import Change
 from keda_gpu_scaler.web import timeline
@@ -57,7 +58,7 @@ class Standing(StrEnum):
     IDLE = "idle"
 
 
-def standing(shown: Summary | Record) -> Standing:
+def standing(shown: Summary) -> Standing:
     """Return what becomes of a workload; an empty one that is active is about to be woken."""
     if shown.active is None or (shown.value is None and shown.state not in _GONE):
         return Standing.HELD
@@ -86,6 +87,9 @@ def routes(shown: Shown) -> list[Route | Mount]:
             summaries = [summary async for summary in shown.summaries(namespace)]
             query = request.query_params
             values = _list(summaries, query.get("name", ""), query.get("show", ""))
+            used = {summary.source_name for summary in summaries}
+            down = await shown.evaluator.sources_down()
+            values["down"] = [each for each in down if namespace is None or each.name in used]
             return await page(request, "index.html", values)
 
     async def show_object(request: Request) -> Response:
@@ -128,6 +132,9 @@ def _list(summaries: Sequence[Summary], name: str, show: str) -> dict[str, objec
     matching.sort(key=lambda summary: order.index(standing(summary)))
     return {
         "known": len(summaries),
+        "holding": Counter(
+            each.source_name for each in summaries if standing(each) is Standing.HELD
+        ),
         "counts": [("all", len(summaries)), *((word, counts[word]) for word in order)],
         "name": name,
         "show": show if show in order else "all",
@@ -140,11 +147,12 @@ def _sections(
     records: Sequence[Record], changes: Sequence[Change], period: timeline.Period
 ) -> Iterator[dict[str, object]]:
     """Yield each trigger of the ScaledObject; one that KEDA asks about no more has its history."""
-    record_of = {(record.metrics[0].name, record.workload): record for record in records[::-1]}
-    for trigger in dict.fromkeys((*reversed(record_of), *(change.trigger for change in changes))):
+    record_of = {record.trigger: record for record in records[::-1]}
+    changed = (change.summary.trigger for change in changes)
+    for trigger in dict.fromkeys((*reversed(record_of), *changed)):
         record = record_of.get(trigger)
-        own_changes = [change for change in changes if change.trigger == trigger]
-        threshold = None if record is None else record.metrics[0].target
+        own_changes = [change for change in changes if change.summary.trigger == trigger]
+        threshold = None if record is None else record.threshold
         yield {
             "name": trigger[0],
             "workload": trigger[1],

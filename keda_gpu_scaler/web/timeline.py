@@ -23,7 +23,7 @@ _THIN_PERCENT = 2.0
 Value = Callable[[Change], float | None]
 
 
-class Step(NamedTuple):
+class Bar(NamedTuple):
     """What held for some time; places and sizes are percents of the row."""
 
     x: float
@@ -33,12 +33,12 @@ class Step(NamedTuple):
     value: float | None
 
 
-class Row(NamedTuple):
+class TimelineRow(NamedTuple):
     """One number over the time."""
 
     title: str
     largest: float
-    steps: list[Step]
+    steps: list[Bar]
     target_y: float | None
     """Where the target of the number is; None: it has none."""
 
@@ -70,7 +70,7 @@ class Period(NamedTuple):
             label = datetime.fromtimestamp(at, UTC).strftime("%H:%M")
             yield Tick(self.percent(at), label)
 
-    def steps(self, changes: Sequence[Change], value_of: Value, whole: float) -> Iterator[Step]:
+    def steps(self, changes: Sequence[Change], value_of: Value, whole: float) -> Iterator[Bar]:
         change_ends = [*(change.at for change in changes), self.end][1:]
         for change, change_end in zip(changes, change_ends, strict=True):
             begin, end = max(change.at, self.begin), min(change_end, self.end)
@@ -79,19 +79,19 @@ class Period(NamedTuple):
             value = value_of(change)
             height = 100.0 if value is None else max(_THIN_PERCENT, _height(value, whole))
             x = self.percent(begin)
-            yield Step(x, round(self.percent(end) - x, 2), 100.0 - height, height, value)
+            yield Bar(x, round(self.percent(end) - x, 2), 100.0 - height, height, value)
 
 
-def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> list[Row]:
+def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> list[TimelineRow]:
     """Return the rows of one trigger's changes, the oldest of which comes first.
 
     The threshold is the target of the average load; None: not known.
     """
     values: dict[str, Value] = {
-        "Active": lambda change: change.active,
-        "Average load": lambda change: change.average,
-        "Replicas": lambda change: change.replicas,
-        "Replicas asked for": lambda change: change.recommended,
+        "Active": lambda change: change.summary.active,
+        "Average load": lambda change: change.summary.average,
+        "Replicas": lambda change: change.summary.replicas,
+        "Replicas asked for": lambda change: change.summary.recommended,
     }
     drawn_rows = []
     for title, value_of in values.items():
@@ -100,7 +100,7 @@ def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> 
         whole = max(largest, target or 0.0)
         steps = list(period.steps(changes, value_of, whole))
         target_y = None if target is None else 100.0 - _height(target, whole)
-        drawn_rows.append(Row(title, largest, steps, target_y))
+        drawn_rows.append(TimelineRow(title, largest, steps, target_y))
     return drawn_rows
 
 

@@ -16,8 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.history import History
 
@@ -26,6 +27,18 @@ AT_ONCE = 1000
 """The triggers in one answer, about half a MiB; `after` asks for the next ones."""
 SLICE = 300
 """So many summaries are made at a time: about four milliseconds of work."""
+CHANGE_KEYS = (
+    "metric_name",
+    "workload",
+    "state",
+    "value",
+    "active",
+    "average",
+    "replicas",
+    "recommended",
+    "reason",
+)
+"""What the history shows of a summary, after the time."""
 UNKNOWN = (
     "KEDA has not asked this replica about such a ScaledObject within ten minutes: ask the other "
     "replicas, and see whether the ScaledObject is Ready"
@@ -85,7 +98,11 @@ def routes(shown: Shown) -> list[Route]:
 
     async def history(request: Request) -> Response:
         changes = shown.history.of(ScaledObject(**request.path_params))
-        return _json({"since": shown.history.since, "changes": changes})
+        told = [
+            {"at": change.at} | {key: getattr(change.summary, key) for key in CHANGE_KEYS}
+            for change in changes
+        ]
+        return _json({"since": shown.history.since, "changes": told})
 
     return [
         Route(PATH, summaries),

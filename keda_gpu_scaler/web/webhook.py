@@ -18,18 +18,14 @@ from starlette.routing import Route
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
+from keda_gpu_scaler.alerts.forwarding import LONGEST_BYTES
 from keda_gpu_scaler.alerts.notifications import (
     SENTENCES,
     Notification,
     read_notification,
     scaled_object,
 )
-from keda_gpu_scaler.alerts.replicas import (
-    BROADCAST_BYTES,
-    read_records,
-    unhurried,
-    written_records,
-)
+from keda_gpu_scaler.alerts.replicas import read_records, unhurried, written_records
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.web import authentication
 
@@ -85,8 +81,8 @@ class Webhook:
     async def _store(self, notification: Notification) -> tuple[int, str]:
         """Store the usable alerts; return the status and the text of the answer."""
         updates, refused = notification.updates, notification.refused
-        steps = unhurried(self.alerts.receive(updates))
-        records = [record async for record in steps if record is not None]
+        received = await unhurried(self.alerts.receive(updates))
+        records = [record for record in received if record is not None]
         await self.broadcast(records)
         stored_keys = {record.key for record in records}
         without_room = [update.key for update in updates if update.key not in stored_keys]
@@ -120,14 +116,13 @@ class Webhook:
 
     async def learn(self, request: Request) -> Response:
         authentication.admit(request, self.token, TOKEN)
-        async with self.bodies.read(request, BROADCAST_BYTES) as body:
+        async with self.bodies.read(request, LONGEST_BYTES) as body:
             try:
                 async with self.parsing:
                     records = await asyncio.to_thread(read_records, body)
             except errors.RequestError as error:
                 raise HTTPException(400, str(error)) from error
-            async for _ in unhurried(self.alerts.merge(records)):
-                pass
+            await unhurried(self.alerts.merge(records))
         return Response(status_code=204)
 
 

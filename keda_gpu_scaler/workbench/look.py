@@ -1,8 +1,8 @@
 """Asks the source and the cluster what `check --live` judges.
 
 The scaler's own evaluator answers everything: it decides each trigger as `explain --file` does.
-Where it shows no GPU of the workload, it decides the same about every pod of the namespace, and a
-few numbers say what the source has instead. Nothing is changed anywhere.
+Where it shows no GPU of the workload, the evaluator says why; a few numbers say the rest. Nothing
+is changed anywhere.
 """
 
 import asyncio
@@ -21,7 +21,6 @@ from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-from keda_gpu_scaler.spec.workload import PodPattern
 from keda_gpu_scaler.workbench import check, local
 from keda_gpu_scaler.workbench.check import live
 from keda_gpu_scaler.workbench.check.findings import Finding
@@ -34,7 +33,7 @@ def ask(
     """Return what is wrong with the triggers in some texts by what the source and cluster show."""
     findings: list[Finding] = []
     looks: list[_Look] = []
-    manifests, _ = check.read(texts, namespace)
+    manifests, _ = check.read_objects(texts, namespace)
     scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
     for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
         spec, mistakes = trigger.parse(settings.access)
@@ -81,7 +80,9 @@ class _Look(NamedTuple):
             demand_trouble=demand.trouble or None,
         )
         if self.spec.query is not None:
-            return seen
+            if seen.has_gpus or seen.is_empty:
+                return seen
+            return replace(seen, cause=await evaluator.cause(self.scaled_object, self.spec))
         metrics = profiles.metric_names(self.spec.profile, self.spec.signal)
         interval_seconds = (await self._ask(evaluator, _interval_query(metrics))).value
         if interval_seconds is not None:
@@ -91,22 +92,16 @@ class _Look(NamedTuple):
                 (await self._has(evaluator, text), why) for text, why in _suspects(self.spec)
             ]
             return replace(seen, suspects=[why for is_shown, why in suspects if is_shown])
-        pods = PodPattern(self.spec.pods.namespace, ".*")
-        every_pod = replace(self.spec, pods=pods, demand=None, neighbour=None)
-        neighbours = await evaluator.record(self.scaled_object, every_pod)
-        pods_named = _naming(metrics, profiles.POD_LABELS)
-        namespaces_named = " or ".join(
-            _selector(metrics, label) for label in profiles.NAMESPACE_LABELS
-        )
-        series, known = _selector(metrics), _selector(profiles.KNOWN_METRICS)
+        if self.spec.is_by_demand:
+            return seen
+        cause = await evaluator.cause(self.scaled_object, self.spec)
+        series = f"{{__name__=~{alternatives(metrics)}}}"
+        stopped = f"last_over_time({series}[1h]) unless last_over_time({series}[5m])"
+        has_none = cause is not None and cause.rule == "no-series"
         return replace(
             seen,
-            neighbours=[pod.name for pod in neighbours.pods if pod.gpus and pod.state != "ended"],
-            has_series=await self._has(evaluator, series),
-            has_ended_series=await self._has(evaluator, f"last_over_time({series}[1h])") is True,
-            has_other_series=await self._has(evaluator, known) is True,
-            has_pod_labels=await self._has(evaluator, pods_named) is not False,
-            has_namespace_labels=await self._has(evaluator, namespaces_named) is not False,
+            cause=cause,
+            has_ended_series=has_none and await self._has(evaluator, stopped) is True,
         )
 
     async def _has(self, evaluator: Evaluator, vector: str) -> bool | None:
@@ -120,18 +115,6 @@ class _Look(NamedTuple):
         )
         spec = replace(self.spec, demand=demand)
         return await evaluator.demand(self.scaled_object, spec, None)
-
-
-def _selector(metrics: Collection[str], label: str = "") -> str:
-    present = f', {label}!=""' if label else ""
-    return f"{{__name__=~{alternatives(metrics)}{present}}}"
-
-
-def _naming(metrics: Collection[str], labels: Collection[str]) -> str:
-    """Return PromQL for the series with one of these labels that is not their target's own."""
-    return " or ".join(
-        f"({_selector(metrics, label)} unless on (job, instance, {label}) up)" for label in labels
-    )
 
 
 def _suspects(spec: TriggerSpec) -> Iterator[tuple[str, str]]:

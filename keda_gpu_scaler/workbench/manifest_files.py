@@ -16,7 +16,7 @@ _REFUSED = frozenset({"yaml-syntax", "too-large", "duplicate-key", "unknown-fiel
 """The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
 
 
-def read(name: str) -> str:
+def read_text(name: str) -> str:
     """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
 
     ValueError if it cannot be read, or is not in UTF-8.

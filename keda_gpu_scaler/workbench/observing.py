@@ -53,11 +53,11 @@ def contents(folder: Path) -> tuple[dict[str, str], list[ObserveRefused]]:
     return texts, refused
 
 
-def read(
+def read_triggers(
     texts: Mapping[str, str], access: Access
 ) -> tuple[list[FileTrigger], list[ObserveRefused]]:
     """Return the triggers in some texts, and what of them is refused, which hides nothing else."""
-    manifests, problems = check.read(texts, namespace="")
+    manifests, problems = check.read_objects(texts, namespace="")
     refused = list(map(_refused, problems))
     triggers: list[FileTrigger] = []
     for manifest in manifests:
@@ -108,7 +108,7 @@ class Observing:
         if present != self._contents:
             self._contents = present
             texts, unreadable = present
-            self._triggers, refused = await asyncio.to_thread(read, texts, self._access)
+            self._triggers, refused = await asyncio.to_thread(read_triggers, texts, self._access)
             # One line for a file: a hostile one has hundreds of thousands of mistakes.
             of_file = Counter(refusal.file for refusal in refused)
             first_of_file = {refusal.file: refusal for refusal in reversed(refused)}

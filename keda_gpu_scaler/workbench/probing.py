@@ -120,12 +120,15 @@ class Scaler:
         self._deadline = time.monotonic() + timeout_seconds
         self.is_good = True
 
-    def ask(self, triggers: Sequence[pb.ScaledObjectRef], *, values: bool) -> None:
+    def ask(
+        self, triggers: Sequence[pb.ScaledObjectRef], *, values: bool, sources: bool = False
+    ) -> None:
         """Say each answer as it comes, in KEDA's order, and what is wrong.
 
         A call that fails does not end the others, as it does not for KEDA; without health, or where
         a trigger is refused, there are none. Without values, GetMetrics and IsActive are not called
-        and no source is queried: a scaler answers the rest while its Prometheus is down.
+        and no source is queried: a scaler answers the rest while its Prometheus is down. With
+        `sources`, the scaler says whether each of its own answers.
         """
         answer = self._call("health", self._health.Check, health_pb2.HealthCheckRequest())
         if answer is None:
@@ -135,6 +138,10 @@ class Scaler:
             self._fail(f"health: {health}: it answers, but accepts no calls now")
             return
         self._say(errors.without_controls(f"health: {health}"))
+        if sources:
+            request = health_pb2.HealthCheckRequest(service="sources")
+            if self._call("sources", self._health.Check, request) is not None:
+                self._say("sources: each of them answers")
         for trigger in triggers:
             before = f"{trigger.namespace}/{trigger.name}: " if len(triggers) > 1 else ""
             self._ask_about(trigger, before, values=values)

@@ -19,7 +19,8 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Target
 from keda_gpu_scaler.sources.series import Exporters, read_observation
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS
+from testbed.series import stored
 
 EXPORTERS_POD: Mapping[str, str] = {"namespace": "gpu-operator", "pod": "dcgm-exporter-x7kqp"}
 TENANT = Target("tenant", "10.9.9.9:8000")
@@ -50,13 +51,7 @@ class Dialect:
 
     def stored(self, labels: Mapping[str, str]) -> dict[str, str]:
         """Return the labels of an exporter's series as Prometheus stores it."""
-        own = self.target_labels
-        if self.honor_labels:
-            return {**own, **labels}
-        renamed = {
-            f"exported_{name}" if name in own else name: text for name, text in labels.items()
-        }
-        return {**own, **renamed}
+        return stored(labels, self.target_labels, honor_labels=self.honor_labels)
 
     def read(
         self,

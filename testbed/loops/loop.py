@@ -15,8 +15,8 @@ from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.workbench.backtest.loop import NEVER, STEP_SECONDS, ClosedLoop
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
+from keda_gpu_scaler.workbench.world.loop import NEVER, STEP_SECONDS, ClosedLoop
 from testbed.loops.api import Api
 from testbed.loops.dialects import Dialect
 from testbed.loops.monitoring import Monitoring
@@ -89,23 +89,16 @@ class Loop(ClosedLoop[SimPod]):
     monitoring: Monitoring = field(init=False)
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
-    _extra: int = field(default=0, init=False)
-    """The pods beyond those wanted, in a rolling update."""
-    _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
-    """When the owner was told how many replicas, and how many."""
 
     def __post_init__(self) -> None:
         """Begin with pods that have been Ready for an hour."""
         ClosedLoop.__post_init__(self)
-        self._asked.append((float("-inf"), self.replicas))
         self.monitoring = Monitoring(
             self.pods, self.owned_by, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
         self.monitoring.dialect = self.dialect
         self.first, self.second = self.evaluator(), self.evaluator()
-        for called in self._missing(self.replicas):
-            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
-        self._collect(self.begin - 3600, self.begin)
+        self._settle()
 
     @property
     def owned_by(self) -> Owner:
@@ -123,10 +116,6 @@ class Loop(ClosedLoop[SimPod]):
     def errors(self) -> int:
         """How many answers were errors, of which KEDA's fallback is made."""
         return sum(one.refused or one.active is None for one in self.decisions)
-
-    def wanted(self, now: float) -> int:
-        """Return how many replicas the owner was told to run, as of a time."""
-        return next(replicas for since, replicas in reversed(self._asked) if since <= now)
 
     def seconds_until(self, replicas: int) -> float:
         """Return after how many seconds so many replicas were wanted for the first time."""
@@ -187,17 +176,6 @@ class Loop(ClosedLoop[SimPod]):
         self.keda.last_active = self.clock
         self.resize(1)
 
-    def resize(self, replicas: int) -> None:
-        counted = self._counted()
-        for called in self._missing(replicas):
-            self._create(self.clock, called)
-        counted.sort(key=lambda pod: (pod.called, pod.ready), reverse=True)
-        for pod in counted[: max(0, len(counted) - replicas - self._extra)]:
-            self._delete(pod)
-        if replicas != self.replicas:
-            self._asked.append((self.clock, replicas))
-        self.replicas = replicas
-
     def surge(self) -> None:
         """Create a replica beyond those wanted, as a rolling update does, until `delete`."""
         self._extra += 1
@@ -230,12 +208,15 @@ class Loop(ClosedLoop[SimPod]):
             pod.lost, pod.unlisted = self.clock, self.clock
             pod.deleted = pod.gone = self.clock + evicted_after
 
-    def _missing(self, replicas: int) -> list[str]:
-        """Name the pods to create; one of a StatefulSet waits until its old one is gone."""
+    def fill(self, replicas: int, created: float) -> None:
+        """Create the pods that are missing; a StatefulSet's waits until its old one is gone."""
         if not self.stateful:
-            return [""] * (replicas + self._extra - len(self._counted()))
+            ClosedLoop.fill(self, replicas, created)
+            return
         taken = {pod.called for pod in self.pods if pod.exists(self.clock)}
-        return [name for n in range(replicas) if (name := f"bert-{n}") not in taken]
+        for name in (f"bert-{number}" for number in range(replicas)):
+            if name not in taken:
+                self._create(created, name)
 
     def _create(self, created: float, called: str = "") -> None:
         placed, ready = self._times(created)

@@ -19,7 +19,7 @@ from keda_gpu_scaler.sources.evaluation_times import (
     within,
 )
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.loops.dialects import AVERAGE, BLANK, SAMPLE, TENANT, Dialect, asked_of_the_list
 from testbed.loops.pods import SimPod
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
+from keda_gpu_scaler.workbench.world.loop import NEVER, STEP_SECONDS, SimulatedReplica
 from testbed.loops.dialects import Asked
 
 NODE_GRACE = 40
@@ -16,7 +16,7 @@ _REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
 
 
 @dataclass(slots=True)
-class SimPod(Replica):
+class SimPod(SimulatedReplica):
     """One pod of a Deployment, or of a group of a LeaderWorkerSet, to which anything can happen."""
 
     worker: int | None = None
@@ -96,7 +96,7 @@ class SimPod(Replica):
 
     def is_busy_without_pod(self, now: float) -> bool:
         """Tell whether a scrape shows its GPU busy and names no pod."""
-        is_busy = self._collected(now) > 0 or now >= self.foreign_since
+        is_busy = bool(self.exported(now)) or now >= self.foreign_since
         return self.is_shown(now) and not self.is_named(now) and is_busy
 
     def is_named(self, now: float) -> bool:
@@ -108,7 +108,10 @@ class SimPod(Replica):
         is_named = now < self.gone and not self.unnamed[0] <= now < self.unnamed[1]
         if not is_named or not self.is_shown(now):
             return None
-        return self.shown.get(int(now // COLLECT_SECONDS) * COLLECT_SECONDS)
+        return self.exported(now)
+
+    def order(self) -> tuple[str, float]:
+        return self.called, self.ready
 
     def collect(self, now: int, share: float) -> None:
         """Let the exporter look: a pod that drains still does its share."""
@@ -129,9 +132,6 @@ class SimPod(Replica):
             devices=asked.devices,
             unschedulable=Unschedulable(self.created) if now < self.placed else None,
         )
-
-    def _collected(self, now: float) -> float:
-        return self.shown.get(int(now // COLLECT_SECONDS) * COLLECT_SECONDS, 0.0)
 
     @property
     def _owners(self) -> frozenset[Owner]:

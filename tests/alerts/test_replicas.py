@@ -13,7 +13,7 @@ from keda_gpu_scaler.transport import resolver
 from testbed.processes import free_port, until
 from tests.support import http_replies as web
 from tests.support.alert_messages import BERT, alert, group
-from tests.support.replicas import Replica, running
+from tests.support.replicas import Replica, forever, running
 
 NOWHERE = socket.gaierror(socket.EAI_NONAME, "no such name")
 FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
@@ -53,20 +53,86 @@ async def test_an_alert_that_one_of_three_hears_fires_in_all_when_it_is_answered
         assert firing(replicas) == [None] * 3
 
 
-async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
+async def test_what_a_replica_did_not_answer_it_is_told_again_when_it_is_back() -> None:
+    gone, other = Replica(), Replica()
+    replica = Replica([gone.url, other.url])
+    async with running(other, replica):
+        async with running(gone):
+            await replica.peers.meet()
+            await replica.receive(group(alert(fingerprint="a")))
+        await replica.receive(group(alert(fingerprint="a", fires=False)))
+        await replica.receive(group(alert(fingerprint="b")))
+        await replica.peers.meet()
+        assert replica.asked == (1, 1)
+        async with running(gone):
+            # A later alert that reaches it does not stand for the earlier ones.
+            await replica.receive(group(alert(fingerprint="c")))
+            await replica.peers.meet()
+            known = {record.key.alert: record.fires for record in gone.alerts.records()}
+            assert known == {"a": False, "b": True, "c": True}
+        assert (len(other.alerts.records()), replica.asked) == (3, (2, 0))
+
+
+async def test_a_replica_that_has_answered_is_asked_no_more() -> None:
+    async with web.HttpServer(web.says('{"alerts": []}')) as server:
+        replica = Replica([server.url])
+        async with running(replica):
+            await replica.receive(group(alert()))
+            await replica.peers.meet()
+            await replica.peers.meet()
+        assert [request.method for request in server.requests] == ["GET", "POST"]
+
+
+async def test_replicas_that_start_together_tell_each_other_all_once_they_are_found() -> None:
+    replicas = [Replica(["dns+http://replicas:8080"]) for _ in range(2)]
+    both = frozenset(replica.url for replica in replicas)
+    for replica in replicas:
+        # At first each finds itself alone.
+        alone = frozenset({replica.url})
+        replica.look_up = answering([alone, alone, both, both])
+    async with running(*replicas):
+        for replica, name in zip(replicas, "ab", strict=True):
+            await replica.receive(group(alert(fingerprint=name)))
+        assert [len(replica.alerts.records()) for replica in replicas] == [1, 1]
+        await replicas[0].peers.meet()
+        assert [len(replica.alerts.records()) for replica in replicas] == [2, 2]
+
+
+async def test_one_that_nobody_knows_yet_asks_again_whom_it_could_not_ask_at_its_start() -> None:
     first = Replica()
-    second = Replica([first.url], exchange_seconds=0.02)
-    async with running(first, second):
-        list(first.alerts.receive([FIRES]))  # not sent to the other replica
+    list(first.alerts.receive([FIRES]))
+    second = Replica([first.url])
+    async with running(second):
+        assert firing([second]) == [None]
+        async with running(first):
+            await second.peers.meet()
+            assert firing([second]) == ["Busy"]
 
-        async def knows() -> bool:
-            return second.alerts.firing(BERT) == "Busy"
 
-        await until(knows, 30, "the second replica has asked")
+async def test_rounds_come_by_themselves_and_less_often_while_a_replica_is_lost() -> None:
+    waits, is_back = list[float](), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 5:
+            await is_back.wait()
+        if len(waits) == 6:
+            await forever(seconds)
+
+    async def rounds_ended() -> bool:
+        return len(waits) == (6 if is_back.is_set() else 5)
+
+    gone = Replica()
+    async with running(Replica([gone.url], sleep=sleep)):
+        await until(rounds_ended, 30, "the replica was asked four times")
+        async with running(gone):
+            is_back.set()
+            await until(rounds_ended, 30, "the replica is asked again")
+    assert waits == [5, 10, 20, 30, 30, 5]
 
 
 async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas() -> None:
-    alone = Replica(exchange_seconds=0.02)
+    alone = Replica(sleep=lambda _: asyncio.sleep(0))
     async with running(alone):
         list(alone.alerts.receive([FIRES]))
         alone.clock.now += 3600

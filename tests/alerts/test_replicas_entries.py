@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import LIMIT, AlertRecord
+from keda_gpu_scaler.alerts.forwarding import LONGEST_BYTES
+from keda_gpu_scaler.alerts.notifications import shown
 from keda_gpu_scaler.alerts.replicas import read_records, written_records
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -26,6 +28,12 @@ def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
     record = AlertRecord(KEY, "Busy", began_at=1.5, heard_at=2.0)
     body = msgspec.json.encode({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
     assert read_records(body) == [record]
+
+
+def test_a_full_store_of_the_longest_names_that_senders_write_is_one_request() -> None:
+    key = Key(ScaledObject("n" * 63, "o" * 253), "f" * 64)
+    record = AlertRecord(key, shown("😀" * 999), *[1_795_260_000.123456] * 4)
+    assert len(written_records([record] * LIMIT)) < LONGEST_BYTES
 
 
 @pytest.mark.parametrize(

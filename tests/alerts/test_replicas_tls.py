@@ -8,11 +8,10 @@ import trustme
 from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.transport.certificates import Certificate
-from testbed.processes import until
 from tests.support import certificates
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.pki import Pki
-from tests.support.replicas import RARELY_SECONDS, Replica, running
+from tests.support.replicas import Replica, running
 
 NAME = "keda-gpu-scaler.keda.svc"
 FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
@@ -26,7 +25,7 @@ def firing(leaf: trustme.LeafCert) -> Replica:
     return replica
 
 
-def named(replica: Replica, ca_file: Path, exchange_seconds: float = RARELY_SECONDS) -> Replica:
+def named(replica: Replica, ca_file: Path) -> Replica:
     """Return a replica without TLS that resolves a name to the address of another one."""
 
     async def look_up(_url: httpx.URL) -> frozenset[str]:
@@ -36,7 +35,6 @@ def named(replica: Replica, ca_file: Path, exchange_seconds: float = RARELY_SECO
         [f"dns+https://{NAME}:8080"],
         look_up=look_up,
         ca_file=ca_file,
-        exchange_seconds=exchange_seconds,
     )
 
 
@@ -59,29 +57,21 @@ async def test_a_certificate_for_another_name_is_refused(pki: Pki) -> None:
         assert new.alerts.firing(BERT) is None
 
 
-async def test_a_ca_that_rotates_is_trusted_from_the_next_exchange_on(pki: Pki) -> None:
+async def test_a_ca_that_rotates_is_trusted_from_the_next_request_on(pki: Pki) -> None:
     old = firing(pki.other.issue_cert(NAME))
-    new = named(old, pki.ca_file, exchange_seconds=0.02)
-
-    async def knows() -> bool:
-        return new.alerts.firing(BERT) == "Busy"
-
+    new = named(old, pki.ca_file)
     async with running(old, new):
         assert new.asked == (0, 1)
         pki.file("ca.crt", pki.other.cert_pem.bytes())
-        await until(knows, 30, "the other replica is trusted")
+        await new.peers.meet()
+        assert new.alerts.firing(BERT) == "Busy"
 
 
 async def test_a_half_written_file_changes_nothing(pki: Pki) -> None:
     old = firing(pki.ca.issue_cert(NAME))
-    new = named(old, pki.ca_file, exchange_seconds=0.02)
-    more = AlertUpdate(Key(BERT, "b"), "Busy", fires=True)
-
-    async def knows() -> bool:
-        return len(new.alerts.records()) == 2
-
+    new = named(old, pki.ca_file)
     async with running(old, new):
         pki.ca_file.write_bytes(b"-----BEGIN CERTIFICATE-----\n")
-        list(old.alerts.receive([more]))
-        await until(knows, 30, "the other replica is still asked")
-    assert new.reasons == []
+        await new.receive(group(alert(fingerprint="b")))
+        assert (new.asked, new.reasons) == ((1, 0), [])
+    assert len(old.alerts.records()) == 2

@@ -74,7 +74,7 @@ def _update(number: int, began_at: float, now: float, *, timed: bool) -> AlertUp
 
 
 @given(steps, st.booleans(), st.randoms(use_true_random=False))
-def test_replicas_agree_on_the_truth_after_one_exchange(
+def test_replicas_agree_on_the_truth_once_each_has_asked_all(
     planned: list[Step],
     timed: bool,
     random: Random,
@@ -91,14 +91,14 @@ def test_replicas_agree_on_the_truth_after_one_exchange(
             known = [record for record in replicas[step.replica].receive([update]) if record]
             for other in set(range(REPLICAS)) - step.lost_for:
                 list(replicas[other].merge(known))
-    _exchange(replicas, random)
+    _ask_all(replicas, random)
 
     truth = "A" if len(planned) % 2 == 1 else None
     assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
     assert all(first.records() == second.records() for first, second in pairwise(replicas))
 
 
-def _exchange(replicas: list[Alerts], random: Random) -> None:
+def _ask_all(replicas: list[Alerts], random: Random) -> None:
     """Have all replicas ask all replicas, in any order."""
     pairs = [(asking, asked) for asking in replicas for asked in replicas]
     for _ in range(2):  # the first to ask could not yet learn what the last one learned

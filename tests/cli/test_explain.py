@@ -16,6 +16,8 @@ from keda_gpu_scaler import cli
 from keda_gpu_scaler.spec.demand import Demand
 from testbed.processes import free_port
 from testbed.triggers import demanding, spec
+from tests.service.harness import QUIET, Script
+from tests.service.harness import serving as our_own
 from tests.support.answers import answering
 from tests.support.records import record
 from tests.support.snapshots import bert, said, snapshot, unseen
@@ -45,6 +47,14 @@ def answered(status: int, body: bytes, **environ: str) -> Result:
     """Run the command against a server that answers every request so."""
     with answering(lambda _path, _token: (status, body)) as port:
         return explaining("ml/bert", "--server", f"http://127.0.0.1:{port}", environ=environ)
+
+
+async def test_of_the_grpc_port_it_says_which_port_it_needs() -> None:
+    async with our_own(Script(QUIET)) as served:
+        server = f"http://127.0.0.1:{served.port}"
+        result = await asyncio.to_thread(explaining, "ml/bert", "--server", server)
+    assert result.exit_code == 1
+    assert "this is no HTTP port; the scaler's is 8080 by default" in result.stderr
 
 
 async def test_a_record_is_shown_in_words_with_its_pods_signals_and_arithmetic() -> None:
@@ -202,9 +212,8 @@ HOSTILE = "\x1b]0;x\x07\u202e\n"
 
 @pytest.mark.parametrize("arguments", [(), ("--why-not", "0"), ("--why-not", "9")])
 def test_no_text_of_a_tenant_reaches_the_terminal_as_it_is(arguments: Sequence[str]) -> None:
-    shown = msgspec.json.decode(
-        msgspec.json.encode(record(spec(), snapshot(bert("b", 90)), trouble="no answer"))
-    )
+    answer = msgspec.json.encode(record(spec(), snapshot(bert("b", 90)), trouble="no answer"))
+    shown = msgspec.json.decode(answer)
     body = msgspec.json.encode({"triggers": [{**hostile(shown), "pods_left_out": 1}]})
     with answering(lambda _path, _token: (200, body)) as port:
         result = explaining("ml/bert", "--server", f"http://127.0.0.1:{port}", *arguments)

@@ -51,6 +51,7 @@ def is_plain(text: str) -> bool:
         ("check",),
         ("check", "--output", "json"),
         ("check", "--output", "sarif"),
+        ("migrate",),
         ("backtest", *SOURCE),
         ("probe", "127.0.0.1:1", "--file"),
         ("explain", *SOURCE, "--file"),

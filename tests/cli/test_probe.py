@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, errors
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.source_state import SourceDown
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.workbench import probing as asking
 from testbed.processes import free_port
@@ -218,6 +219,19 @@ def test_wrong_arguments_are_refused(
     result = CliRunner(env={"COLUMNS": "1000"}).invoke(cli.app, ["probe", target, *given])
     assert result.exit_code == 2
     assert words.format(absent=f"{empty}x") in " ".join(result.stderr.split())
+
+
+async def test_a_source_that_is_down_fails_the_probe_that_asks_about_sources() -> None:
+    script = Script(QUIET)
+    async with our_own(script) as served:
+        good = await asyncio.to_thread(probing, served.port, "--sources")
+        script.down = [SourceDown("default", "http://a:9090", "HTTP 404; set url", 1.0)]
+        unasked = await asyncio.to_thread(probing, served.port)
+        bad = await asyncio.to_thread(probing, served.port, "--sources")
+    assert good.output == ANSWERED.replace(HEALTHY, f"{HEALTHY}sources: each of them answers\n")
+    assert unasked.output == bad.stdout == ANSWERED
+    words = "sources: FAILED_PRECONDITION: source default at http://a:9090: HTTP 404; set url"
+    assert failed(bad).endswith(words)
 
 
 async def test_a_proxy_of_the_environment_is_used() -> None:

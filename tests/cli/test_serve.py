@@ -12,12 +12,12 @@ import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from testbed.triggers import reference
 from tests.support import certificates
 from tests.support.serving import (
     PATIENCE_SECONDS,
     ended,
     environment,
-    reference,
     said,
     serving,
     started,
@@ -121,7 +121,7 @@ UNUSED = {
     "lightkube",
     "opentelemetry",
 }
-UNUSED |= {"promql_parser", "rich.console", "yaml"}
+UNUSED |= {"h2", "promql_parser", "pygments", "re2", "rich.console", "yaml"}
 UNUSED |= {"keda_gpu_scaler.workbench"}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
 UNUSED |= {"keda_gpu_scaler.evidence.kubernetes", "keda_gpu_scaler.transport.certificates"}

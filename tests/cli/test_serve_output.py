@@ -16,12 +16,12 @@ import pytest
 import trustme
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from testbed.triggers import reference
 from tests.support import certificates
 from tests.support.serving import (
     DEADLINE_SECONDS,
     PATIENCE_SECONDS,
     Scaler,
-    reference,
     writing_to,
 )
 
@@ -36,7 +36,7 @@ DROPPED = "keda_gpu_scaler_log_lines_dropped_total"
 def refuse(scaler: Scaler, name: str) -> grpc.StatusCode:
     """Ask about a wrong trigger, which is a line of the log; return the status."""
     with pytest.raises(grpc.RpcError) as failed:
-        scaler.specify(name, **{"x" * 100: ""})
+        scaler.specify(name, **{"x" * 100: "-"})
     code: grpc.StatusCode = failed.value.code()
     return code
 

@@ -7,7 +7,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.decision.reasons import NAME_PODS
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
@@ -226,6 +225,9 @@ def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
     assert decided.reason.startswith("no number of GPU-x of bert-7b6667bd9-zzzzz can be believed")
     idle = decide_about(*ready(0), halved)
     assert (idle.value, idle.active) == (None, True)
+    alone = decide_about(halved)
+    assert (alone.state, alone.value, alone.active) == (State.UNKNOWN, None, True)
+    assert alone.reason.startswith("no number of GPU-x of bert-7b6667bd9-zzzzz can be believed")
 
 
 @pytest.mark.parametrize(("load", "each"), [(0, 70), (60, 70), (90, 90)])
@@ -237,17 +239,17 @@ def test_an_unseen_replica_counts_as_on_target_and_above_it_like_the_others(
     assert decided.value == 2 * load + 2 * each
     assert decided.unseen == ("bert-7b6667bd9-jjjjj", "bert-7b6667bd9-kkkkk")
     shown = "bert-7b6667bd9-jjjjj, bert-7b6667bd9-kkkkk ask for GPUs that no exporter shows"
-    assert decided.reason.startswith(f"{shown}; {NAME_PODS}: 2 of 4 replicas measured, and the")
+    assert decided.reason.startswith(f"{shown}: 2 of 4 replicas measured, and the")
     alone = decide_about(*ready(90), *_unseen(1))
-    assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows;")
+    assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows: ")
 
 
-def test_what_exporters_have_to_be_set_to_is_said_where_they_name_no_pod() -> None:
+def test_it_is_said_which_pods_exporters_do_not_name_and_that_the_source_may_say_why() -> None:
     """Such as dcgm-exporter without KUBERNETES_ENABLE_DRA, after a move to ResourceClaims."""
     young = unseen("j", said(ready=NOW - 300))
     decided = decide_about(*ready(60, count=2), young)
     assert decided.reason.startswith(
-        f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: 2 of 3 replicas measured"
+        "no exporter has named bert-7b6667bd9-jjjjj yet: 2 of 3 replicas measured"
     )
     lost = replace(bert("z", 50, last_seen=NOW - 300, status=READY), is_unnamed=True)
     stopped = bert("y", 50, last_seen=NOW - 300, status=READY)
@@ -255,13 +257,19 @@ def test_what_exporters_have_to_be_set_to_is_said_where_they_name_no_pod() -> No
     assert decided.reason.startswith(
         "bert-7b6667bd9-yyyyy stopped reporting without having ended; "
         "GPUs of bert-7b6667bd9-zzzzz are shown without a pod; "
-        f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: 2 of 5 replicas measured"
+        "no exporter has named bert-7b6667bd9-jjjjj yet: 2 of 5 replicas measured"
     )
     alone = decide_about(young)
     assert (alone.state, alone.value, alone.active) == (State.UNKNOWN, None, True)
-    assert alone.reason.startswith(
-        f"no exporter has named bert-7b6667bd9-jjjjj yet: {NAME_PODS} (evidence: "
-    )
+    assert alone.reason.startswith("no exporter has named bert-7b6667bd9-jjjjj yet (evidence: ")
+    assert decided.is_unread
+    assert alone.is_unread
+    # Its first samples may still come, and one that ended is read as long as it was there.
+    assert not decide_about(unseen("j", said(ready=NOW - 60, is_ready=True))).is_unread
+    assert not decide_about(*ready(60), stopped).is_unread
+    # By exporters alone, one of which nothing was ever seen may be there.
+    assert decide_about(evidence=None, absence_known=False).is_unread
+    assert not decide_about().is_unread
     both = decide_about(young, stopped)
     assert "did not end, and no fresh sample of them is left" in both.reason
 

@@ -25,15 +25,16 @@ STRANGERS = ("llama-canary-7b6667bd9-bcdf2", "llama-7b6667bd9", "mistral-7b6667b
 """Pods of the same namespace that a prefix or a whole namespace would take as well."""
 
 SHOWN: Mapping[str, Mapping[str, float]] = {
-    "vllm-queue": {"vllm": 4, "vllm-v0": 4, "vllm-escaped": 4},
-    "vllm-running": {"vllm": 20, "vllm-v0": 20, "vllm-escaped": 20},
-    "vllm-requests": {"vllm": 24, "vllm-v0": 24},
-    "vllm-kv-cache": {"vllm": 0.37, "vllm-v0": 0.41, "vllm-escaped": 0.37},
+    "vllm-queue": {"vllm": 4, "vllm-v0": 4, "vllm-escaped": 4, "nim-1": 4},
+    "vllm-running": {"vllm": 20, "vllm-v0": 20, "vllm-escaped": 20, "nim-1": 20},
+    "vllm-requests": {"vllm": 24, "vllm-v0": 24, "nim-1": 24},
+    "vllm-kv-cache": {"vllm": 0.37, "vllm-v0": 0.41, "vllm-escaped": 0.37, "nim-1": 0.37},
     "sglang-queue": {"sglang-0.4": 4, "sglang": 4, "sglang-escaped": 4},
     "sglang-running": {"sglang-0.4": 20, "sglang": 20, "sglang-escaped": 20},
     "sglang-requests": {"sglang-0.4": 24},
     "tgi-queue": {"tgi": 4},
     "tgi-requests": {"tgi": 24},
+    "tei-queue": {"tei": 4},
     "triton-queue": {"triton": 4},
     "triton-trtllm-requests": {"triton-trtllm": 24},
     "knative-requests": {"knative": 24, "knative-1.19": 24, "knative-1.18": 24},
@@ -42,6 +43,8 @@ SHOWN: Mapping[str, Mapping[str, float]] = {
     "llm-d-epp-requests": {"llm-d-epp": 24},
     "llm-d-epp-tokens": {"llm-d-epp": 14_000},
     "dynamo-requests": {"dynamo": 24, "dynamo-1.0": 24},
+    "kthena-requests": {"kthena": 20},
+    "aibrix-requests": {"aibrix": 20},
 }
 """What a pod shows on each page: the number that the guide of the project adds up.
 
@@ -62,6 +65,8 @@ SILENT = {
     "llm-d-epp-tokens": ("llm-d-epp-1.5", "llm-d-epp-idle"),
     "llm-d-epp-saturation": ("llm-d-epp-1.5", "llm-d-epp-idle"),
     "dynamo-requests": ("vllm",),
+    "kthena-requests": ("aibrix",),
+    "aibrix-requests": ("kthena",),
     "envoy-ai-gateway-rate": ("vllm-router",),
 }
 """Pages that do not say what a preset asks: its demand is unknown there, and not 0.
@@ -208,6 +213,8 @@ async def test_a_server_that_does_not_answer_its_scrape_makes_the_sum_unknown_an
 MODELS: Mapping[str, Mapping[str, float | None]] = {
     "llm-d-epp-queue": {"llama": 4, "mistral": 0, "": 4},
     "dynamo-requests": {"llama": 20, "mistral": 4, "": 24, "misspelt": None},
+    "kthena-requests": {"llama": 20, "mistral": 4, "misspelt": None},
+    "aibrix-requests": {"llama": 20, "mistral": 4, "misspelt": None},
     "vllm-router-rate": {"llama": 0, "misspelt": None},
     "envoy-ai-gateway-rate": {"llama": 0, "llama-3.1-8b": None},
 }
@@ -216,7 +223,7 @@ MODELS: Mapping[str, Mapping[str, float | None]] = {
 
 async def test_another_model_at_the_router_does_not_count(prometheus: PrometheusServer) -> None:
     await write(prometheus, Scraped("llm-d-epp", "models", PODS[0]))
-    for page in ("vllm-router", "envoy-ai-gateway", "dynamo"):
+    for page in ("vllm-router", "envoy-ai-gateway", "dynamo", "kthena", "aibrix"):
         await write(prometheus, Scraped(page, "models", PODS[1]))
     router, servers = workload.parse(OWNER, "models"), workload.parse("bert", "ml")
     texts = [

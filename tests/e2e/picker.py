@@ -4,14 +4,14 @@ As many requests are offered as the simulator has load for NAME-requests. The pi
 while no pod is Ready, and the Ready ones share them otherwise.
 """
 
-from keda_gpu_scaler.workbench.world.cluster import Cluster, Key
+from keda_gpu_scaler.workbench.world.cluster import Cluster, WorkloadKey
 
 REQUESTS = "-requests"
 
 
-def page(cluster: Cluster, key: Key, now: float) -> str:
+def page(cluster: Cluster, key: WorkloadKey, now: float) -> str:
     """Return the page of the endpoint picker in front of a workload, with flow control."""
-    requests = cluster.wanted_of(Key(key.namespace, key.name + REQUESTS)).load
+    requests = cluster.wanted_of(WorkloadKey(key.namespace, key.name + REQUESTS)).load
     ready = any(pod.workload == key and pod.is_ready(now) for pod in cluster.pods.values())
     held, running = (0.0, requests) if ready else (requests, 0.0)
     labels = f'fairness_id="",priority="0",model_name="{key.name}",target_model_name="{key.name}"'

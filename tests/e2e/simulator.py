@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from keda_gpu_scaler.workbench.world import exposition, kubernetes, web
-from keda_gpu_scaler.workbench.world.cluster import Cluster, Gpu, Key
+from keda_gpu_scaler.workbench.world.cluster import Cluster, SimulatedGpu, WorkloadKey
 from testbed.cluster.manifests import NODE_LABEL
 from tests.e2e import picker
 from tests.e2e.product import READY_WITHIN_SECONDS
@@ -92,7 +92,7 @@ def _application(shown: Cluster, namespace: str) -> Starlette:
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     async def picker_metrics(request: Request) -> Response:
-        key = Key(namespace, request.path_params["workload"])
+        key = WorkloadKey(namespace, request.path_params["workload"])
         page = picker.page(shown, key, time.monotonic())
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
@@ -106,7 +106,7 @@ def _application(shown: Cluster, namespace: str) -> Starlette:
     )
 
 
-def _shown(gpu: Gpu, line: str) -> str:
+def _shown(gpu: SimulatedGpu, line: str) -> str:
     namespace, pod = (gpu.pod.workload.namespace, gpu.pod.name) if gpu.pod else ("", "")
     return line.format(
         uuid=gpu.uuid, index=gpu.index, namespace=namespace, pod=pod, percent=round(gpu.percent)

@@ -154,7 +154,9 @@ async def test_with_everything_on_helm_test_tells_right_from_wrong_and_uninstall
     await release.install(EVERYTHING)
     assert await everything(release.shell) - before
     await _only_the_token_opens_the_metrics(release.shell)
-    assert "health: SERVING" in await release.shell.expect(TEST)
+    said = await release.shell.expect(TEST)
+    assert "health: SERVING" in said
+    assert "sources: each of them answers" in said
     await release.apply_secret(CLIENT_SECRET, trustme.CA().issue_cert(common_name="somebody"))
     failed = await release.shell.run(f"{TEST} --logs")
     assert failed.status != 0, str(failed)

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
@@ -272,3 +273,30 @@ async def test_the_hpa_s_call_about_any_trigger_shows_that_it_has_replicas(bench
     assert not bench.evaluator.has_replicas(ScaledObject("ml", "gpt"))
     bench.clock.seconds += 61
     assert not bench.evaluator.has_replicas(BERT)
+
+
+async def test_a_source_is_asked_before_there_is_a_trigger_until_it_answers_once() -> None:
+    source = ScriptedSource(World(()), Clock(), step_seconds=0.01, trouble=AWAY)
+    seen: list[facts.Fact] = []
+
+    async def look() -> None:
+        if source.trouble is not None:
+            raise source.trouble
+
+    ports = {
+        "default": replace(source.ports(), url="http://a:9090", look=look),
+        "own": source.ports(is_per_namespace=True),  # a namespace has to be known first
+    }
+    evaluator = Evaluator(ports, seen.append, clock=source.clock)
+    looking = asyncio.create_task(evaluator.look_at_sources(), name="look")
+    (down,) = await evaluator.sources_down(wait_seconds=30)
+    assert down[:3] == ("default", "http://a:9090", str(AWAY))
+    source.trouble = None
+    await looking
+    assert await evaluator.sources_down() == []
+    assert [
+        (each.source, each.works, each.url)
+        for each in seen
+        if isinstance(each, facts.SourceChanged)
+    ] == [("default", False, "http://a:9090"), ("default", True, "http://a:9090")]
+    await evaluator.close()

@@ -48,9 +48,9 @@ async def test_a_demand_that_scales_is_recommended_also_where_it_is_not_asked(be
     asked = len(bench.source.numbers_asked)
     await bench.later(2 * STEP, scales)
     assert len(bench.source.numbers_asked) == asked
-    assert bench.of(facts.Evaluated)[-1].recommended == 20
+    assert bench.of(facts.Evaluated)[-1].summary.recommended == 20
     await bench.later(300, scales)  # beyond maxAge the demand is unknown, and the load may raise
-    assert bench.of(facts.Evaluated)[-1].recommended == 7
+    assert bench.of(facts.Evaluated)[-1].summary.recommended == 7
 
 
 async def test_a_record_says_that_a_scale_out_did_not_help(bench: Bench) -> None:

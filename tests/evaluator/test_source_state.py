@@ -7,7 +7,7 @@ from typing import TypeAlias
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.source_state import SourceState
+from keda_gpu_scaler.evaluator.source_state import SourceDown, SourceState
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
@@ -26,8 +26,10 @@ FAR_BACK = UTILIZATION._replace(is_long_range=True)
 OWN = replace(spec(query="load", signal="memory", activationThreshold="5")).query
 BY_HAND = SnapshotKey("default", Signal.NUMBER, "query-1", query=OWN)
 NAME = "" if OWN is None else OWN.name
-Step: TypeAlias = tuple[SnapshotKey, str | errors.SourceError, str]
-"""What a fetch was about, how it ended, and what is stated of it: `up`, `down`, or a query."""
+URL = "http://prometheus:9090"
+Step: TypeAlias = tuple[SnapshotKey | None, str | errors.SourceError, str]
+"""What a fetch was about, how it ended, and what is stated of it: `up`, `down`, or a query. None:
+it was the query at the start."""
 
 
 class Watched:
@@ -36,12 +38,14 @@ class Watched:
     def __init__(self) -> None:
         """Begin before the first fetch."""
         self.clock, self.seen = Clock(), list[facts.Fact]()
-        self.state = SourceState("default", self.seen.append, self.clock)
+        self.state = SourceState("default", URL, self.seen.append, self.clock)
 
-    def take(self, key: SnapshotKey, ended: str | errors.SourceError) -> None:
+    def take(self, key: SnapshotKey | None, ended: str | errors.SourceError) -> None:
         """Let a fetch end a second later."""
         self.clock.seconds += 1
-        if isinstance(ended, errors.SourceError):
+        if key is None:
+            self.state.looked(ended if isinstance(ended, errors.SourceError) else None)
+        elif isinstance(ended, errors.SourceError):
             self.state.failed(key, ended)
         elif ended == GONE:
             self.state.let_go(key)
@@ -120,6 +124,20 @@ STORIES: dict[str, Sequence[Step]] = {
         (BY_HAND, AWAY, f"{NAME} fails"),
         (UTILIZATION, AWAY, "down"),
     ],
+    "what a source says at the start counts until triggers ask it": [
+        (None, REFUSED, "down"),
+        (None, AWAY, ""),
+        (None, OK, "up"),
+        (UTILIZATION, REFUSED, "down"),
+        (None, OK, ""),
+        (UTILIZATION, OK, "up"),
+        (None, AWAY, ""),
+    ],
+    "a source that is down from the start is not stated again": [
+        (None, AWAY, "down"),
+        (UTILIZATION, AWAY, ""),
+        (UTILIZATION, OK, "up"),
+    ],
     "a signal is called by its profile and its range too": [
         (UTILIZATION, OK, "up"),
         (OF_AMD, REFUSED, "power of amd fails"),
@@ -141,6 +159,17 @@ def test_each_change_is_stated_once(steps: Sequence[Step]) -> None:
 def test_the_reason_names_the_source_and_what_happened() -> None:
     watched = Watched()
     watched.take(UTILIZATION, AWAY)
-    assert watched.seen == [
-        facts.SourceChanged("default", works=False, reason=f"source default: {AWAY}")
-    ]
+    reason = f"source default: {AWAY}"
+    assert watched.seen == [facts.SourceChanged("default", works=False, reason=reason, url=URL)]
+
+
+def test_a_source_is_down_with_its_newest_reason_since_it_has_not_answered() -> None:
+    watched = Watched()
+    assert watched.state.down() == SourceDown("default", URL, "no answer yet", 0)
+    for key, ended in ((None, AWAY), (None, REFUSED), (UTILIZATION, LATE)):
+        watched.take(key, ended)
+        assert watched.state.known.is_set()
+        seconds = watched.clock.seconds - Watched().clock.seconds - 1
+        assert watched.state.down() == SourceDown("default", URL, str(ended), seconds)
+    watched.take(UTILIZATION, OK)
+    assert watched.state.down() is None

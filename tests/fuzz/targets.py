@@ -24,7 +24,7 @@ from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.prometheus import client as prometheus
 from keda_gpu_scaler.sources.scrape import page_samples
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.transport.http_client import Answer
+from keda_gpu_scaler.transport.http_client import HttpAnswer
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 _ACCESS = Access({"default": EVERY_NAMESPACE}, own_promql=Policy.NAMESPACED)
@@ -79,7 +79,7 @@ def own_influxql(data: bytes) -> None:
 
 def prometheus_json(data: bytes) -> None:
     """Read an answer of Prometheus in each of the ways in which one is read."""
-    answer = Answer(200, "application/json", data, _DATE)
+    answer = HttpAnswer(200, "application/json", data, _DATE)
     for read in (prometheus.parse_matrix, prometheus.parse_vector):
         with contextlib.suppress(errors.SourceError):
             _check_times(read(answer))
@@ -90,7 +90,7 @@ def prometheus_json(data: bytes) -> None:
 
 
 def influxdb_json(data: bytes) -> None:
-    answer = Answer(200, "application/json", data, _DATE)
+    answer = HttpAnswer(200, "application/json", data, _DATE)
     with contextlib.suppress(errors.SourceError):
         for series in influxdb.parse_fields(answer):
             assert all(math.isfinite(time) for time, _ in series.points)

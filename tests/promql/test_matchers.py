@@ -6,7 +6,7 @@ import pytest
 from keda_gpu_scaler.promql import policy
 from keda_gpu_scaler.promql.tree import Matcher
 from keda_gpu_scaler.query.kube_state_texts import JOBS
-from keda_gpu_scaler.query.promql_texts import EXPORTERS
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, LOOK
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.promql_texts import (
@@ -77,6 +77,7 @@ def test_a_pattern_that_is_not_re2_is_refused() -> None:
         ages_text(NEED),
         reported_gpus_text(["GPU-1"]),
         EXPORTERS,
+        LOOK,
         JOBS,
         kube_state_text(["ml"], ["ksm"]),
         "sum by (a) (rate(x[5m] @ end())) / ignoring (b) group_left (c) max_over_time(y[1h:5m])",

@@ -28,6 +28,8 @@ OTHERS = tuple(
         "kube_namespace",
         "k8s_namespace_name",
         "podnamespace",
+        "hcu_pod_namespace",
+        "dcu_pod_namespace",
     )
 )
 CONFINED = ('namespace="ml"', *OTHERS)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Metric, Part
+from keda_gpu_scaler.query.profiles.model import GpuMetric, Part
 from keda_gpu_scaler.spec.spec import Signal
 
 POD_LESS = {"mindprince", "nvidia-smi", "drm-exporter"}
@@ -23,7 +23,7 @@ METRICS = [
 ]
 
 
-def named(metric: Metric, *words: str) -> bool:
+def named(metric: GpuMetric, *words: str) -> bool:
     return any(word in metric.name for word in words)
 
 

@@ -15,6 +15,7 @@ from keda_gpu_scaler.query.profiles.model import Part
 from keda_gpu_scaler.query.promql_texts import (
     EXPORTERS,
     LONGEST_BYTES,
+    LOOK,
     alternatives,
     namespace_matchers,
     quoted,
@@ -259,6 +260,7 @@ def test_a_text_about_every_exporter_is_as_long_as_victoria_metrics_takes() -> N
         for text in every_query(asked, ["dcgm-exporter"]):
             assert len(text.encode()) < LONGEST_BYTES
     assert len(EXPORTERS.encode()) < LONGEST_BYTES
+    assert len(LOOK.encode()) < LONGEST_BYTES
 
 
 def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
-from keda_gpu_scaler.record.record import Origin, Record, Says
+from keda_gpu_scaler.record.record import Record, Says, SettingOrigin
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence, Unschedulable
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
@@ -47,6 +47,22 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
     without = (bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False)))
     assert _states(record(spec(), snapshot(*without))) == {"b": "measured", "c": "ignored"}
     assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
+    new = record(spec(), snapshot(unseen("k", said(ready=NOW - 300))))
+    assert [(pod.state, pod.reason) for pod in new.pods] == [
+        ("missing", "no exporter has shown it yet")
+    ]
+
+
+def test_while_the_source_is_away_no_pod_is_said_to_be_lost_by_its_exporter() -> None:
+    pods = bert("b", 90), bert("c", 90, status=said(is_ready=True)), bert("d", 90, ended=True)
+    view = snapshot(*pods)
+    late = NOW + spec().max_age_seconds + 1
+    assert _states(record(spec(), view, now=late))["b"] == "missing"
+    away = record(spec(), view, now=late, trouble="no answer")
+    assert _states(away) == {"b": "outdated", "c": "outdated", "d": "ended"}
+    assert "exporter" not in away.pods[0].reason
+    early = record(spec(), view, trouble="no answer")
+    assert _states(early)["b"] == "measured"
 
 
 def test_no_number_of_replicas_is_shown_for_one_trigger_of_a_formula() -> None:
@@ -84,10 +100,10 @@ def test_a_gpu_whose_newest_number_is_refused_shows_none() -> None:
 def test_defaults_are_shown_and_told_from_what_was_written() -> None:
     shown = record(spec(window="5m"), snapshot(bert("b", 90)))
     found = {one.key: (one.value, one.origin) for one in shown.settings}
-    assert found["window"] == ("5m", Origin.TRIGGER)
-    assert found["maxAge"] == ("3m", Origin.DEFAULT)
-    assert found["activationThreshold"] == ("2", Origin.DEFAULT)
-    assert found["metricName"] == ("gpu-utilization", Origin.DEFAULT)
+    assert found["window"] == ("5m", SettingOrigin.TRIGGER)
+    assert found["maxAge"] == ("3m", SettingOrigin.DEFAULT)
+    assert found["activationThreshold"] == ("2", SettingOrigin.DEFAULT)
+    assert found["metricName"] == ("gpu-utilization", SettingOrigin.DEFAULT)
     usual = {one.key: one.value for one in record(spec(), snapshot()).settings}
     assert usual["window"].startswith("2m; 1m where")
 
@@ -123,7 +139,7 @@ def test_every_key_is_shown_where_it_has_a_value() -> None:
 def test_the_environment_is_not_shown(given: dict[str, str], queries: list[str]) -> None:
     metadata = {"workload": "bert", "threshold": "70", **given}
     shown = record(trigger.parse(BERT, metadata, access()), snapshot())
-    (setting,) = (one for one in shown.settings if one.origin is Origin.ENVIRONMENT)
+    (setting,) = (one for one in shown.settings if one.origin is SettingOrigin.ENVIRONMENT)
     assert setting.value == HIDDEN
     assert [one.name for one in shown.queries] == queries
     assert b"secret" not in msgspec.json.encode(shown)

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, trigger
-from keda_gpu_scaler.demand.presets import PRESETS, Metric, Preset
+from keda_gpu_scaler.decision.summary import Summary
+from keda_gpu_scaler.demand.presets import PRESETS, PodMetric, Preset
 from keda_gpu_scaler.evidence.kubernetes.groups import GROUPED
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES, OTHER_RESOURCES, Profile
@@ -16,7 +17,7 @@ from keda_gpu_scaler.record import record
 from keda_gpu_scaler.settings.sources import KINDS
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind, Workload
-from keda_gpu_scaler.telemetry import history
+from keda_gpu_scaler.web.triggers import CHANGE_KEYS
 from keda_gpu_scaler.workbench.check import RULES
 from keda_gpu_scaler.workbench.explain import gates, why_not
 from testbed import setting_rows
@@ -151,12 +152,16 @@ def profile_row(name: str, profile: Profile) -> list[str]:
 
 
 def test_every_profile() -> None:
-    head = ["profile", "whose series", "namespace and pod", "utilization from", "other signals"]
-    rows = [profile_row(name, profile) for name, profile in profiles.PROFILES.items()]
-    assert section(DOCS / "exporters.md", "profiles") == table(head, rows)
+    """Where its names come from is the page's own, and so are rows of what is not read."""
+    _, _, *lines = section(DOCS / "exporters.md", "profiles")
+    rows = [line.strip("| ").split(" | ") for line in lines]
+    assert [cells[:-1] for cells in rows if cells[0] != "-"] == [
+        profile_row(name, profile) for name, profile in profiles.PROFILES.items()
+    ]
+    assert {len(cells) for cells in rows} == {6}
 
 
-def _spelt(metric: Metric) -> list[str]:
+def _spelt(metric: PodMetric) -> list[str]:
     """Return a metric's names, without those that only have `_` for `:`."""
     others = {name.replace(":", "_") for name in metric.names if ":" in name}
     return [f"`{name}`" for name in metric.names if name not in others]
@@ -204,14 +209,13 @@ def test_every_command(names: tuple[str, ...]) -> None:
 
 
 SHOWN = (
-    record.Summary,
+    Summary,
     record.Record,
-    record.Source,
-    record.Pod,
-    record.Gpu,
+    record.SourceRecord,
+    record.PodRecord,
+    record.GpuRecord,
     record.Activation,
-    record.Metric,
-    history.Change,
+    record.MetricRecord,
     gates.Gates,
     why_not.WhyNot,
 )
@@ -230,6 +234,10 @@ def test_every_field_of_explain(shown: type) -> None:
     inherited = {name for base in shown.__bases__ for name in field_names(base)}
     expected = [name for name in field_names(shown) if name not in inherited]
     assert listed_words(shown.__name__) == expected
+
+
+def test_what_the_history_shows() -> None:
+    assert listed_words("Change") == ["at", *CHANGE_KEYS]
 
 
 def field_names(shown: type) -> list[str]:

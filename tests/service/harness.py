@@ -11,6 +11,7 @@ import grpc
 from keda_gpu_scaler import service
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.source_state import SourceDown
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -68,6 +69,7 @@ class Script(Evaluator):
         self.asked: list[tuple[ScaledObject, TriggerSpec, float | None]] = []
         self.patience: list[bool] = []
         """Whether the caller would wait for news, call by call."""
+        self.down: list[SourceDown] = []
         self.listeners: list[Callable[[], None]] = []
         self._news = asyncio.Condition()
 
@@ -89,6 +91,10 @@ class Script(Evaluator):
         if isinstance(line, BaseException):
             raise line
         return line
+
+    async def sources_down(self, wait_seconds: float = 0.0) -> list[SourceDown]:
+        assert 0 < wait_seconds < HANG_SECONDS
+        return self.down
 
     def has_replicas(self, scaled_object: ScaledObject) -> bool:
         """Tell whether a call was the HPA's, which has a deadline."""

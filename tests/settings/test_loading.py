@@ -151,9 +151,18 @@ PROMETHEUS = {"PROMETHEUS_URL": URL}
                 "webhooklifetime: unknown setting; did you mean KEDA_GPU_SCALER_WEBHOOK_LIFETIME?",
             ],
         ),
+        (
+            PROMETHEUS | {"PROMETHEUS_STEP_SECONDS": "9"},
+            [
+                (
+                    "PROMETHEUS_STEP_SECONDS: unknown setting; "
+                    "did you mean KEDA_GPU_SCALER_PROMETHEUS_STEP?"
+                )
+            ],
+        ),
         *(
             (PROMETHEUS | {name: "{}"}, [f"{name}: unknown setting"])
-            for name in ("PROMETHEUS_STEP_SECONDS", "SCRAPE", "SOURCES", "SOURCES_EU")
+            for name in ("SCRAPE", "SOURCES", "SOURCES_EU")
         ),
         (
             {"PROMETHEUS_URL": f"http://me:{WORD}@prometheus"},

@@ -34,6 +34,8 @@ HEADERS = {"X-Scope-OrgID": SecretStr("a=b"), "X-More": SecretStr("2")}
         (values.Url, "http://prometheus:9090/", "http://prometheus:9090"),
         (values.Url, "https://mimir.example/prometheus/", "https://mimir.example/prometheus"),
         (values.Url, "HTTP://[::1]:9090", "http://[::1]:9090"),
+        (values.Url, "http://vmselect/select/0/prometheus", "http://vmselect/select/0/prometheus"),
+        (values.Url, "https://gw/graphs/api/v2", "https://gw/graphs/api/v2"),
         (values.Targets, f" {TARGETS[0]} , {TARGETS[1]},", TARGETS),
         (values.Targets, list(TARGETS), TARGETS),
         (values.Targets, "http://a:9400", ("http://a:9400/metrics",)),
@@ -82,6 +84,7 @@ A_TARGET = "targets such as http://10.0.0.1:9400/metrics"
 A_PEER = "addresses of replicas such as http://10.0.0.1:8080"
 PAIRS = 'name=value,name=value or {"name": "value"}'
 A_TOKEN = "a token of visible ASCII characters"
+A_BASE = "the base URL http://a:9090: the scaler adds the path of each query"
 A_PATTERN = "String should match pattern"
 A_SIZE = "a number of bytes such as 1048576, 64MiB or 1GiB"
 A_NAMESPACE = "namespaces such as team-a,team-b"
@@ -94,6 +97,9 @@ A_NAMESPACE = "namespaces such as team-a,team-b"
         (values.Url, ["http://a:0", "http://a:99999", "http://[::1", "http://a b"], A_URL),
         (values.Url, ["http://a\u0000b", "http://a/?token=1", "http://a/#b"], A_URL),
         (values.Url, ["https://me:hunter2@prometheus"], A_USER),
+        (values.Url, ["http://a:9090/api/v1", "http://a:9090//api/v1/"], A_BASE),
+        (values.Url, ["http://a:9090/api/v1/query", "http://a:9090/graph"], A_BASE),
+        (values.Url, ["http://a:9090/query", "http://a:9090/targets/"], A_BASE),
         (values.ListenAddress, ["6000", "", ":65536", ":x", ":-1", "::1:6000"], AN_ADDRESS),
         (values.ListenAddress, ["[1.2.3.4]:1", "[::g]:1", "[::1%1]:1", "a b:1"], AN_ADDRESS),
         (values.ListenAddress, ["http://a:1", "me@a:1", "a:1/", ":1\n"], AN_ADDRESS),

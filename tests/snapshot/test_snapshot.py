@@ -29,13 +29,20 @@ def test_a_namespace_that_is_not_there_has_no_pods() -> None:
 def test_a_snapshot_answers_for_every_namespace_that_was_asked_about() -> None:
     reported_pods = ReportedPods(900.0, {("ml", "bert-0"): pod("bert-0")})
     observation = Observation(
-        (900.0,), (), {}, absence_known=True, refused_samples=3, unmatched_elements=2
+        (900.0,),
+        (),
+        {},
+        absence_known=True,
+        refused_samples=3,
+        unmatched_elements=2,
+        unmatched_labels=frozenset({"gpu"}),
     )
     taken = build_snapshot(reported_pods, PodStatuses(), observation, _BOTH, {"ml"})
     assert taken.namespaces.keys() == {"ml", "web"}
     assert [taken.of(namespace).absence_known for namespace in _BOTH] == [True, False]
     assert [taken.of(namespace).is_complete for namespace in _BOTH] == [True, False]
     assert [taken.of(namespace).unmatched_elements for namespace in _BOTH] == [2, 2]
+    assert taken.of("web").unmatched_labels == {"gpu"}
     assert [taken.of(namespace).at for namespace in _BOTH] == [900.0, 900.0]
     assert (taken.pod_count, taken.refused_samples, taken.at) == (1, 3, 900.0)
 

@@ -28,7 +28,7 @@ CALL_SECONDS = 15.0
 SCRAPE = "5s"
 CALM_AFTER_SECONDS = 45.0
 """So long after the start, and after a fault, data may still be missing."""
-TRIGGERS = world.triggers()
+TRIGGERS = world.asked()
 
 
 @dataclass(frozen=True, slots=True)

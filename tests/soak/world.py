@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from testbed import triggers
 from tests.support import api_server, kube_state
 from tests.support.kube_state import KubePod
 
@@ -80,14 +81,13 @@ class Trigger:
     @property
     def metadata(self) -> dict[str, str]:
         name, namespace = self.workload.name, self.workload.namespace
-        address = {"scalerAddress": "soak:6000", "workload": name}
-        common = address | {"threshold": "70"}
+        common = {"workload": name, "threshold": "70"}
         demand = {
             "demandQuery": f'sum(soak_waiting{{workload="{name}"}})',
             "demandThreshold": "100",
         }
         if self.kind == "alone":
-            return address | demand
+            return common | demand | {"threshold": ""}
         return (
             common
             | {
@@ -104,14 +104,11 @@ class Trigger:
         )
 
     def reference(self) -> pb.ScaledObjectRef:
-        return pb.ScaledObjectRef(
-            name=f"{self.workload.name}-{self.kind}",
-            namespace=self.workload.namespace,
-            scalerMetadata=self.metadata,
-        )
+        name, namespace = f"{self.workload.name}-{self.kind}", self.workload.namespace
+        return triggers.reference(name, namespace, **self.metadata)
 
     def request(self) -> pb.GetMetricsRequest:
-        return pb.GetMetricsRequest(scaledObjectRef=self.reference(), metricName=self.metric_name)
+        return triggers.request(self.reference(), self.metric_name)
 
     def value(self, at: float) -> float:
         """The number that is the truth at one instant."""
@@ -151,7 +148,7 @@ class Trigger:
         return all(self.workload.percent(at - ago) > 0 for ago in _instants())
 
 
-def triggers() -> list[Trigger]:
+def asked() -> list[Trigger]:
     """Return all triggers: four of each workload, of every kind."""
     return [
         Trigger(Workload(number), KINDS[(number + one) % len(KINDS)])

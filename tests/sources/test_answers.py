@@ -16,11 +16,11 @@ from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.influxdb import Field
 from keda_gpu_scaler.sources.prometheus import client
-from keda_gpu_scaler.transport.http_client import Answer
+from keda_gpu_scaler.transport.http_client import HttpAnswer
 from tests.support import http_replies as web
 from tests.support.computing import MOST_SECONDS, cpu_seconds
 
-Reader = Callable[[Answer], object]
+Reader = Callable[[HttpAnswer], object]
 MATRIX, VECTOR = client.parse_matrix, client.parse_vector
 CLOCK, NUMBER = client.parse_clock, client.parse_number
 PROMETHEUS: tuple[Reader, ...] = (MATRIX, VECTOR, CLOCK, NUMBER)
@@ -31,20 +31,20 @@ INFLUXDB: tuple[Reader, ...] = (FIELDS, DATE, NEWEST)
 JSON = "application/json"
 
 
-def answer(content: object, status: int = 200, date: str = "") -> Answer:
-    return Answer(status, JSON, json.dumps(content).encode(), date)
+def answer(content: object, status: int = 200, date: str = "") -> HttpAnswer:
+    return HttpAnswer(status, JSON, json.dumps(content).encode(), date)
 
 
-def result(kind: str, value: object, **more: object) -> Answer:
+def result(kind: str, value: object, **more: object) -> HttpAnswer:
     """Return an answer of Prometheus."""
     return answer(web.success(kind, value, **more))
 
 
-def elements(*values: str) -> Answer:
+def elements(*values: str) -> HttpAnswer:
     return result("vector", [{"metric": {}, "value": [0, value]} for value in values])
 
 
-def failed(status: int, words: str) -> Answer:
+def failed(status: int, words: str) -> HttpAnswer:
     return answer({"status": "error", "errorType": "execution", "error": words}, status)
 
 
@@ -52,7 +52,7 @@ def column(*values: list[float | None]) -> dict[str, object]:
     return {"name": UTIL, "columns": ["time", "mean"], "values": values}
 
 
-def tables(*shown: object, **more: object) -> Answer:
+def tables(*shown: object, **more: object) -> HttpAnswer:
     """Return an answer of InfluxDB."""
     given = {"statement_id": 0, **({"series": shown} if shown else {}), **more}
     return answer({"results": [given]})
@@ -83,7 +83,7 @@ READ_FIELDS = [
 ]
 
 
-Case = tuple[Reader, Answer, object]
+Case = tuple[Reader, HttpAnswer, object]
 WHOLE: list[Case] = [
     (MATRIX, result("matrix", []), []),
     (
@@ -114,7 +114,7 @@ WHOLE: list[Case] = [
 
 
 @pytest.mark.parametrize(("read", "given", "expected"), WHOLE)
-def test_a_whole_answer_is_read(read: Reader, given: Answer, expected: object) -> None:
+def test_a_whole_answer_is_read(read: Reader, given: HttpAnswer, expected: object) -> None:
     assert read(given) == expected
 
 
@@ -125,7 +125,7 @@ def test_nan_is_a_value() -> None:
 
 # What is refused: the readers, the answer, and how the error begins
 
-Refusal = tuple[Sequence[Reader], Answer, str]
+Refusal = tuple[Sequence[Reader], HttpAnswer, str]
 REPEATED = (
     r'error when executing query="a{b!=\"c) d\\\"}" for (time=1, step=300000): '
     r'cannot evaluate "a{b!=\"c\"} * b": duplicate time series on the left: {x="y"}'
@@ -136,7 +136,7 @@ ERRORS: list[Refusal] = [
     # Mimir, without a tenant.
     (
         PROMETHEUS,
-        Answer(401, "text/plain; charset=utf-8", b"no org id\n"),
+        HttpAnswer(401, "text/plain; charset=utf-8", b"no org id\n"),
         "HTTP 401 with text/plain; charset=utf-8 instead of Prometheus' JSON: no org id",
     ),
     # VictoriaMetrics repeats the query, or a part of it.
@@ -149,7 +149,7 @@ ERRORS: list[Refusal] = [
     (INFLUXDB, tables(TABLE, error="query interrupted"), "HTTP 200: query interrupted"),
     (
         INFLUXDB,
-        Answer(502, "text/html", b"<h1>Bad Gateway</h1>"),
+        HttpAnswer(502, "text/html", b"<h1>Bad Gateway</h1>"),
         "HTTP 502 with text/html instead of InfluxDB's JSON: <h1>Bad Gateway",
     ),
 ]
@@ -174,11 +174,11 @@ WRONG: list[Refusal] = [
     (PROMETHEUS, result("matrix", [ROW], warnings="x"), f"{SHAPE}: Expected `array | null`"),
     (
         PROMETHEUS,
-        Answer(200, "text/html\x1b", HTML),
+        HttpAnswer(200, "text/html\x1b", HTML),
         "HTTP 200 with text/html? instead of Prometheus' JSON: <html> <title>Bad Gat",
     ),
-    (PROMETHEUS, Answer(200, JSON, b'{"x":"\xff'), f"{INSTEAD}Prometheus' JSON"),
-    (PROMETHEUS, Answer(200, JSON, DEEP), f"{INSTEAD}Prometheus' JSON"),
+    (PROMETHEUS, HttpAnswer(200, JSON, b'{"x":"\xff'), f"{INSTEAD}Prometheus' JSON"),
+    (PROMETHEUS, HttpAnswer(200, JSON, DEEP), f"{INSTEAD}Prometheus' JSON"),
     (PROMETHEUS, answer(None), SHAPE),
     (PROMETHEUS, answer({"status": "success"}), NO_TYPE),
     ([VECTOR], result("string", [0, "x"]), f"{NO_TYPE}vector"),
@@ -218,7 +218,7 @@ WRONG: list[Refusal] = [
     *(([NUMBER, CLOCK], result("scalar", half), "a scalar of the wrong shape") for half in HALVES),
     (INFLUXDB, tables(TABLE, partial=True), PARTIAL),
     (INFLUXDB, tables({**TABLE, "partial": True}), PARTIAL),
-    (INFLUXDB, Answer(200, JSON, b'{"results":[{"ser'), f"{INSTEAD}InfluxDB's JSON"),
+    (INFLUXDB, HttpAnswer(200, JSON, b'{"results":[{"ser'), f"{INSTEAD}InfluxDB's JSON"),
     (INFLUXDB, answer({}), "an answer without its one result"),
     (INFLUXDB, answer({"results": [{}, {}]}), "an answer without its one result"),
     *(
@@ -258,7 +258,7 @@ WRONG: list[Refusal] = [
     ],
 )
 def test_any_other_answer_is_refused_and_says_why(
-    error: type[errors.SourceError], readers: Sequence[Reader], given: Answer, words: str
+    error: type[errors.SourceError], readers: Sequence[Reader], given: HttpAnswer, words: str
 ) -> None:
     for read in readers:
         with pytest.raises(error) as raised:

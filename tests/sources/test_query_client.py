@@ -12,7 +12,7 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.sources.query_client import QueryClient
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.http_client import Answer
+from keda_gpu_scaler.transport.http_client import HttpAnswer
 from testbed.clocks import Clock
 
 
@@ -33,8 +33,8 @@ async def test_a_query_is_one_fact_unless_a_fault_of_ours_ends_it() -> None:
     ]
 
 
-def answer(body: bytes) -> Answer:
-    return Answer(200, "application/json", body, limit_bytes=4096)
+def answer(body: bytes) -> HttpAnswer:
+    return HttpAnswer(200, "application/json", body, limit_bytes=4096)
 
 
 @pytest.mark.parametrize("body", [b"{}," * 40, b"[" * 140, b'"a":"",' * 260, b"0," * 520])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles.model import Metric, MetricSource
+from keda_gpu_scaler.query.profiles.model import GpuMetric, MetricSource
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
 from keda_gpu_scaler.sources.series import LARGEST_GPUS, Exporters, read_series
@@ -162,9 +162,48 @@ CASES: dict[Signal, dict[str, tuple[list[Row], Shown]]] = {
             [row(UTIL, 10, 90), row(UTIL, 80, 20)],
             {OF_A: {ZERO: 80, LATER: 90}},
         ),
-        "targets apart": (
-            [row(UTIL, 1, UUID=""), row(UTIL, 2, UUID="", instance="10.0.0.2:9400")],
-            {"10.0.0.1:9400#0": {ZERO: 1}, "10.0.0.2:9400#0": {ZERO: 2}},
+        "targets apart, one after the other": (
+            [
+                row(UTIL, 1, UUID=""),
+                Row(row(UTIL, UUID="", instance="10.0.0.2:9400").labels, [(LATER, 2)]),
+            ],
+            {"10.0.0.1:9400#0": {ZERO: 1}, "10.0.0.2:9400#0": {LATER: 2}},
+        ),
+        "once, where a host shows it with its UUID and without": (
+            [
+                row(UTIL, 80),
+                row(UTIL, 70, UUID="GPU-b", gpu="1"),
+                row(UTIL, 70, UUID="", gpu="1", instance="10.0.0.1:9401"),
+                row(UTIL, 81, UUID=""),
+            ],
+            {OF_A: {ZERO: 81}, "GPU-b": {ZERO: 70}},
+        ),
+        "once, where a host shows it at two ports without its UUID": (
+            [row(UTIL, 80, UUID=""), row(UTIL, 80, UUID="", instance="10.0.0.1:9401")],
+            {"10.0.0.1:9400#0": {ZERO: 80}},
+        ),
+        "once, an instance that a host shows with its UUID and without": (
+            [
+                *(row(ENGINE, 0.5, GPU_I_ID=part) for part in "12"),
+                *(row(ENGINE, 0.5, GPU_I_ID=part, UUID="") for part in "12"),
+            ],
+            {"GPU-a/1": {ZERO: 50}, "GPU-a/2": {ZERO: 50}},
+        ),
+        "nothing where two hosts show GPUs at an instant, of which one has no UUID": (
+            [
+                row(UTIL, 80, 80),
+                row(UTIL, 70, UUID="", gpu="1"),
+                row(UTIL, 80, UUID="", instance="node-1"),
+            ],
+            {OF_A: {LATER: 80}, "10.0.0.1:9400#1": {}, "node-1#0": {}},
+        ),
+        "nothing where a host shows a GPU that has neither UUID nor number": (
+            [row(UTIL, 80), row(UTIL, 80, UUID="", gpu="")],
+            {OF_A: {}, "10.0.0.1:9400#": {}},
+        ),
+        "nothing where two UUIDs have the number of a GPU without one": (
+            [row(UTIL, 80), row(UTIL, 70, UUID="GPU-b"), row(UTIL, 80, UUID="")],
+            {OF_A: {}, "GPU-b": {}, "10.0.0.1:9400#0": {}},
         ),
         "the sample where the average is stuck at 0": (
             [row(UTIL, 90, 80, 70, 60, 50), row(ENGINE, 0, 0, 0, 0, 0.5)],
@@ -419,7 +458,7 @@ MEANT = [
 NOISE = ("Hostname", "hostname", "pci_bus_id", "vgpu", "modelName", "replica", "xcc_index", "src")
 
 
-def meant(way: MetricSource, metric: Metric, noise: dict[str, str], value: float) -> Row:
+def meant(way: MetricSource, metric: GpuMetric, noise: dict[str, str], value: float) -> Row:
     """Return a row of one GPU of ml/bert-0 as `way` names it, with other labels beside."""
     named = {way.labels.namespace: "ml", way.labels.pod: "bert-0", way.labels.gpu[0]: "GPU-a"}
     where = {label: texts[-1] for label, texts in metric.where if texts[-1]}
@@ -433,7 +472,7 @@ noises = st.dictionaries(st.sampled_from(NOISE), st.sampled_from(["a", "b", ""])
 
 @given(st.sampled_from(MEANT), st.lists(noises, min_size=1, max_size=4), st.floats(0.0, 1.0))
 def test_labels_that_are_not_its_identity_make_no_second_gpu(
-    case: tuple[str, Signal, MetricSource, Metric], churn: list[dict[str, str]], share: float
+    case: tuple[str, Signal, MetricSource, GpuMetric], churn: list[dict[str, str]], share: float
 ) -> None:
     profile, signal, way, metric = case
     value = share * metric.limit

@@ -22,6 +22,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from testbed.triggers import reference
 from tests.support import http_replies as web
 from tests.support import serving as serve
 from tests.support.http_replies import HttpServer, Request
@@ -188,7 +189,7 @@ async def test_credentials_that_never_come_do_not_keep_the_process(
             async with grpc.aio.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel:
                 stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
                 with pytest.raises(grpc.aio.AioRpcError):
-                    await stub.IsActive(serve.reference())
+                    await stub.IsActive(reference())
             assert credentials.requests
             process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(process.wait, serve.PATIENCE_SECONDS) == 0

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from keda_gpu_scaler.spec.spec import Signal
-from testbed.series import Series
+from testbed.series import Series, stored
 from tests.support import kube_state
 from tests.support.clusters import Cluster, Copy, Gpu, Node, Owner, Pod
 from tests.support.kube_state import KubePod, Listed
@@ -71,9 +71,8 @@ class _Job:
         if self.copy.format.owner is not None:
             of_namespace, of_pod = self.copy.format.owner
             return {**exporter, of_namespace: namespace, of_pod: pod.name}
-        if self.copy.honor_labels:
-            return {**exporter, "namespace": namespace, "pod": pod.name}
-        return {**exporter, "exported_namespace": namespace, "exported_pod": pod.name}
+        shown = {"namespace": namespace, "pod": pod.name}
+        return stored(shown, exporter, honor_labels=self.copy.honor_labels)
 
     def _gpu(self, labels: Mapping[str, str], gpu: Gpu) -> Iterator[Series]:
         page, signal = self.copy.format, self.cluster.signal

@@ -20,9 +20,7 @@ _DECIDED = Decision(
     unschedulable=3,
     futile="4 replicas instead of 3 did not help",
 )
-_EVALUATED = facts.Evaluated(
-    triggers.BERT, triggers.spec(), _DECIDED, 2.0, "default", recommended=3
-)
+_EVALUATED = triggers.evaluated(_DECIDED, age_seconds=2.0, recommended=3)
 _FACTS = (
     _EVALUATED,
     facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)),

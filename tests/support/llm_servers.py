@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from testbed.series import Series
+from testbed.series import Series, stored
 
 PAGES = Path(__file__).parents[1] / "data" / "llm_servers"
 COLLECTOR = {"namespace": "monitoring", "pod": "collector-0", "instance": "10.0.9.9:8889"}
@@ -39,13 +39,7 @@ class Scraped:
             for sample in family.samples:
                 value = self.times * sample.value
                 points = [(now + second, value) for second in range(-900, 1, 15)]
-                yield Series(sample.name, self._stored(sample.labels), points)
-
-    def _stored(self, shown: dict[str, str]) -> dict[str, str]:
-        """Return a series' labels after a scrape, which renames those that it attaches itself."""
-        attached = self._labels()
-        renamed = {f"exported_{key}" if key in attached else key: shown[key] for key in shown}
-        return renamed | attached
+                yield Series(sample.name, stored(sample.labels, self._labels()), points)
 
     def _labels(self) -> dict[str, str]:
         labels = {"job": self.job, "container": "server"}

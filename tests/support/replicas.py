@@ -1,7 +1,7 @@
 """Replicas of the scaler's webhook: each a real server, an alert store and a client of others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,10 @@ from keda_gpu_scaler.transport.certificates import Certificate
 from testbed.processes import free_port
 from tests.support.webhooks import TOKEN, Hook
 
-RARELY_SECONDS = 3600.0
-"""No test waits for an exchange that comes by itself, unless it says so."""
+
+async def forever(_seconds: float) -> None:
+    """Wait: no test has rounds that come by themselves, unless it says so."""
+    await asyncio.Event().wait()
 
 
 @dataclass
@@ -28,10 +30,11 @@ class Replica(Hook):
 
     targets: Sequence[str] = ()
     port: int = field(default_factory=free_port)
-    exchange_seconds: float = RARELY_SECONDS
+    sleep: Callable[[float], Awaitable[None]] = forever
     look_up: resolver.LookUp = resolver.look_up
     ca_file: Path | None = None
     certificate: Callable[[], Certificate] | None = None
+    peers: Peers = field(init=False)
 
     @property
     def url(self) -> str:
@@ -71,18 +74,14 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
                 look_up=replica.look_up,
             )
             stack.push_async_callback(others.close)
-            peers = Peers(
-                others,
-                replica.alerts,
-                replica.seen.append,
-                exchange_seconds=replica.exchange_seconds,
-            )
+            peers = Peers(others, replica.alerts, replica.seen.append, replica.sleep)
+            replica.peers = peers
             hook = web.Webhook(replica.alerts, replica.secret, peers.broadcast, replica.seen.append)
             app = web.create_app(CollectorRegistry(), bool, hook)
             server = web.HttpServer(app, "127.0.0.1", replica.port, replica.certificate)
             await server.start()
             stack.push_async_callback(server.stop)
-            await peers.exchange()
+            await peers.meet()
             again = asyncio.create_task(peers.run())
             stack.push_async_callback(asyncio.wait, {again})
             stack.callback(again.cancel)

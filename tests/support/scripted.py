@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
@@ -48,6 +49,10 @@ class ScriptedSource:
     located: list[frozenset[str]] = field(default_factory=list)
     is_selective: bool = False
     """Its answers leave out pods that are there, and tell nothing of exporters."""
+    shows: Look | errors.SourceError | None = None
+    """What it shows of accelerators; None: it cannot be asked."""
+    looked: int = 0
+    """How often it was asked for that."""
     numbers: dict[str, float | Exception | None] = field(default_factory=dict)
     """What it says to a demandQuery; to any other it says nothing."""
     number_gate: asyncio.Event | None = None
@@ -64,7 +69,14 @@ class ScriptedSource:
     def ports(self, *stronger: EvidenceProvider, is_per_namespace: bool = False) -> Source:
         """Return what can be asked of it; its own evidence comes after the stronger."""
         of_namespace = self._of_namespace if is_per_namespace else None
-        return Source(self, (*stronger, self), self, of_namespace=of_namespace)
+        accelerators = None if self.shows is None else self
+        return Source(
+            self,
+            (*stronger, self),
+            self,
+            of_namespace=of_namespace,
+            accelerators=accelerators,
+        )
 
     def _of_namespace(self, namespace: str) -> Source:
         """Return one more source for this namespace in the same world."""
@@ -115,6 +127,13 @@ class ScriptedSource:
         if self.evidence_trouble is not None:
             raise self.evidence_trouble
         return self.said
+
+    async def look(self) -> Look:
+        self.looked += 1
+        assert self.shows is not None
+        if isinstance(self.shows, errors.SourceError):
+            raise self.shows
+        return self.shows
 
     async def number(self, text: str) -> float | None:
         self.numbers_asked.append(text)

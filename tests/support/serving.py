@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 import grpc
 import httpx
 
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from testbed.processes import free_port
+from testbed.triggers import reference
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "serve"]
 PREFIX = "KEDA_GPU_SCALER_"
@@ -74,11 +74,6 @@ def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProces
         timeout=PATIENCE_SECONDS,
         check=False,
     )
-
-
-def reference(name: str = "bert", namespace: str = "ml", **metadata: str) -> Any:
-    trigger = {"workload": "bert", "threshold": "70", **metadata}
-    return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=trigger)
 
 
 def peak_bytes(process: subprocess.Popen[Any]) -> int:

@@ -14,7 +14,7 @@ from keda_gpu_scaler.telemetry.history import (
     TOTAL_CHANGES,
     History,
 )
-from testbed.triggers import BERT, spec
+from testbed.triggers import BERT, evaluated, spec
 
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
 OTHER = ScaledObject("ml", "other")
@@ -33,11 +33,11 @@ class Watched:
         """Let it be decided a second later."""
         self.now += 1
         named = replace(spec(), metric_name=metric)
-        self.history(facts.Evaluated(scaled_object, named, decided, 1.0, "default"))
+        self.history(evaluated(decided, named, scaled_object))
 
     def values(self, scaled_object: ScaledObject = BERT) -> list[float | None]:
         """Return the values of the changes."""
-        return [change.value for change in self.history.of(scaled_object)]
+        return [change.summary.value for change in self.history.of(scaled_object)]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_a_change_is_another_state_or_activity_or_a_value_that_the_hpa_sees(
     watched.decided(later)
     assert len(watched.history.of(BERT)) == 1 + is_change
     named = replace(spec(), workload="deployment/gpt")
-    watched.history(facts.Evaluated(BERT, named, later, 1.0, "default"))
-    assert [change.workload for change in watched.history.of(BERT)][-1] == "deployment/gpt"
+    watched.history(evaluated(later, named))
+    assert [change.summary.workload for change in watched.history.of(BERT)][-1] == "deployment/gpt"
 
 
 def test_a_trigger_keeps_its_last_changes_and_a_reason_of_bounded_length() -> None:
@@ -70,7 +70,9 @@ def test_a_trigger_keeps_its_last_changes_and_a_reason_of_bounded_length() -> No
     for number in range(CHANGES + 5):
         watched.decided(replace(BUSY, value=2.0**number, reason="x" * 5000))
     assert watched.values() == [2.0**number for number in range(5, CHANGES + 5)]
-    assert {len(change.reason) for change in watched.history.of(BERT)} == {REASON_CHARACTERS}
+    assert {len(change.summary.reason) for change in watched.history.of(BERT)} == {
+        REASON_CHARACTERS
+    }
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluat
         active=True,
         average=83.500245,
     )
-    spec = triggers.spec(**trigger)
-    return facts.Evaluated(triggers.BERT, spec, decision or measured, 2.0, "default")
+    return triggers.evaluated(decision or measured, triggers.spec(**trigger))
 
 
 def observe_each(observe: LogObserver, *decisions: Decision | None) -> None:
@@ -106,6 +105,7 @@ LINES: list[tuple[facts.Fact, str, str]] = [
     (facts.ExportersFound("default", ("amd", "hami")), "info", "source.exporters"),
     (facts.JobsLeftOut("default", 250, "job-51"), "warning", "source.jobs_left_out"),
     (facts.JobOverruled("default", "team-a/app", "dcgm"), "warning", "source.job_overruled"),
+    (facts.CauseFound("default", "none names pods", ("ml",)), "warning", "source.not_read"),
     (QUERIED(None), "debug", "source.queried"),
     # What takes the source down has a line of its own, and so has what was given up.
     (QUERIED(facts.GIVEN_UP), "debug", "source.queried"),

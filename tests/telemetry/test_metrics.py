@@ -56,7 +56,7 @@ def counted(clock: Clock) -> Telemetry:
 
 def evaluated(decision: Decision = MEASURED, age: float | None = 2.0) -> facts.Evaluated:
     asks_for = None if decision.value is None else 3
-    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, age, "default", asks_for)
+    return triggers.evaluated(decision, age_seconds=age, recommended=asks_for)
 
 
 def demand(value: float | None) -> facts.DemandKnown:
@@ -178,7 +178,7 @@ SHOWN: list[tuple[str, Iterable[facts.Fact], dict[str, float | None]]] = [
         "triggers with the same names share their series",
         [
             evaluated(),
-            structs.replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50")),
+            triggers.evaluated(MEASURED, triggers.spec(workload="llama", threshold="50")),
         ],
         {f"trigger_threshold{TRIGGER}": 50},
     ),
@@ -274,9 +274,9 @@ def test_ages_grow_and_series_end_after_ten_minutes(counted: Telemetry, clock: C
 def test_a_source_that_stays_down_is_shown(counted: Telemetry, clock: Clock) -> None:
     counted(DOWN)
     counted(UNPROVEN)
-    for _ in range(3):
+    for asked in (facts.Queried("default", "clock", 1.0, "refused"), evaluated(age=None)) * 2:
         clock.now += 500
-        counted(evaluated(age=None))
+        counted(asked)
     shown = samples(counted)
     assert shown[f"source_up{SOURCE}"] == 0
     assert shown['source_evidence{evidence="exporters",source="default"}'] == 1

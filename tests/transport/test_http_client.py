@@ -17,7 +17,7 @@ import pytest_asyncio
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.query_client import QueryClient
-from keda_gpu_scaler.transport.http_client import Answer, Client, printable
+from keda_gpu_scaler.transport.http_client import Client, HttpAnswer, printable
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
 from tests.support.pki import Pki
@@ -65,15 +65,18 @@ async def bare(_: web.Request, writer: asyncio.StreamWriter) -> None:
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (web.says("hello", 200, "text/plain"), Answer(200, "text/plain", b"hello")),
-        (web.says("out of order", 500, "text/plain"), Answer(500, "text/plain", b"out of order")),
-        (bare, Answer(204, "no content type", b"")),
-        (packed(gzip.compress(b"hello " * 1000)), Answer(200, JSON, b"hello " * 1000)),
-        (packed(b""), Answer(200, JSON, b"")),
+        (web.says("hello", 200, "text/plain"), HttpAnswer(200, "text/plain", b"hello")),
+        (
+            web.says("out of order", 500, "text/plain"),
+            HttpAnswer(500, "text/plain", b"out of order"),
+        ),
+        (bare, HttpAnswer(204, "no content type", b"")),
+        (packed(gzip.compress(b"hello " * 1000)), HttpAnswer(200, JSON, b"hello " * 1000)),
+        (packed(b""), HttpAnswer(200, JSON, b"")),
     ],
 )
 async def test_a_whole_answer_comes_back_whole_whatever_its_status(
-    server: HttpServer, reply: web.Reply, expected: Answer
+    server: HttpServer, reply: web.Reply, expected: HttpAnswer
 ) -> None:
     server.reply = reply
     async with connected(server.url) as made:

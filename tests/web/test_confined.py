@@ -13,9 +13,9 @@ from keda_gpu_scaler import web
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings.tokens import OfNamespaces
 from keda_gpu_scaler.telemetry.history import History
+from testbed.showroom import Room
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
-from tests.web.shown import Room
 from tests.web.test_triggers import PATH, answers
 
 MAIN = "everything"

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any, cast
 
@@ -14,17 +15,19 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.record.build import Answered, record, summary
-from keda_gpu_scaler.record.record import PodCount, Record, Summary
+from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.record.build import Answered, record
+from keda_gpu_scaler.record.record import PodCount, Record
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.web import status
-from testbed.triggers import BERT, spec
+from testbed.showroom import Room
+from testbed.triggers import BERT, evaluated, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW
-from tests.web.shown import Room, fleet, room
+from tests.web.shown import fleet, room
 from tests.web.test_triggers import DECIDED, NAMES, answers, serving
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
@@ -63,7 +66,7 @@ def noted(decided: Decision = DECIDED) -> History:
     """Return the history of one decision about BERT, ten minutes ago."""
     times = iter([NOW - 600, NOW - 600])
     history = History(lambda: next(times, NOW))
-    history(facts.Evaluated(BERT, spec(), decided, 1.0, "default"))
+    history(evaluated(decided))
     return history
 
 
@@ -95,12 +98,12 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "every trigger is a row": ("/", {}, ["5 of 5 triggers", DECIDED.reason]),
     "a long reason is cut, and an old answer has its age": (
         "/",
-        {"summaries": [summary(BERT, spec(), WORDY, 200.0)]},
+        {"summaries": [replace(evaluated(WORDY).summary, answered_seconds_ago=200)]},
         ["so so s…", "3 min ago", 'class="mark held">held'],
     ),
     "replicas that are unschedulable are counted in a row": (
         "/",
-        {"summaries": [summary(BERT, spec(), replace(WORDY, unschedulable=3), 0.0)]},
+        {"summaries": [evaluated(replace(WORDY, unschedulable=3)).summary]},
         [", 3 unschedulable"],
     ),
     "everything behind a trigger": (
@@ -198,7 +201,7 @@ async def test_nothing_comes_from_elsewhere_and_nothing_else_may(path: str) -> N
 
 async def test_no_text_becomes_markup() -> None:
     decided = replace(DECIDED, reason=HOSTILE)
-    listed = summary(BERT, spec(), decided, 1.0)
+    listed = evaluated(decided).summary
     shown: dict[str, Any] = {"summaries": [listed], "records": [made(decided)]}
     for path in (f"/?name={HOSTILE}", "/", OF_BERT):
         async with page(path, history=noted(decided), **shown) as answer:
@@ -232,6 +235,35 @@ async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
         assert slow.waiting.locked()
         slow.may.set()
         assert {(await each).status_code for each in pages} == {200}
+
+
+HELD = replace(DECIDED, state=State.UNKNOWN, value=None, reason="HTTP 404 and what to do")
+AWAY = SourceDown("default", "http://prometheus:9090", "HTTP 404; set url", 120.0)
+ELSEWHERE = SourceDown("other", "http://other:9090", "no answer yet", 1.0)
+
+
+@pytest.mark.parametrize(("path", "is_confined"), [("/", False), ("/triggers/ml", True)])
+async def test_a_source_that_is_down_is_said_once_with_how_many_triggers_it_holds(
+    path: str, is_confined: bool
+) -> None:
+    told = [
+        *(summarized(ScaledObject("ml", name), spec(), HELD) for name in ("bert", "llm")),
+        summarized(ScaledObject("ml", "old"), spec(), DECIDED),
+    ]
+    seen = web.Shown(
+        cast("Evaluator", Room([], told, down=[AWAY, ELSEWHERE])), noted(), clock=lambda: NOW
+    )
+    async with browsing(web.create_app(CollectorRegistry(), lambda: True, shown=seen)) as client:
+        text = (await client.get(path)).text
+    since = datetime.fromtimestamp(NOW - 120, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert (
+        f"Source default at http://prometheus:9090 has not answered since {since}: "
+        "HTTP 404; set url. 2 of its triggers hold." in text
+    )
+    assert text.count("source default does not answer") == 2
+    assert HELD.reason not in text
+    assert DECIDED.reason in text
+    assert ("Source other" in text) is not is_confined
 
 
 async def test_what_is_held_comes_first_and_a_silent_pod_has_no_load_of_now() -> None:

@@ -9,16 +9,18 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Context, decide
+from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.record.build import Answered
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
-from testbed.triggers import BERT, spec
+from testbed.showroom import Room
+from testbed.triggers import BERT, evaluated, spec
 from tests.support.browsing import browsing
 from tests.support.snapshots import NOW, bert, snapshot
-from tests.web.shown import Room, answered
+from tests.web.shown import answered
 
 PATH = "/api/v1/triggers"
 TOKEN = "a word"
@@ -78,6 +80,7 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "unschedulable_since": None,
         "recommended": None,
         "reason": DECIDED.reason,
+        "source_name": "default",
     }
 
 
@@ -112,7 +115,7 @@ async def test_what_no_list_can_go_on_from_is_refused_by_name() -> None:
 
 async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began() -> None:
     noted = History(lambda: NOW)
-    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0, "default", recommended=2))
+    noted(evaluated(DECIDED, recommended=2))
     async with serving(changes=noted) as client:
         history = (await client.get(f"{PATH}/ml/bert/history")).json()
         other = (await client.get(f"{PATH}/ml/other/history")).json()

@@ -24,13 +24,14 @@ from keda_gpu_scaler.workbench import local
 from testbed import gpus
 from testbed.gpus import Gpu, Up
 from testbed.prometheus import PrometheusServer
+from testbed.triggers import reference
 from tests.support import api_server, kube_state
 from tests.support import http_replies as web
 from tests.support.api_server import ApiServer
 from tests.support.each_prometheus import ON_EVERY_SERVER
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
-from tests.test_app import LOCAL, channel, reference, running
+from tests.test_app import LOCAL, channel, running
 
 OBJECT = """\
 apiVersion: keda.sh/v1alpha1

@@ -58,6 +58,9 @@ def both(pod: str) -> list[Gpu]:
 
 SHOWN = [Gpu(POD, 90)]
 ENDED = [replace(one, begin=-1500, end=-720) for one in both(OTHER)]
+AMD_IDLE = Gpu("", 0, convention="idle", metric="gpu_gfx_activity")
+AMD_FAILED = Gpu(POD, 80, convention="plain", metric="gpu_gfx_activity", end=-30)
+FB_SLICE = Gpu(POD, 3900, metric="DCGM_FI_DEV_FB_USED", extra=mig(1))
 ENGINE, POWER = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"
 FROZEN = [Gpu(POD, 0, begin=-2700), Gpu(POD, 0.4, begin=-2700, metric=ENGINE)]
 SLICES = [
@@ -70,12 +73,16 @@ RESTS = replace(DRAWS, value=99)
 WORKS = Gpu(OTHER, 0.1, begin=-2700, metric=ENGINE, extra=mig(3))
 LOOKS: Sequence[tuple[Iterable[Gpu], str, str, int, str]] = [
     (SHOWN, HERE, "", 0, ""),
-    (both(OTHER), HERE, "no-pods", 15, f"of namespace ml: {OTHER}"),
-    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "none of a pod in namespace ml"),
-    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "not the signal sm-activity"),
+    (both(OTHER), HERE, "no-pods", 15, f"none of deployment/bert ({OTHER})"),
+    ([Gpu(OTHER, 90, namespace="web")], HERE, "no-pods", 15, "1 other namespace, and none"),
+    (SHOWN, key(HERE, "signal: sm-activity"), "no-series", 17, "not show the signal sm"),
     (SHOWN, SLEEPING, "demand-unknown", 17, "the demand is unknown: its query gives nothing"),
     (SHOWN, changed(SLEEPING, (GATEWAY, "sum(kube_deployment_spec_replicas)")), "", 0, ""),
     ([Gpu("", 0, convention="idle")], HERE, "no-pod-labels", 15, ""),
+    ([AMD_IDLE], HERE, "no-pod-labels", 15, "AMD device-metrics-exporter name no pod"),
+    # Its last scrape has failed: the exporter is found by those before.
+    ([AMD_FAILED], HERE, "", 0, ""),
+    ([FB_SLICE], HERE, "no-series", 15, "MIG instances, which show no utilization but"),
     (ENDED, HERE, "late-samples", 15, "the newest sample of any GPU is minutes old"),
     (FROZEN, HERE, "stuck-metric", 13, "GR_ENGINE_ACTIVE has not changed for 30m"),
     (FROZEN, key(HERE, "profile: dcgm-exported"), "", 0, ""),

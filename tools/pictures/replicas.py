@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from benchmarks.drawings import Curve, Panel, picture, times, words
 from keda_gpu_scaler.workbench.backtest import recipes
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.loops.loop import Loop
 
 MINUTES = 60

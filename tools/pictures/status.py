@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from testbed import programs
 from testbed.browser import DESKTOP, PHONE, started
-from tools.pictures import showroom
+from tools.pictures import fleet
 
 SCALE = 0.75
 """Of a wide screen: a page of the documentation is not as wide."""
@@ -20,7 +20,7 @@ PAGES: Mapping[str, tuple[str, str, int, int]] = {
 def pictures() -> Iterator[tuple[str, bytes]]:
     """Yield each picture's name and PNG."""
     programs.build(["chromium", "chromedriver"])
-    with showroom.opened(showroom.fleet(), minutes=120) as url, started() as browser:
+    with fleet.opened(fleet.fleet(), minutes=120) as url, started() as browser:
         for name, (path, scheme, width, height) in PAGES.items():
             browser.look(url + path, scheme, width)
             scale = SCALE if width == DESKTOP else 1.0

@@ -18,7 +18,7 @@ from lightkube.core.exceptions import ConfigError
 from msgspec import Raw, Struct, json
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evidence.kubernetes.objects import Item, Resource, Scale
+from keda_gpu_scaler.evidence.kubernetes.objects import Item, Resource, ScaleReference
 from keda_gpu_scaler.transport import http_client
 
 PAGE_OBJECTS = (100, 5)
@@ -71,7 +71,7 @@ class Page(Struct):
     items: list[Item] | None
 
 
-class Change(NamedTuple):
+class WatchEvent(NamedTuple):
     """One line of a watch."""
 
     version: str
@@ -153,7 +153,7 @@ class Api:
             async with self._answer(action, path, query | {"limit": str(few)}, accept) as answer:
                 return json.decode(await _body(answer), type=Page)
 
-    async def watch(self, resource: Resource, version: str) -> AsyncGenerator[Change]:
+    async def watch(self, resource: Resource, version: str) -> AsyncGenerator[WatchEvent]:
         """Yield the changes after a version, until the API server ends the watch."""
         query = {
             "watch": "true",
@@ -170,13 +170,13 @@ class Api:
                     status = json.decode(line.object, type=_Status)
                     raise _refusal(status.code, status.message)
                 if line.type == "BOOKMARK":
-                    yield Change(json.decode(line.object, type=_Bookmark).metadata.version)
+                    yield WatchEvent(json.decode(line.object, type=_Bookmark).metadata.version)
                     continue
                 item = json.decode(line.object, type=Item)
                 is_deleted = line.type == "DELETED"
-                yield Change(item.metadata.resource_version, item, is_deleted=is_deleted)
+                yield WatchEvent(item.metadata.resource_version, item, is_deleted=is_deleted)
 
-    async def selector(self, scale: Scale) -> str:
+    async def selector(self, scale: ScaleReference) -> str:
         action = f"get {scale.resource}/scale ({scale})"
         async with self._answer(action, scale.path) as answer:
             return json.decode(await _body(answer), type=_Scale).status.selector or ""

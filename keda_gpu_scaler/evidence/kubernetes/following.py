@@ -15,7 +15,7 @@ from typing import Any
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence.kubernetes import objects
 from keda_gpu_scaler.evidence.kubernetes.api import Api
-from keda_gpu_scaler.evidence.kubernetes.objects import Pod, Resource, Scale
+from keda_gpu_scaler.evidence.kubernetes.objects import ListedPod, Resource, ScaleReference
 from keda_gpu_scaler.evidence.kubernetes.reflector import Reflector
 from keda_gpu_scaler.evidence.kubernetes.selections import Selections
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodKey, PodStatement
@@ -115,17 +115,17 @@ class Following:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
                 known = await self._targets.wait_for(scaled_object)
-                if isinstance(known, Scale):
+                if isinstance(known, ScaleReference):
                     await self._selections.learn(known)
         if known is None:
             known = self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
-        pods = self._selections.pods(known) if isinstance(known, Scale) else known
+        pods = self._selections.pods(known) if isinstance(known, ScaleReference) else known
         if isinstance(pods, str):
             message = f"it is not known which pods {scaled_object} scales: {pods}"
             raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
         return pods
 
-    def _statement(self, namespace: str, name: str, pod: Pod) -> PodStatement:
+    def _statement(self, namespace: str, name: str, pod: ListedPod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""
         statement = pod.statement
         added = self._selections.selecting(namespace, name, pod.labels)

@@ -27,7 +27,6 @@ FIRST_STATUS = timedelta(seconds=10)
 """A kubelet's first status says both that a pod started and that it is not Ready. A change to not
 Ready that comes later than this was a change from Ready."""
 _INT32_DIGITS = 10
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class _OwnerReference(Struct):
@@ -134,7 +133,7 @@ class Item(Struct):
         return NO_OWNER
 
 
-class Pod(NamedTuple):
+class ListedPod(NamedTuple):
     """The data kept of a pod."""
 
     statement: PodStatement
@@ -172,7 +171,7 @@ class Resource(NamedTuple):
         return "/".join(filter(None, (start, self.version, place, self.plural)))
 
 
-class Scale(NamedTuple):
+class ScaleReference(NamedTuple):
     """The scale subresource of one object."""
 
     namespace: str
@@ -208,7 +207,7 @@ def controller(item: Item) -> Controller:
     return Controller(item.owner)
 
 
-def pod(item: Item, without_gpus: Collection[str] = ()) -> Pod:
+def pod(item: Item, without_gpus: Collection[str] = ()) -> ListedPod:
     """Return the data kept of a pod.
 
     `without_gpus` are the names of ResourceClaims, their templates and DeviceClasses, and the
@@ -227,15 +226,15 @@ def pod(item: Item, without_gpus: Collection[str] = ()) -> Pod:
         ready=ready,
         ready_at=since.timestamp() + TIME_STEP_SECONDS if ready and since else None,
         was_ready=bool(not ready and since and started and since - started > FIRST_STATUS),
-        ended=status.phase in _ENDED or metadata.deletion_timestamp is not None,
+        ended=status.phase in {"Succeeded", "Failed"} or metadata.deletion_timestamp is not None,
         asks_gpu=asks_gpu,
         devices=devices,
         unschedulable=_unschedulable(conditions.get("PodScheduled"), created),
     )
-    return Pod(statement, labels if len(labels) <= LABELS else {})
+    return ListedPod(statement, labels if len(labels) <= LABELS else {})
 
 
-def target(item: Item) -> workload.Workload | Scale | str:
+def target(item: Item) -> workload.Workload | ScaleReference | str:
     """Return the scale target of a ScaledObject, or why there is none; the defaults are KEDA's.
 
     For a kind without a rule for its pods it is the scale subresource. The resource of such a kind
@@ -256,7 +255,9 @@ def target(item: Item) -> workload.Workload | Scale | str:
     # These names become part of a URL.
     if not all(map(workload.is_name, (resolved.version, resolved.resource, group or "core"))):
         return "its status.scaleTargetGVKR names no resource"
-    return Scale(namespace, Resource(group, resolved.version, resolved.resource), reference.name)
+    return ScaleReference(
+        namespace, Resource(group, resolved.version, resolved.resource), reference.name
+    )
 
 
 def _asks_gpu(item: Item, without_gpus: Collection[str]) -> tuple[bool | None, frozenset[str]]:

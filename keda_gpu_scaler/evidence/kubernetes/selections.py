@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence.kubernetes.api import Api
 from keda_gpu_scaler.evidence.kubernetes.groups import GROUPED, Grouped, group
-from keda_gpu_scaler.evidence.kubernetes.objects import Scale
+from keda_gpu_scaler.evidence.kubernetes.objects import ScaleReference
 from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 from keda_gpu_scaler.telemetry import facts
@@ -105,11 +105,11 @@ class Selections:
         all can be read again.
         """
         self._api, self._observe, self._clock = api, observe, clock
-        self._known: dict[Scale, _Known] = {}
+        self._known: dict[ScaleReference, _Known] = {}
         self._works: dict[str, bool] = {}
         self._turns = asyncio.Semaphore(READ_AT_ONCE)
 
-    async def learn(self, scale: Scale) -> None:
+    async def learn(self, scale: ScaleReference) -> None:
         """Read a selector; wait for it unless a trusted one is known."""
         if scale not in self._known:
             self._forget()
@@ -120,7 +120,7 @@ class Selections:
             if known.reading is not None and not self._is_trusted(known):
                 await asyncio.wait({known.reading})
 
-    def pods(self, scale: Scale) -> Selected | str:
+    def pods(self, scale: ScaleReference) -> Selected | str:
         known = self._known.get(scale)
         if known is None:
             return f"{LIMIT} other selectors are read already"
@@ -225,13 +225,13 @@ class Selections:
                 del self._known[scale]
         self._report()
 
-    def _read_again(self, scale: Scale, known: _Known) -> None:
+    def _read_again(self, scale: ScaleReference, known: _Known) -> None:
         now = self._clock()
         if known.reading is None and now - known.tried_at >= READ_SECONDS:
             known.tried_at = now
             known.reading = asyncio.create_task(self._read(scale, known), name=f"read {scale}")
 
-    async def _read(self, scale: Scale, known: _Known) -> None:
+    async def _read(self, scale: ScaleReference, known: _Known) -> None:
         try:
             async with self._turns:
                 text = await self._api.selector(scale)

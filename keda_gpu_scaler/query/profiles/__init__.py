@@ -151,6 +151,16 @@ _METRICS = [
     for metric in measure.metrics
 ]
 KNOWN_METRICS = frozenset(metric.name for metric in _METRICS)
+UNREAD = {metric: row for row in PROFILES.values() for metric in row.unread}
+"""The exporters whose series name no pod, by the metrics that show that they are there."""
+BY_METRIC = {
+    metric.name: name
+    for name, profile in reversed(tuple(PROFILES.items()))
+    for convention in profile.conventions
+    for measure in convention.measures.values()
+    for metric in measure.metrics
+}
+"""The profile that reads a metric: the first in the table."""
 KNOWN_LABELS = frozenset(BOARD_LABELS).union(
     *(convention.labels.names for convention in _EVERY),
     *((label for label, _ in metric.where) for metric in _METRICS),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import model
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Profile
+from keda_gpu_scaler.query.profiles.model import GpuMetric, Labels, Measure, Part, Profile
 from keda_gpu_scaler.spec.spec import Signal
 
 BLANKS = frozenset(
@@ -22,12 +22,12 @@ LABELS = Labels("pod_namespace", "pod_name", ("UUID", "uuid"))
 """Those of every release: old ones have names of their own."""
 ACK = Labels("NamespaceName", "PodName")
 
-SAMPLED = Metric("DCGM_FI_DEV_GPU_UTIL", limit=100, whole_gpus_only=True)
-ENGINE = Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
+SAMPLED = GpuMetric("DCGM_FI_DEV_GPU_UTIL", limit=100, whole_gpus_only=True)
+ENGINE = GpuMetric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
 
 
 def _codec(name: str) -> Measure:
-    return Measure((Metric(name, limit=100, whole_gpus_only=True),))
+    return Measure((GpuMetric(name, limit=100, whole_gpus_only=True),))
 
 
 def _profiled(name: str) -> Measure:
@@ -59,7 +59,9 @@ _SAMPLES_FIRST = {**_ANY, Signal.UTILIZATION: Measure((SAMPLED, ENGINE))}
 _ENGINE_ONLY = {**_ANY, Signal.UTILIZATION: Measure((ENGINE,))}
 _OLD_USED = model.in_mebibytes("dcgm_fb_used")
 _OLD_NAMES: Mapping[Signal, Measure] = {
-    Signal.UTILIZATION: Measure((Metric("dcgm_gpu_utilization", limit=100, whole_gpus_only=True),)),
+    Signal.UTILIZATION: Measure(
+        (GpuMetric("dcgm_gpu_utilization", limit=100, whole_gpus_only=True),)
+    ),
     Signal.MEMORY: Measure(
         (replace(_OLD_USED, part=Part.USED), model.in_mebibytes("dcgm_fb_free", Part.FREE))
     ),
@@ -92,23 +94,33 @@ Not DCGM_FI_DEV_GPU_UTIL_RATIO: that is a percentage with DCGM 4.6 and a ratio w
 series says which.
 """
 
+TO_NAME_PODS = (
+    "set DCGM_EXPORTER_KUBERNETES=true for it; where device ids are names, as on GKE, also "
+    "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE=device-name, and with ResourceClaims "
+    "KUBERNETES_ENABLE_DRA=true"
+)
 AUTO_CONVENTIONS = model.conventions(LABELS, _ANY, _OLD_NAMES)
 """dcgm-exporter's series of any release; of two metrics the average before the sample."""
 PROFILES = {
     "dcgm-exported": Profile(
         "dcgm-exporter, scraped without honor_labels",
         model.conventions(model.PLAIN, _SAMPLES_FIRST),
+        to_name_pods=TO_NAME_PODS,
     ),
     "dcgm": Profile(
         "dcgm-exporter, scraped with honor_labels or by GKE's managed collection",
         model.conventions(model.PLAIN, _SAMPLES_FIRST),
+        to_name_pods=TO_NAME_PODS,
     ),
     "dcgm-prof": Profile(
-        "dcgm-exporter, profiling metrics alone", model.conventions(model.PLAIN, _ENGINE_ONLY)
+        "dcgm-exporter, profiling metrics alone",
+        model.conventions(model.PLAIN, _ENGINE_ONLY),
+        to_name_pods=TO_NAME_PODS,
     ),
     "dcgm-old": Profile(
         "dcgm-exporter before 2.0, or with its old namespace",
         model.conventions(LABELS, _SAMPLES_FIRST, _OLD_NAMES),
+        to_name_pods=TO_NAME_PODS,
     ),
     "acs": Profile("Alibaba Cloud ACS GPU pods", model.conventions(model.PLAIN, _ACS)),
 }
@@ -116,8 +128,10 @@ PROFILES = {
 RATIO = Profile(
     "dcgm-exporter with counters by the names of DCGM 4.6",
     model.conventions(model.PLAIN, _RATIO),
+    to_name_pods=TO_NAME_PODS,
 )
 LOWER = Profile(
     "dcgm-exporter with names in lower case",
     model.conventions(LABELS, model.renamed(_ANY, str.lower)),
+    to_name_pods=TO_NAME_PODS,
 )

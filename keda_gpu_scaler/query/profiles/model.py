@@ -23,7 +23,7 @@ class Part(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class GpuMetric:
     """One metric of an exporter."""
 
     name: str
@@ -46,7 +46,7 @@ class Metric:
 class Measure:
     """How one signal is read: the first metric that a GPU has, or a ratio of several."""
 
-    metrics: tuple[Metric, ...]
+    metrics: tuple[GpuMetric, ...]
     per_board: bool = False
     """Every slice repeats the number of the whole board."""
 
@@ -56,7 +56,7 @@ class Measure:
         return any(metric.part is not Part.VALUE for metric in self.metrics)
 
     @property
-    def twin(self) -> Metric | None:
+    def twin(self) -> GpuMetric | None:
         """The metric that shows whether the first one is stuck at 0; None: there is none.
 
         An average does not: it shows work between two samples, which no sample can show.
@@ -103,7 +103,7 @@ class Labels:
         return *self.namespaces, *self.pods, *self.gpu, self.slice, self.number
 
 
-def naming(metric: Metric, namespace: str, pod: str) -> str:
+def naming(metric: GpuMetric, namespace: str, pod: str) -> str:
     """Return the words for a metric whose pods are named by these labels."""
     return sys.intern(f"{metric.name} by {namespace}, {pod}")
 
@@ -126,6 +126,15 @@ class Profile:
     """Empty: its series name no pod."""
     verified: bool = True
     """Names and labels are taken from the exporter's source or its vendor's documentation."""
+    to_name_pods: str = "let it name pods, as its documentation says"
+    """What to do if its series name no pod, as a clause."""
+    unread: tuple[str, ...] = ()
+    """Metrics that show that an exporter is there whose series name no pod."""
+
+    @property
+    def name(self) -> str:
+        """The exporter's name, without what else tells its rows apart."""
+        return self.exporter.partition(",")[0]
 
     @property
     def signals(self) -> tuple[Signal, ...]:
@@ -195,35 +204,37 @@ PLAIN = Labels()
 """The names that most exporters have."""
 
 
-def in_mebibytes(name: str, part: Part = Part.VALUE) -> Metric:
-    return Metric(name, limit=MEMORY_LIMIT_MIB, part=part)
+def in_mebibytes(name: str, part: Part = Part.VALUE) -> GpuMetric:
+    return GpuMetric(name, limit=MEMORY_LIMIT_MIB, part=part)
 
 
-def in_bytes(name: str, part: Part = Part.VALUE) -> Metric:
-    return Metric(name, limit=MEMORY_LIMIT_MIB * MIB, factor=1 / MIB, part=part)
+def in_bytes(name: str, part: Part = Part.VALUE) -> GpuMetric:
+    return GpuMetric(name, limit=MEMORY_LIMIT_MIB * MIB, factor=1 / MIB, part=part)
 
 
 def percent(name: str, limit: float = 100) -> Measure:
-    return Measure((Metric(name, limit=limit),))
+    return Measure((GpuMetric(name, limit=limit),))
 
 
 def ratio(*names: str, averaged: bool = False) -> Measure:
     """Return a percentage that the first of these metrics shows as a number up to 1."""
-    return Measure(tuple(Metric(name, limit=1.01, factor=100, averaged=averaged) for name in names))
+    return Measure(
+        tuple(GpuMetric(name, limit=1.01, factor=100, averaged=averaged) for name in names)
+    )
 
 
 def watts(*names: str) -> Measure:
     """Return the power of a board, from the first of these metrics that is present."""
-    return Measure(tuple(Metric(name, limit=WATTS_LIMIT) for name in names), per_board=True)
+    return Measure(tuple(GpuMetric(name, limit=WATTS_LIMIT) for name in names), per_board=True)
 
 
 def celsius(*names: str) -> Measure:
     """Return the temperature of a board, from the first of these metrics that is present."""
-    return Measure(tuple(Metric(name, limit=CELSIUS_LIMIT) for name in names), per_board=True)
+    return Measure(tuple(GpuMetric(name, limit=CELSIUS_LIMIT) for name in names), per_board=True)
 
 
 def memory(
-    used: str, total: str, of: Callable[[str, Part], Metric] = in_bytes
+    used: str, total: str, of: Callable[[str, Part], GpuMetric] = in_bytes
 ) -> Mapping[Signal, Measure]:
     """Return both memory signals, from the metrics of the used and the total memory."""
     return {

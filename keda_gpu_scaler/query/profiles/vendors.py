@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import dcgm, model
 from keda_gpu_scaler.query.profiles.model import (
+    GpuMetric,
     LabelConvention,
     Labels,
     Measure,
-    Metric,
     Part,
     Profile,
 )
@@ -26,7 +26,7 @@ _UNDIVIDED = (("gpu_compute_partition_type", ("", "spx", "SPX")),)
 
 
 def _milliwatts(name: str) -> Measure:
-    return Measure((Metric(name, limit=1000 * model.WATTS_LIMIT, factor=0.001),), per_board=True)
+    return Measure((GpuMetric(name, limit=1000 * model.WATTS_LIMIT, factor=0.001),), per_board=True)
 
 
 def _some(measure: Measure) -> Measure:
@@ -42,10 +42,10 @@ def _where(measure: Measure, *where: tuple[str, tuple[str, ...]]) -> Measure:
     )
 
 
-def _vram(name: str, part: Part) -> Metric:
+def _vram(name: str, part: Part) -> GpuMetric:
     """Read the GPU's own memory, in KiB; MetaX shows the system's too."""
     limit = 1024 * model.MEMORY_LIMIT_MIB
-    return Metric(name, limit, 1 / 1024, where=(("type", ("vram",)),), part=part)
+    return GpuMetric(name, limit, 1 / 1024, where=(("type", ("vram",)),), part=part)
 
 
 def _tasks(*tasks: str) -> Measure:
@@ -55,8 +55,8 @@ def _tasks(*tasks: str) -> Measure:
 _AMD: Mapping[Signal, Measure] = {
     Signal.UTILIZATION: Measure(
         (
-            Metric("gpu_gfx_activity", limit=100, whole_gpus_only=True, where=_UNDIVIDED),
-            Metric("gpu_gfx_busy_instantaneous", limit=100),
+            GpuMetric("gpu_gfx_activity", limit=100, whole_gpus_only=True, where=_UNDIVIDED),
+            GpuMetric("gpu_gfx_busy_instantaneous", limit=100),
         )
     ),
     **model.memory("gpu_used_vram", "gpu_total_vram", model.in_mebibytes),
@@ -65,6 +65,9 @@ _AMD: Mapping[Signal, Measure] = {
     ),
     Signal.TEMPERATURE: _some(model.celsius("gpu_junction_temperature", "gpu_edge_temperature")),
 }
+_MOUNT = "mount the nodes' /var/lib/kubelet/pod-resources into its pods"
+_NVIDIA = "let the source scrape dcgm-exporter on these nodes, which names pods"
+_CONTAINERS = "let the source scrape its metrics of containers as well"
 _CARDS = tuple(f"gpu{number}" for number in range(16))
 """A row beside them has the total of a container."""
 
@@ -111,6 +114,7 @@ PROFILES = {
             _AMD,
             model.renamed(_AMD, "amd_{}".format),
         ),
+        to_name_pods=_MOUNT,
     ),
     "intel-xpum-v1": Profile(
         "Intel XPU Manager 1",
@@ -130,6 +134,7 @@ PROFILES = {
                 ),
             },
         ),
+        to_name_pods=_MOUNT,
     ),
     "otel-hw": Profile(
         "OpenTelemetry's hw.gpu metrics, Intel xpumd; only if enriched with the pod",
@@ -157,6 +162,7 @@ PROFILES = {
                 Signal.DECODER: _tasks("decoder"),
             },
         ),
+        to_name_pods="add k8s_pod_name and k8s_namespace_name of the pod that uses the GPU",
     ),
     "hami": Profile(
         "HAMi's monitor since 2.9",
@@ -169,6 +175,8 @@ PROFILES = {
                 **model.memory("hami_vgpu_memory_used_bytes", "hami_vgpu_memory_limit_bytes"),
             },
         ),
+        to_name_pods=_CONTAINERS,
+        unread=("hami_host_gpu_utilization_ratio",),
     ),
     "hami-legacy": Profile(
         "HAMi's monitor, older names",
@@ -183,6 +191,8 @@ PROFILES = {
                 ),
             },
         ),
+        to_name_pods=_CONTAINERS,
+        unread=("HostCoreUtilization",),
     ),
     "cadvisor-accel": Profile(
         "the kubelet's cAdvisor, Kubernetes up to 1.24",
@@ -217,7 +227,7 @@ PROFILES = {
             model.PLAIN,
             {
                 Signal.UTILIZATION: Measure(
-                    (Metric("accelerator_gpu_utilization", limit=100, whole_gpus_only=True),)
+                    (GpuMetric("accelerator_gpu_utilization", limit=100, whole_gpus_only=True),)
                 ),
                 Signal.POWER: model.watts("accelerator_power_usage_watts"),
                 Signal.TEMPERATURE: model.celsius("accelerator_temperature_celsius"),
@@ -255,6 +265,7 @@ PROFILES = {
                 Signal.TEMPERATURE: model.celsius("npu_chip_info_temperature"),
             },
         ),
+        to_name_pods="set -containerMode to the nodes' container runtime and mount its socket",
     ),
     "metax": Profile(
         "MetaX mxExporter",
@@ -314,7 +325,7 @@ PROFILES = {
                 {signal: _where(Measure((metric,)), (card, _CARDS))},
             )
             for card, signal, metric in (
-                ("gpu", Signal.UTILIZATION, Metric("container_gpu_utilization", limit=100)),
+                ("gpu", Signal.UTILIZATION, GpuMetric("container_gpu_utilization", limit=100)),
                 (
                     "gpu_memory",
                     Signal.MEMORY_USED,
@@ -323,8 +334,52 @@ PROFILES = {
             )
         ),
     ),
-    "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
-    "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
+    "furiosa": Profile(
+        "Furiosa furiosa-metrics-exporter",
+        model.conventions(
+            replace(model.PLAIN, gpu=("uuid",), slice="core", number="device"),
+            {
+                Signal.UTILIZATION: model.percent("furiosa_npu_core_utilization"),
+                **model.memory("furiosa_npu_dram_usage", "furiosa_npu_dram_total"),
+                Signal.POWER: _where(model.watts("furiosa_npu_hw_power"), ("label", ("rms",))),
+                Signal.TEMPERATURE: _where(
+                    model.celsius("furiosa_npu_hw_temperature"), ("label", ("peak",))
+                ),
+            },
+        ),
+    ),
+    "hygon": Profile(
+        "Hygon hcu-exporter, dcu-exporter",
+        tuple(
+            LabelConvention(
+                Labels(
+                    f"{unit}_pod_namespace",
+                    f"{unit}_pod_name",
+                    ("device_id",),
+                    number="minor_number",
+                ),
+                {
+                    Signal.UTILIZATION: model.percent(f"{unit}_utilizationrate"),
+                    **model.memory(f"{unit}_usedmemory_bytes", f"{unit}_memorycap_bytes"),
+                    Signal.POWER: model.watts(f"{unit}_power_usage"),
+                    Signal.TEMPERATURE: model.celsius(f"{unit}_temp"),
+                },
+            )
+            for unit in ("hcu", "dcu")
+        ),
+    ),
+    "mindprince": Profile(
+        "mindprince/nvidia_gpu_prometheus_exporter",
+        (),
+        to_name_pods=_NVIDIA,
+        unread=("nvidia_gpu_duty_cycle",),
+    ),
+    "nvidia-smi": Profile(
+        "utkuozdemir/nvidia_gpu_exporter",
+        (),
+        to_name_pods=_NVIDIA,
+        unread=("nvidia_smi_utilization_gpu_ratio", "nvidia_smi_memory_used_bytes"),
+    ),
     "drm-exporter": Profile("home-operations/drm-exporter", ()),
 }
 """In the order in which `auto` prefers them."""

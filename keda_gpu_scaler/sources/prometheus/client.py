@@ -29,7 +29,7 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.http_client import OK, Answer, printable
+from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable
 
 T = TypeVar("T")
 OWN_QUERIES_AT_ONCE = 10
@@ -85,7 +85,7 @@ class PrometheusClient(query_client.QueryClient):
         names: frozenset[str],
         write: Callable[[Collection[str]], str],
         at: float,
-        parse: Callable[[Answer], list[Row]],
+        parse: Callable[[HttpAnswer], list[Row]],
     ) -> list[Row]:
         """Return the rows of a query about names, or of several about parts of them."""
         rows: list[Row] = []
@@ -108,7 +108,7 @@ class PrometheusClient(query_client.QueryClient):
         kind: str,
         text: str,
         at: float | None,
-        parse: Callable[[Answer], T],
+        parse: Callable[[HttpAnswer], T],
         limit_bytes: int | None = None,
     ) -> T:
         """Return what `parse` finds in the answer to an instant query.
@@ -149,7 +149,7 @@ class Clock(NamedTuple):
     """VictoriaMetrics does not by default; it is recognised because it has no scalars."""
 
 
-def parse_clock(answer: Answer) -> Clock:
+def parse_clock(answer: HttpAnswer) -> Clock:
     result = _result(answer, "scalar", "vector")
     values = _values(result)
     if len(values) != 1 or not math.isfinite(values[0]):
@@ -158,23 +158,25 @@ def parse_clock(answer: Answer) -> Clock:
     return Clock(values[0], takes_long_queries=result.kind == "scalar")
 
 
-def parse_number(answer: Answer) -> float | None:
+def parse_number(answer: HttpAnswer) -> float | None:
     """Return the one number of a result; None: it has no element."""
     values = _values(_result(answer, "scalar", "vector"))
     if len(values) > 1:
-        raise errors.SourceMalformedError(
-            f"the query gives {len(values)} elements instead of one number; "
-            "sum(...) makes one of them"
-        )
+        raise several(len(values))
     return query_client.countable(values[0]) if values else None
 
 
-def parse_matrix(answer: Answer) -> list[Row]:
+def several(elements: int) -> errors.SourceMalformedError:
+    message = f"the query gives {elements} elements instead of one number; sum(...) makes one"
+    return errors.SourceMalformedError(f"{message} of them")
+
+
+def parse_matrix(answer: HttpAnswer) -> list[Row]:
     """Return the series of a range result that have points."""
     return _rows(_result(answer, "matrix"), _SERIES, _POINTS.decode)
 
 
-def parse_vector(answer: Answer) -> list[Row]:
+def parse_vector(answer: HttpAnswer) -> list[Row]:
     """Return the elements of an instant result as rows of one point."""
     return _rows(_result(answer, "vector"), _ELEMENTS, _one_point)
 
@@ -256,7 +258,7 @@ def _values(result: _Result) -> list[float]:
         raise query_client.wrong_shape("a scalar", error) from error
 
 
-def _result(answer: Answer, *kinds: str) -> _Result:
+def _result(answer: HttpAnswer, *kinds: str) -> _Result:
     """Return the whole result of a query, of one of these kinds."""
     body = query_client.decoded(answer, _BODY, "Prometheus' JSON")
     if answer.status != OK or body.status != "success":

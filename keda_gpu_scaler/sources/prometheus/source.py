@@ -2,8 +2,8 @@
 
 Each step needs one snapshot query, one for the age of stale samples and one about
 kube-state-metrics, for all triggers. A few others are rare: the clock, the exporters, how much each
-of several scrape jobs shows, the last hour of new namespaces, and the GPUs of pods that have just
-vanished.
+of several scrape jobs shows, the last hour of new namespaces, the GPUs of pods that have just
+vanished, and what there is where nothing is read.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
@@ -24,7 +25,12 @@ from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target, scrape_times
 from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
-from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
+from keda_gpu_scaler.sources.prometheus.client import (
+    PrometheusClient,
+    parse_matrix,
+    parse_vector,
+    several,
+)
 from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
 from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
 from keda_gpu_scaler.spec.demand import is_countable
@@ -37,10 +43,12 @@ GPUS_PER_QUERY = 500
 QUERIES_OF_A_STEP = 3
 """The first one can show that there is another exporter, and the second one its scrape job. Jobs
 that are new at each query do not make queries without end."""
-JOBS_BYTES = 2_000
-"""Twice in the snapshot query, of which the rest takes up to 12 KB of VictoriaMetrics' 16 KiB."""
+JOBS_BYTES = 1_300
+"""Twice in the snapshot query, of which the rest takes up to 13 KB of VictoriaMetrics' 16 KiB."""
 DETECTED_SECONDS = 120.0
 """New exporters come with node pools; it can take this long until a new one is found."""
+LABEL_CHARACTERS = 100
+"""Of a text that is only shown."""
 OWN_BYTES = 2**20
 """The limit of an answer to a user's own query: 1,500 GPUs with the usual window. There
 can be hundreds of such queries, and each is about one workload."""
@@ -80,6 +88,8 @@ class PrometheusSource:
         """
         self._breadths_asked: dict[frozenset[str], tuple[float, Mapping[str, Breadth]]] = {}
         """When it was asked how much each job shows of some metrics, and the answer."""
+        self._believed: dict[frozenset[str], frozenset[str]] = {}
+        """The jobs that counted for some metrics last."""
         self._exporters_asked_at = float("-inf")
         self._exporters_asking = asyncio.Lock()
 
@@ -98,6 +108,8 @@ class PrometheusSource:
             lambda: self._exporters,
             of_namespace if self._client.settings.is_per_namespace else None,
             self,
+            url=self._client.settings.url,
+            accelerators=self,
         )
 
     async def close(self) -> None:
@@ -193,9 +205,7 @@ class PrometheusSource:
         points = [point for row in rows for point in row.points]
         numbers = dict(points)
         if len(numbers) < len(points):
-            raise errors.SourceMalformedError(
-                "the query gives several elements instead of one number; sum(...) makes one of them"
-            )
+            raise several(len(rows))
         return {time: number for time, number in numbers.items() if is_countable(number)}
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -219,6 +229,24 @@ class PrometheusSource:
         """
         async with self._client.number_turns:
             return await self._client.number("demand", text, self._at)
+
+    async def look(self) -> Look:
+        """Return what there is of accelerators; names and labels are others' texts."""
+        rows: dict[str, list[Mapping[str, str]]] = defaultdict(list)
+        for row in await self._client.ask("look", promql_texts.LOOK, self._at, parse_vector):
+            labels = {
+                printable(name, LABEL_CHARACTERS): printable(text, LABEL_CHARACTERS)
+                for name, text in row.labels.items()
+            }
+            if labels.get("__name__"):
+                rows[labels.pop(promql_texts.LOOK_LABEL, "")].append(labels)
+        return Look(
+            metrics=rows[promql_texts.METRICS],
+            series=rows[promql_texts.A_SERIES],
+            targets=rows[promql_texts.A_TARGET],
+            pods=rows[promql_texts.PODS],
+            jobs=self._client.settings.exporter_jobs,
+        )
 
     async def _fetch_observation(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
@@ -247,6 +275,8 @@ class PrometheusSource:
         observation = await asyncio.to_thread(
             series.read_observation, rows, snapshot_query, at, step, exporters
         )
+        metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+        self._believed[metrics] = frozenset(gpu.target.job for gpu in observation.series)
         for job, wider in observation.overruled.items():
             self._client.observe(facts.JobOverruled(self._client.name, printable(job), wider))
         return observation
@@ -256,7 +286,8 @@ class PrometheusSource:
     ) -> Mapping[str, Breadth]:
         """Return how much each of several jobs shows in all namespaces, as asked recently.
 
-        If the server refuses that query, what was known stays in use.
+        If the server refuses that query, what was known stays in use, or else the jobs that counted
+        last count on.
         """
         metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         asked_at, breadths = self._breadths_asked.get(metrics, (float("-inf"), {}))
@@ -264,6 +295,8 @@ class PrometheusSource:
         asked = self._jobs.names.intersection(jobs)
         is_recent = self._client.clock() - asked_at < DETECTED_SECONDS
         if len(jobs) > 1 and not (is_recent and breadths.keys() >= asked):
+            last = self._believed.get(metrics, frozenset())
+            breadths = {job: Breadth(int(job in last)) for job in asked} | {**breadths}
             with contextlib.suppress(errors.SourceError):
                 text = promql_texts.breadth_text(metrics, asked)
                 rows = await self._client.ask("breadth", text, at, parse_vector)
@@ -316,7 +349,7 @@ class PrometheusSource:
             text = promql_texts.element_targets_text(jobs, span, step)
             targets = await self._client.ask("own-targets", text, at, parse_matrix, limit_bytes)
             good_scrapes = {row.target: scrape_times(row.points) for row in targets}
-        elements, refused, unmatched_elements = await asyncio.to_thread(
+        elements, refused, unmatched = await asyncio.to_thread(
             series.read_elements, rows, snapshot_query.namespaces
         )
         return Observation(
@@ -324,7 +357,8 @@ class PrometheusSource:
             series=series.fill_gaps(elements, good_scrapes),
             good_scrapes=good_scrapes,
             refused_samples=refused,
-            unmatched_elements=unmatched_elements,
+            unmatched_elements=len(unmatched),
+            unmatched_labels=frozenset(unmatched[0].labels) if unmatched else frozenset(),
             is_selective=not own.is_complete,
             collection_seconds=self._client.settings.collection_seconds + own.lookback_seconds,
         )

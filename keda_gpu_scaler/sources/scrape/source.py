@@ -87,7 +87,8 @@ class ScrapeSource:
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
         """Return what can be asked of it: exporters know nothing about pods but their names."""
-        return Source(self, evidence_providers)
+        urls = (target.partition("?")[0] for target in self._settings.targets)
+        return Source(self, evidence_providers, url=", ".join(urls), look=self.look)
 
     def start(self) -> None:
         self._rounds = asyncio.create_task(self._run(), name=f"scrape {self._name}")
@@ -106,6 +107,14 @@ class ScrapeSource:
         except TimeoutError as error:
             raise errors.SourceTimeoutError("no round of scrapes has ended yet") from error
 
+    async def look(self) -> None:
+        await self.synchronize()
+        self._raise_trouble()
+
+    def _raise_trouble(self) -> None:
+        if self._trouble is not None:
+            raise errors.SourceUnreachableError(self._trouble)
+
     def now(self) -> float:
         """This machine's time; a clock that is set counts from the end of a round on."""
         return self._clock() + self._offset
@@ -116,8 +125,7 @@ class ScrapeSource:
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the observation of the rounds up to `at`; the newest one must have an answer."""
         self._history.keep_seconds = max(self._history.keep_seconds, snapshot_query.span_seconds)
-        if self._trouble is not None:
-            raise errors.SourceUnreachableError(self._trouble)
+        self._raise_trouble()
         # The series of thousands of GPUs take longer to read than calls may wait.
         copied = replace(self._history)
         return await asyncio.to_thread(copied.observation, snapshot_query, at)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.workbench.backtest.loop import CAPACITY
 from keda_gpu_scaler.workbench.backtest.recipes import RECIPES, Recipe
 from keda_gpu_scaler.workbench.backtest.replay import (
     Limits,
@@ -18,6 +17,7 @@ from keda_gpu_scaler.workbench.backtest.replay import (
     past,
 )
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import CAPACITY
 
 USUAL_PERCENT = (50.0, 60.0, 70.0, 80.0)
 """Thresholds that are tried where none are named; of a demand, these parts of its own ÷ 70."""

@@ -11,9 +11,9 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, ValidationError, convert
 
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.workbench.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import CAPACITY, STEP_SECONDS
 
 KIND = "Episode"
 LONGEST_SECONDS = 7 * 86_400.0

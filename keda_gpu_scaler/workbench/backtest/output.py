@@ -25,11 +25,11 @@ from keda_gpu_scaler.workbench.backtest.advice import (
     percent,
     share,
 )
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.page import Section, page
 from keda_gpu_scaler.workbench.backtest.recorded import HOLE_SECONDS
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 
 WIDTH = 120
 FUTILE_SHOWN = 10
@@ -81,7 +81,7 @@ def write(
         html.write_text(page(sections), encoding="utf-8")
     if as_json:
         values = [_as_json(result, price) for result in results]
-        typer.echo(msgspec.json.format(msgspec.json.encode(values), indent=2))
+        typer.echo(msgspec.json.format(msgspec.json.encode(values)))
         return
     console = Console(
         highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDTH

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from keda_gpu_scaler.workbench.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import CAPACITY, STEP_SECONDS
 
 COLUMNS = 900
 """Of a plot; each shows the largest value of its time."""
 _LEFT, _HEIGHT = 60, 170
 _COLORS = "#1a7f37", "#0969da", "#bc4c00", "#8250df", "#57606a", "#cf222e", "#9a6700", "#1b7c83"
-_STYLE = """
+STYLE = """
 body{font:15px system-ui,sans-serif;margin:2em auto;max-width:64em;padding:0 1em}
 table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:right}
 td:first-child,th:first-child{text-align:left}tr:nth-child(even){background:#8881}
@@ -39,7 +39,7 @@ class Section(NamedTuple):
 def page(sections: Sequence[Section]) -> str:
     body = "\n".join(map(_section, sections))
     head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>backtest</title>'
-    return f"{head}<style>{_STYLE}</style>{body}</html>\n"
+    return f"{head}<style>{STYLE}</style>{body}</html>\n"
 
 
 def _section(section: Section) -> str:
@@ -61,8 +61,8 @@ def _section(section: Section) -> str:
     return "\n".join(
         [
             f"<h1>{escape(section.title)}</h1>",
-            f"<table>{_cells('th', section.heads)}",
-            *(_cells("td", row) for row in section.rows),
+            f"<table><tr>{cells('th', section.heads)}</tr>",
+            *(f"<tr>{cells('td', row)}</tr>" for row in section.rows),
             "</table>",
             *(f"<p>{escape(note)}</p>" for note in section.notes),
             f"<p>{legend}</p>",
@@ -76,8 +76,8 @@ def _section(section: Section) -> str:
     )
 
 
-def _cells(tag: str, texts: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts) + "</tr>"
+def cells(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
 
 
 def _plot(curves: Sequence[Sequence[float | None]], colors: Sequence[str], hours: float) -> str:

@@ -5,18 +5,16 @@ import hashlib
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Self
-
-import msgspec
 
 from keda_gpu_scaler import errors, sources
 from keda_gpu_scaler.query.snapshot_query import snapshot_query_of
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recorded import Chunk, chunk_of
+from keda_gpu_scaler.workbench.cache import Cache
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 
 CHUNK_SECONDS = 3600
 """Of the past that one query is about."""
@@ -24,46 +22,10 @@ QUERY_SECONDS = 0.5
 """From one query to the next: whoever else uses the Prometheus comes first."""
 
 
-class _Line(msgspec.Struct):
-    """One line of the file: a chunk, and what it is of."""
-
-    key: str
-    chunk: Chunk
-
-
-class Cache:
-    """The chunks that were read before, in a file with a line for each."""
-
-    def __init__(self, path: Path | None) -> None:
-        """Read the file, if there is one; ValueError: it is no such file."""
-        self._path = path
-        self._chunks: dict[tuple[str, float], Chunk] = {}
-        if path is None or not path.exists():
-            return
-        for number, text in enumerate(path.read_bytes().splitlines(), 1):
-            try:
-                line = msgspec.json.decode(text, type=_Line)
-            except msgspec.MsgspecError as error:
-                message = f"{path}:{number}: not a line that --cache writes, delete it: {error}"
-                raise ValueError(message) from error
-            chunk = line.chunk
-            if any(len(chunk.covered) != len(loads) for loads in chunk.pods.values()):
-                raise ValueError(f"{path}:{number}: not a line that --cache writes, delete it")
-            self._chunks[line.key, chunk.begin] = chunk
-
-    def get(self, key: str, begin: float) -> Chunk | None:
-        return self._chunks.get((key, begin))
-
-    def add(self, key: str, chunk: Chunk) -> None:
-        if self._path is not None:
-            with self._path.open("ab") as file:
-                file.write(msgspec.json.encode(_Line(key, chunk)) + b"\n")
-
-
 class PastReader:
     """Reads one trigger's past from the source that it names."""
 
-    def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache) -> None:
+    def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache[Chunk]) -> None:
         self._spec, self._settings, self._cache = spec, settings, cache
         demand = None if spec.demand is None else spec.demand.text
         signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query

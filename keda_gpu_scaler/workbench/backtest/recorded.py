@@ -17,8 +17,8 @@ from keda_gpu_scaler.snapshot.observation import Observation, uuid_of
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.times import SETTLE_SECONDS
 from keda_gpu_scaler.trigger.metadata import IDLE_PERCENT
-from keda_gpu_scaler.workbench.backtest.loop import CAPACITY, STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import CAPACITY, STEP_SECONDS
 
 HOLE_SECONDS = 300
 """A pod that is not shown for longer was not there, if another one can have its name."""
@@ -35,6 +35,11 @@ class Chunk(Struct, frozen=True):
     gpus: int = 0
     """The most GPUs of a pod at one time; 0: no exporter shows one."""
     demands: list[float | None] = []
+
+    def __post_init__(self) -> None:
+        """Refuse what no chunk is; ValueError."""
+        if any(len(loads) != len(self.covered) for loads in self.pods.values()):
+            raise ValueError("expected a load of each pod for each step")
 
 
 def chunk_of(

@@ -17,16 +17,15 @@ from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
-from keda_gpu_scaler.workbench.backtest.loop import (
-    CAPACITY,
-    COLLECT_SECONDS,
-    STEP_SECONDS,
-    ClosedLoop,
-    Replica,
-)
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from keda_gpu_scaler.workbench.backtest.view import view
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import (
+    CAPACITY,
+    STEP_SECONDS,
+    ClosedLoop,
+    SimulatedReplica,
+)
 
 QUERIED_SECONDS = 2.0
 """A snapshot is queried so much later than the instant that it is about."""
@@ -87,7 +86,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(slots=True)
-class Replay(ClosedLoop[Replica]):
+class Replay(ClosedLoop[SimulatedReplica]):
     """The replicas of one workload under one trigger, or under a recipe, for some work."""
 
     offered: Callable[[float], float] = field(init=False)
@@ -97,8 +96,6 @@ class Replay(ClosedLoop[Replica]):
     recipe: Recipe | None = None
     metric_type: MetricType = MetricType.AVERAGE_VALUE
     _workload: Workload = field(init=False)
-    _asked_for: list[tuple[float, int]] = field(default_factory=list, init=False)
-    """When its owner was asked for how many replicas."""
     _asked_since: float | None = field(default=None, init=False)
     """Since when the HPA asks; None: there are no replicas."""
     _memory: Memory | None = field(default=None, init=False)
@@ -112,10 +109,7 @@ class Replay(ClosedLoop[Replica]):
         ClosedLoop.__post_init__(self)
         self._workload = Workload(Kind.DEPLOYMENT, self.trigger.pods.namespace, "replayed")
         self.trigger = replace(self.trigger, pods=self._workload, only_shown=False, neighbour=None)
-        self._asked_for.append((-math.inf, self.replicas))
-        for _ in range(self.replicas):
-            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
-        self._collect(self.begin - 3600, self.begin)
+        self._settle()
 
     def run(self) -> Outcome:
         """Let all the time of the work pass; where it is unknown, everything stays as it is."""
@@ -135,7 +129,8 @@ class Replay(ClosedLoop[Replica]):
         at, spec = self.clock, self.trigger
         demand = Demand(self.work.demands[number]) if self.work.demands else None
         if self.recipe is not None:
-            shown = [percent for pod in self.pods if (percent := _shown(pod, at)) is not None]
+            there = (pod.exported(at) for pod in self.pods if at < pod.gone)
+            shown = [percent for percent in there if percent is not None]
             decided, metric_type = self.recipe.decided(shown), self.recipe.metric_type
         else:
             decided, metric_type = self._decide(at, demand), self.metric_type
@@ -150,8 +145,6 @@ class Replay(ClosedLoop[Replica]):
         self._scale(active=decided.active, metrics=metrics, polls=True)
 
     def resize(self, replicas: int) -> None:
-        if replicas != self.replicas:
-            self._asked_for = [*self._asked_for[-9:], (self.clock, replicas)]
         if not replicas:
             self._asked_since = None
         elif self._asked_since is None:
@@ -162,14 +155,14 @@ class Replay(ClosedLoop[Replica]):
 
     def _create(self, created: float) -> None:
         placed, ready = self._times(created)
-        self.pods.append(Replica(self._created, created, placed, ready, self.loading))
+        self.pods.append(SimulatedReplica(self._created, created, placed, ready, self.loading))
         self._created += 1
 
     def _decide(self, at: float, demand: Demand | None) -> Decision:
         """Return the scaler's decision, as its evaluator comes to it."""
         spec, now = self.trigger, at + QUERIED_SECONDS
         span = spec.reach_seconds + STEP_SECONDS
-        snapshot = view(self._workload, self.pods, at, span, self._wanted)
+        snapshot = view(self._workload, self.pods, at, span, self.wanted)
         since = self._asked_since
         context = Context(now, asking=None if since is None else Asking(since, now))
         decided = decide(spec, snapshot, context)
@@ -179,9 +172,6 @@ class Replay(ClosedLoop[Replica]):
         else:
             self._memory = memory.remember(self._memory, decided, at)
         return decided if demand is None else by_demand.answered(spec, decided, demand)
-
-    def _wanted(self, at: float) -> int:
-        return next(replicas for since, replicas in reversed(self._asked_for) if since <= at)
 
     def _note_wake(self, now: float, *, has_work: bool) -> None:
         """Note how long work has waited at zero replicas."""
@@ -196,13 +186,6 @@ class Replay(ClosedLoop[Replica]):
 def _is_above(spec: TriggerSpec, demand: Demand) -> bool:
     """Tell whether a demand says that there is work."""
     return spec.demand is not None and (demand.value or 0.0) > spec.demand.activation_threshold
-
-
-def _shown(pod: Replica, at: float) -> float | None:
-    """Return what a query for a pod's GPU gives at a time."""
-    if at >= pod.gone:
-        return None
-    return pod.shown.get(int(at // COLLECT_SECONDS) * COLLECT_SECONDS)
 
 
 def clairvoyant(work: Work, start_seconds: float) -> Outcome:

@@ -15,7 +15,12 @@ from keda_gpu_scaler.snapshot.snapshot import (
     Pod,
 )
 from keda_gpu_scaler.spec.workload import Owner, Workload
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS, Replica
+from keda_gpu_scaler.workbench.world.loop import (
+    COLLECT_SECONDS,
+    NEVER,
+    STEP_SECONDS,
+    SimulatedReplica,
+)
 
 LIST_SECONDS = 30
 """How often kube-state-metrics is scraped."""
@@ -23,7 +28,7 @@ LIST_SECONDS = 30
 
 def view(
     workload: Workload,
-    replicas: Sequence[Replica],
+    replicas: Sequence[SimulatedReplica],
     at: float,
     span_seconds: float,
     wanted: Callable[[float], int],
@@ -56,7 +61,9 @@ def view(
     )
 
 
-def _pod(replica: Replica, name: str, owner: Owner, at: float, span_seconds: float) -> Pod | None:
+def _pod(
+    replica: SimulatedReplica, name: str, owner: Owner, at: float, span_seconds: float
+) -> Pod | None:
     last = min(at, _last_before(replica.gone, STEP_SECONDS))
     first_seen = math.ceil(replica.placed / STEP_SECONDS) * STEP_SECONDS
     since = max(first_seen, last - span_seconds + STEP_SECONDS)
@@ -85,7 +92,7 @@ def _pod(replica: Replica, name: str, owner: Owner, at: float, span_seconds: flo
     )
 
 
-def _status(replica: Replica, owner: Owner, newest: float) -> PodStatus | None:
+def _status(replica: SimulatedReplica, owner: Owner, newest: float) -> PodStatus | None:
     """Return what the lists up to the newest one say of a pod; None: none has shown it."""
     listed_at = min(newest, _last_before(replica.gone, LIST_SECONDS))
     if listed_at < replica.created:

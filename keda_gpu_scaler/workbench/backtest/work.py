@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ class Report(NamedTuple):
     """False: it stopped at the limit of findings."""
 
 
-def read(texts: Mapping[str, str], namespace: str) -> tuple[list[Manifest], list[Finding]]:
+def read_objects(texts: Mapping[str, str], namespace: str) -> tuple[list[Manifest], list[Finding]]:
     """Return the objects in some texts, and what of the texts cannot be read.
 
     The texts have the names under which findings show them; `namespace` is that of objects that
@@ -174,7 +174,7 @@ def check(
 
     The rules that are named in `ignored` are left out; `seen` is what was found beside the texts.
     """
-    objects, problems = read(texts, namespace)
+    objects, problems = read_objects(texts, namespace)
     workloads = frozenset(filter(None, (manifest.workload for manifest in objects)))
     scaled = [
         replace(manifest, workloads=workloads)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import re2
 
 from keda_gpu_scaler.demand import known_metrics
-from keda_gpu_scaler.demand.known_metrics import Owner, Unit
+from keda_gpu_scaler.demand.known_metrics import MetricOwner, Unit
 from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.query import profiles
@@ -21,24 +21,26 @@ from keda_gpu_scaler.workbench.check import readings
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
 from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
-from keda_gpu_scaler.workbench.check.readings import Reading
+from keda_gpu_scaler.workbench.check.readings import Meaning
 
 DEMANDS = ("demandPreset", "demandQuery")
 _THRESHOLDS = {"query": "threshold", **dict.fromkeys(DEMANDS, "demandThreshold")}
 _MOST_PODS = 16
-"""Of a replica that is a group: more than engines are spread over."""
+"""Of a replica that is a group, or is of data-parallel ranks: more than engines are spread over."""
+_LEAST = 10
+"""That may be meant as a percentage."""
 _PODS_LABELS = frozenset(profiles.POD_LABELS)
 _NAME = re.compile(r"(?:[a-z0-9]+(?:-(?=[a-z0-9]))?)*")
 """What a pattern begins with, as far as it is a name."""
 
 
-class Number(NamedTuple):
+class Followed(NamedTuple):
     """A number that replicas follow, where it is known what it is made of."""
 
     trigger: Trigger
     key: str
     """Where it is written."""
-    reading: Reading
+    reading: Meaning
 
     @property
     def threshold_key(self) -> str:
@@ -51,19 +53,19 @@ class Number(NamedTuple):
         return float(written) if key_values.NUMBER.fullmatch(written) else None
 
 
-def reading_of(trigger: Trigger, key: str) -> Reading | None:
+def reading_of(trigger: Trigger, key: str) -> Meaning | None:
     """Return what is known of the numbers behind a key; None: it is not there, or unreadable."""
     text = trigger.metadata.get(key, "").strip()
     preset = PRESETS.get(text) if key == "demandPreset" else None
     if preset is not None:
         names = frozenset(quantity[0].names[0] for quantity in preset.added)
         shares = [known.unit is Unit.SHARE for known in preset.known]
-        return Reading(names, unit=Unit.SHARE if all(shares) else Unit.AMOUNT)
+        return Meaning(names, unit=Unit.SHARE if all(shares) else Unit.AMOUNT)
     root = readings.parsed(text)
     return None if root is None else readings.of(root)
 
 
-def numbers(manifest: Manifest) -> Iterator[Number]:
+def numbers(manifest: Manifest) -> Iterator[Followed]:
     """Yield the numbers that replicas follow; a formula makes something unknown of them."""
     for trigger in manifest.triggers if not manifest.formula else ():
         keys = ("query",) if trigger.type == "prometheus" else ()
@@ -72,10 +74,10 @@ def numbers(manifest: Manifest) -> Iterator[Number]:
             preset = PRESETS.get(trigger.metadata.get(key, "").strip())
             given = {_THRESHOLDS[key], _THRESHOLDS[key] + FROM_ENV} & trigger.metadata.keys()
             if reading is not None and (given or (preset and preset.threshold)):
-                yield Number(trigger, key, reading)
+                yield Followed(trigger, key, reading)
 
 
-def _fault(number: Number) -> tuple[str, str] | None:
+def _fault(number: Followed) -> tuple[str, str] | None:
     """Return why replicas cannot follow a number, and what to write; None: they can."""
     unlike = number.reading.unlike_sum
     if unlike == readings.LATENCY:
@@ -114,9 +116,9 @@ def average_recipe(manifest: Manifest) -> Iterator[Wrong]:
             why = "this query is not PromQL: Prometheus refuses it, and the trigger fails"
             found = why, "Correct it on Prometheus' own query page."
         elif reading is not None and reading.known:
-            if not reading.is_of(Owner.EXPORTER):
+            if not reading.is_of(MetricOwner.EXPORTER):
                 instead = "a demandPreset, or a demandQuery"
-            found = _fault(Number(trigger, "query", reading))
+            found = _fault(Followed(trigger, "query", reading))
             if found is not None:
                 why = f"this number is {found[0]}; without data KEDA uses 0, and the HPA scales in"
                 found = why, found[1]
@@ -154,8 +156,10 @@ def queue_alone(manifest: Manifest) -> Iterator[Wrong]:
 
 def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, key, reading in numbers(manifest):
-        number = Number(trigger, key, reading)
-        most = _MOST_PODS if trigger.spec and trigger.spec.pods.group_regex else 1
+        number = Followed(trigger, key, reading)
+        is_group = trigger.spec is not None and bool(trigger.spec.pods.group_regex)
+        is_of_ranks = not all(row.adds_up for row in reading.known)
+        most = _MOST_PODS if is_group or is_of_ranks else 1
         threshold = number.threshold if reading.unit is Unit.SHARE else None
         if threshold is not None and threshold > most:
             why = (
@@ -163,7 +167,8 @@ def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
                 "percentage: full replicas ask for one, and busy ones are removed"
             )
             other = "" if key == "demandPreset" else f", or 100 * before the {key}"
-            fix = f"Write {threshold / 100:g}{other}."
+            share = "a share, such as 0.8" if threshold < _LEAST else f"{threshold / 100:g}"
+            fix = f"Write {share}{other}."
             yield Wrong(trigger.place(number.threshold_key), why, fix)
 
 
@@ -204,7 +209,7 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
             yield Wrong(trigger.place("threshold"), why, fix)
 
 
-def _counts_requests(reading: Reading) -> bool:
+def _counts_requests(reading: Meaning) -> bool:
     needs_threshold = all(row.never_alone or row.doubt_alone for row in reading.known)
     is_of_llm = reading.is_known and all(row.fills_gpus for row in reading.known)
     return is_of_llm and not needs_threshold and not reading.unlike_sum
@@ -230,7 +235,7 @@ def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours:
         measured = trigger.metadata.get("namespace", manifest.namespace).strip()
         for key, own in (("demandQuery", manifest.namespace), ("query", measured)):
-            for other in sorted(_other_namespaces(trigger.metadata.get(key, ""), own))[:1]:
+            for other in sorted(other_namespaces(trigger.metadata.get(key, ""), own))[:1]:
                 why = (
                     f"{key} reads namespace {shown(other)}, and the scaler confines it to "
                     f"{shown(own)} unless its settings allow more: it finds nothing"
@@ -242,7 +247,8 @@ def other_namespace(manifest: Manifest) -> Iterator[Wrong]:
                 yield Wrong(trigger.place(key), why, fix)
 
 
-def _other_namespaces(query: str, own: str) -> Iterator[str]:
+def other_namespaces(query: str, own: str) -> Iterator[str]:
+    """Yield the namespaces that PromQL selects, and that are not this one."""
     for selector in readings.nodes(query):
         for matcher in tree.matchers(selector):
             wanted = matcher.value.replace("{namespace}", own)
@@ -267,13 +273,20 @@ def _without_pods(trigger: Trigger, selector: tree.Selector) -> int | None:
     GPUs may be another workload's, of which this scaler's trigger may ask.
     """
     reading = readings.of(selector)
-    is_asked = trigger.is_ours and reading.is_of(Owner.EXPORTER)
+    is_asked = trigger.is_ours and reading.is_of(MetricOwner.EXPORTER)
     if not reading.is_known or is_asked or any(row.at_zero for row in reading.known):
         return 1
+    if is_of_another(trigger, selector):
+        return 1
+    return 0 if reading.is_of(MetricOwner.ROUTER) else None
+
+
+def is_of_another(trigger: Trigger, selector: tree.Selector) -> bool:
+    """Tell whether a selector names pods that are not those of the scale target."""
     own = trigger.of.node.text("spec", "scaleTargetRef", "name")
     for matcher in tree.matchers(selector):
         match = _NAME.match(matcher.value) if matcher.label in _PODS_LABELS else None
         start = match[0] if match else ""
         if start and not (own.startswith(start) or start.startswith(own)):
-            return 1  # another workload's
-    return 0 if reading.is_of(Owner.ROUTER) else None
+            return True
+    return False

@@ -24,7 +24,6 @@ _UNREADABLE = re.compile(
 )
 _RESOLVER: Any = yaml.resolver.Resolver()
 _NUMBER = re.compile(r"[-+]?(0o[0-7_]+|(\.[0-9_]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9_]+)?)")
-_BOOLEANS = frozenset("yYnN")
 _KINDS = {"int": "number", "float": "number", "bool": "boolean", "null": "null"}
 
 
@@ -263,6 +262,6 @@ def _kind(event: yaml.ScalarEvent) -> str:
     if event.tag is None and event.implicit[0]:
         if _NUMBER.fullmatch(event.value):
             return "number"
-        if event.value in _BOOLEANS:
+        if event.value in {"y", "Y", "n", "N"}:
             return "boolean"
     return _KINDS.get(tag.removeprefix("tag:yaml.org,2002:"), "string")

@@ -9,6 +9,7 @@ contain.
 import re
 from collections.abc import Iterable, Iterator
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import OnUnknown
 from keda_gpu_scaler.spec.workload import Kind, PodPattern
@@ -28,11 +29,14 @@ _OTHERS = {
     "InferenceService": ("serving.kserve.io", "its Deployment, NAME-predictor"),
     "Job": ("batch", "a Deployment: a Job ends by itself"),
     "LLMInferenceService": ("serving.kserve.io", "its workload NAME-kserve, or NAME-kserve-mn"),
+    "NIMService": ("apps.nvidia.com", "its Deployment NAME"),
     "RayCluster": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
     "RayService": ("ray.io", "nothing with KEDA: Ray's own autoscaler scales its workers"),
     "Workspace": ("kaito.sh", "an InferenceSet, which creates Workspaces"),
 }
 """Kinds without a scale subresource: their API group, and what to scale of an object NAME."""
+_OF_APPS = ("Deployment", "StatefulSet", "ReplicaSet")
+"""Kinds of apps/v1 that KEDA can scale."""
 _GRPC_SCHEMES = frozenset({"", "dns", "passthrough"})
 _HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
 """Of the chart's Service for people."""
@@ -151,7 +155,13 @@ def wrong_target(manifest: Manifest) -> Iterator[Wrong]:
     if instead and group in (own_group, "apps"):
         why = f"KEDA cannot scale a {kind}, which has no scale subresource"
         fix = f"Scale {instead.replace('NAME', shown(target.text('name')))}."
-        yield Wrong(manifest.node.place("spec", "scaleTargetRef", "kind"), why, fix)
+    elif group == "apps" and kind and kind not in _OF_APPS:
+        why = f"{_APPS} has no kind {shown(kind)} that KEDA can scale"
+        meant = errors.nearest(kind.title(), _OF_APPS)
+        fix = f"Did you mean {meant}?" if meant else f"Write {shown(kind)}'s apiVersion."
+    else:
+        return
+    yield Wrong(manifest.node.place("spec", "scaleTargetRef", "kind"), why, fix)
 
 
 def wrong_address(manifest: Manifest) -> Iterator[Wrong]:

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.decision.causes import Cause
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, TriggerSpec
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
 from keda_gpu_scaler.workbench.check.manifests import Trigger
 
-_PODS_SHOWN = 5
+_NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +23,10 @@ class Seen:
     """It is known that the workload has no pods now."""
     has_gpus: bool = False
     """An exporter shows a pod of the workload, or has recently."""
-    neighbours: Collection[str] = ()
-    """The other pods of the namespace that exporters show."""
-    has_series: bool | None = None
-    """There are series of such a name; None: not known."""
+    cause: Cause | None = None
+    """Why no exporter shows one; None: that is not known."""
     has_ended_series: bool = False
-    """There were some within the last hour."""
-    has_other_series: bool = False
-    """There are series of other GPU metrics."""
-    has_pod_labels: bool = True
-    """One of the series names the pod that uses its GPU."""
-    has_namespace_labels: bool = True
-    """One of the series names a namespace."""
+    """There were series of the signal within the last hour, and there are none now."""
     interval_seconds: float | None = None
     """The time between two samples; None: not known."""
     lag_seconds: float = 0.0
@@ -55,7 +47,7 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
         fix = "Correct its URL (--prometheus-url) or its credentials, or check whether it runs."
         yield "no-answer", Wrong(trigger.place("source"), why, fix)
         return
-    if not seen.has_gpus and not seen.is_empty:
+    if not (seen.has_gpus or seen.is_empty or spec.is_by_demand):
         yield _no_gpus(trigger, spec, seen)
     if seen.lag_seconds:
         why = (
@@ -97,52 +89,17 @@ def check(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[tuple[str
 
 def _no_gpus(trigger: Trigger, spec: TriggerSpec, seen: Seen) -> tuple[str, Wrong]:
     rule, place = "no-pods", trigger.place("query", "podPattern", "workload")
-    namespace = spec.pods.namespace
-    if seen.neighbours and seen.has_series is not False:
-        neighbours = sorted(seen.neighbours)
-        more = len(neighbours) - _PODS_SHOWN
-        why = (
-            f"no exporter shows a GPU of {spec.workload}; they show these pods of namespace "
-            f"{namespace}: {shown(', '.join(neighbours[:_PODS_SHOWN]))}"
-        )
-        if more > 0:
-            why += f" and {more} more"
-        fix = "Name the workload of these pods, or check why exporters do not show its own."
-    elif seen.has_series is None:
+    if seen.has_ended_series:
+        why = "the newest sample of any GPU is minutes old: the exporters or their scrapes stopped"
+        return "late-samples", Wrong(place, why, "Check the source's list of targets.")
+    if seen.cause is None:
         why = f"the source shows no GPU of {spec.workload}"
         fix = "Check whether the exporters run, and whether their series name the workload's pods."
-    elif seen.has_series and seen.has_pod_labels and not seen.has_namespace_labels:
-        rule = "no-pod-labels"
-        why = (
-            "the series of GPUs name pods without their namespace, so that none can be told from a "
-            "namesake in another namespace"
-        )
-        fix = "Keep the label namespace, or exported_namespace, where relabelling drops it."
-    elif seen.has_series and seen.has_pod_labels:
-        why = f"exporters show GPUs, but none of a pod in namespace {namespace}"
-        fix = "Correct the namespace, or run an exporter on the nodes of its pods."
-    elif seen.has_series:
-        rule = "no-pod-labels"
-        why = "the series of GPUs name no pod: the exporter does not, or relabelling drops it"
-        fix = (
-            "Set DCGM_EXPORTER_KUBERNETES=true, and keep the labels pod and namespace, or "
-            "exported_pod and exported_namespace."
-        )
-    elif seen.has_ended_series:
-        rule = "late-samples"
-        why = "the newest sample of any GPU is minutes old: the exporters or their scrapes stopped"
-        fix = "Check the source's list of targets."
-    elif seen.has_other_series:
-        rule, place = "no-series", trigger.place("signal", "profile")
-        why = f"exporters show GPUs, but not the signal {spec.signal}: there is no {_names(spec)}"
-        fix = "Let the exporter show it, or use another signal or profile."
-    else:
-        rule = "no-series"
-        why = f"the source has no series of a GPU exporter: there is no {_names(spec)}"
-        fix = "Let the source scrape a GPU exporter on each GPU node."
-    return rule, Wrong(place, why, fix)
-
-
-def _names(spec: TriggerSpec) -> str:
-    """Return the names under which exporters would show the signal."""
-    return ", ".join(sorted(profiles.metric_names(spec.profile, spec.signal))[:_PODS_SHOWN])
+        return rule, Wrong(place, why, fix)
+    rule, why, cure, names = seen.cause
+    if names:
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        why = f"{why} ({shown(', '.join(names[:_NAMES_SHOWN]))}{more})"
+    if rule == "no-series":
+        place = trigger.place("signal", "profile", "workload")
+    return rule, Wrong(place, why, f"{cure[0].upper()}{cure[1:]}.")

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import re2
 
 from keda_gpu_scaler.demand import known_metrics
-from keda_gpu_scaler.demand.known_metrics import Known, Owner, Unit
+from keda_gpu_scaler.demand.known_metrics import Known, MetricOwner, Unit
 from keda_gpu_scaler.promql import policy, tree
 from keda_gpu_scaler.query import profiles
 
-_ANY_KIND = frozenset(tree.Kind)
-_OF_SERIES = frozenset({tree.Kind.VECTOR, tree.Kind.MATRIX})
+_ANY_KIND = frozenset(tree.Type)
+_OF_SERIES = frozenset({tree.Type.VECTOR, tree.Type.MATRIX})
 PER_POD = frozenset({"instance", *profiles.POD_LABELS, *profiles.BOARD_LABELS})
 """Labels by which the elements of two pods differ."""
 OTHERS = frozenset({"labels that pods share"})
@@ -43,7 +43,7 @@ _OF_HISTOGRAMS = frozenset(
 )
 
 
-class Reading(NamedTuple):
+class Meaning(NamedTuple):
     """What is known of the numbers of an expression."""
 
     names: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
         """Whether something is known of each of its metrics, and there are some."""
         return 0 < len(self.names) == len(self.known)
 
-    def is_of(self, *owners: Owner) -> bool:
+    def is_of(self, *owners: MetricOwner) -> bool:
         """Tell whether it reads a metric of one of these."""
         return any(row.owner in owners for row in self.known)
 
@@ -75,7 +75,7 @@ class Reading(NamedTuple):
     @property
     def is_several(self) -> bool:
         """Whether there are several elements as soon as there are several pods."""
-        is_of_pods = self.is_per_pod and self.is_of(Owner.SERVER, Owner.EXPORTER)
+        is_of_pods = self.is_per_pod and self.is_of(MetricOwner.SERVER, MetricOwner.EXPORTER)
         return is_of_pods and not self.unlike_sum  # that is the cause then
 
 
@@ -115,7 +115,7 @@ def names(selector: tree.Selector) -> frozenset[str]:
     return frozenset(found)
 
 
-def of(node: tree.Node) -> Reading:  # noqa: PLR0911 - one for each kind of node
+def of(node: tree.Node) -> Meaning:  # noqa: PLR0911 - one for each kind of node
     match node:
         case tree.Selector():
             return _of_selector(node)
@@ -130,31 +130,31 @@ def of(node: tree.Node) -> Reading:  # noqa: PLR0911 - one for each kind of node
         case tree.Operation():
             return _of_operation(node)
         case _:
-            return Reading()
+            return Meaning()
 
 
-def _of_selector(node: tree.Selector) -> Reading:
-    reading = Reading(names(node), None)
+def _of_selector(node: tree.Selector) -> Meaning:
+    reading = Meaning(names(node), None)
     units = {row.unit for row in reading.known}
     unlike = "" if all(row.adds_up for row in reading.known) else "a mean of the router's pool"
     is_sure = reading.is_known and len(units) == 1
     return reading._replace(unlike_sum=unlike, unit=units.pop() if is_sure else None)
 
 
-def _of_call(node: tree.Call) -> Reading:
+def _of_call(node: tree.Call) -> Meaning:
     reading = next(
         (of(argument) for argument in node.arguments if tree.kind(argument) in _OF_SERIES),
-        Reading(),
+        Meaning(),
     )
     if node.name in _OF_HISTOGRAMS:
         labels = None if reading.labels is None else reading.labels - {"le"}
         unlike = LATENCY if _is_of_time(reading.names) else "a quantile"
-        return Reading(reading.names, labels, unlike)
+        return Meaning(reading.names, labels, unlike)
     if node.name in _RATES:
         unit = Unit.AMOUNT if reading.unit is Unit.COUNTER else None
         return reading._replace(unit=unit)
     if node.name == "scalar" or node.name.startswith("absent"):
-        return Reading(reading.names, unlike_sum=reading.unlike_sum, unit=reading.unit)
+        return Meaning(reading.names, unlike_sum=reading.unlike_sum, unit=reading.unit)
     if node.name in {"label_replace", "label_join"} and reading.labels is not None:
         written = {text.value for text in node.arguments[1:2] if isinstance(text, tree.Text)}
         return reading._replace(labels=reading.labels | written)
@@ -165,7 +165,7 @@ def _is_of_time(read: Iterable[str]) -> bool:
     return any(word in name for name in read for word in _TIMES if not name.endswith(_NO_TIMES))
 
 
-def _of_aggregation(node: tree.Aggregation) -> Reading:
+def _of_aggregation(node: tree.Aggregation) -> Meaning:
     inner = of(node.operand)
     labels = frozenset[str]() if node.grouping is None else frozenset(node.grouping.names)
     outer = inner._replace(labels=labels)
@@ -175,7 +175,7 @@ def _of_aggregation(node: tree.Aggregation) -> Reading:
     if node.name in {"count", "group", "count_values"}:
         return outer._replace(unlike_sum="", unit=None)
     unlike = _AVERAGES.get(node.name, "")
-    if inner.is_of(Owner.SERVER, Owner.EXPORTER):
+    if inner.is_of(MetricOwner.SERVER, MetricOwner.EXPORTER):
         unlike = unlike or _EXTREMES.get(node.name, "")
     elif inner.is_known:
         unlike = ""  # a router's number is the same for any number of replicas
@@ -202,7 +202,7 @@ def constant(node: tree.Node) -> float | None:
             return None
 
 
-def _of_operation(node: tree.Operation) -> Reading:
+def _of_operation(node: tree.Operation) -> Meaning:
     left, right = of(node.left), of(node.right)
     factors = constant(node.left), constant(node.right)
     if node.sign not in _ARITHMETIC | {"or"} or (node.sign == "or" and factors[1] is not None):
@@ -221,7 +221,7 @@ def _of_operation(node: tree.Operation) -> Reading:
         is_mean_of = not (left.unlike_sum and right.unlike_sum) and _has(other, *_TOTALS)
         unlike, unit = "" if is_mean_of else unlike, None
     labels = _joined(node, left.labels, right.labels)
-    reading = Reading(left.names | right.names, labels, unlike, unit)
+    reading = Meaning(left.names | right.names, labels, unlike, unit)
     return _quotient(node, left, right, reading) if node.sign == "/" else reading
 
 
@@ -232,7 +232,7 @@ def _scaled(sign: str, unit: Unit | None, factor: float) -> Unit | None:
     return changes.get((unit, factor)) if unit and sign in {"*", "/"} else None
 
 
-def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Reading) -> Reading:
+def _quotient(node: tree.Operation, left: Meaning, right: Meaning, reading: Meaning) -> Meaning:
     unlike, unit = left.unlike_sum, None
     is_of_replicas = any("replicas" in name for name in right.names)
     if _is_of_time(left.names) and any(name.endswith("_count") for name in right.names):
@@ -241,16 +241,22 @@ def _quotient(node: tree.Operation, left: Reading, right: Reading, reading: Read
         is_of_replicas or _has(node.right, *_TOTALS)
     ):
         unlike = LATENCY if _is_of_time(left.names) else RATIO
-    if is_of_replicas or _has(node.right, "count", "group"):
+    if is_of_replicas or counts(node.right):
         unit = left.unit
     elif left.names and left.names <= right.names:
         unit = Unit.SHARE
     return reading._replace(unlike_sum=unlike, unit=unit)
 
 
+def counts(node: tree.Node) -> bool:
+    """Tell whether it has a number of elements in it."""
+    return _has(node, "count", "count_over_time", "group")
+
+
 def _has(node: tree.Node, *names: str) -> bool:
     return any(
-        isinstance(inner, tree.Aggregation) and inner.name in names for inner, _ in tree.nodes(node)
+        isinstance(inner, tree.Aggregation | tree.Call) and inner.name in names
+        for inner, _ in tree.nodes(node)
     )
 
 
@@ -262,7 +268,7 @@ def _joined(
     if node.sign == "or":
         return None if left is None or right is None else left | right
     for word, many, other in (("group_left", left, node.right), ("group_right", right, node.left)):
-        if word in lists or tree.kind(other) is tree.Kind.SCALAR:
+        if word in lists or tree.kind(other) is tree.Type.SCALAR:
             return None if many is None else many | lists.get(word, frozenset())
     if "on" in lists:
         return lists["on"]

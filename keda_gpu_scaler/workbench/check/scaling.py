@@ -40,7 +40,7 @@ _NAMED_ALIKE = frozenset(
 )
 """Kinds of which one never owns another's pods under another name on purpose."""
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_ZERO = tree.Call("vector", (tree.Number(0),), tree.Kind.VECTOR)
+_ZERO = tree.Call("vector", (tree.Number(0),), tree.Type.VECTOR)
 SCRAPE_SECONDS = 60
 """Prometheus' default; the interval of the source is not known here."""
 _POLLING_SECONDS = 30

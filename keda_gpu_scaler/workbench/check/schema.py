@@ -6,15 +6,15 @@ because KEDA's webhook or operator alone refuses it, is in `refused_by_keda`.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cache, partial
 from importlib import resources
 from typing import Any, cast
 
 from jsonschema import Draft202012Validator, FormatChecker
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.trigger.keys import KEYS
 from keda_gpu_scaler.workbench.check.documents import Node, Position, shown
@@ -38,9 +38,6 @@ _LIMITS = {
 """What a keyword of the schema says of a value, and what to write."""
 _MOST_CHOICES = 8
 """More are not listed in a message."""
-_COMPARED_CHARACTERS = 100
-_ALIKE = 0.7
-"""How much two of many words have in common where one is meant for the other."""
 _RESOURCES = ("cpu", "memory")
 """KEDA's triggers that are metrics of the HPA itself."""
 
@@ -92,10 +89,6 @@ def _value(node: Node, *, has_null: bool = False) -> object:
             return {"boolean": True, "null": None}.get(kind, node.scalar)
 
 
-def _nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    return get_close_matches(text[:_COMPARED_CHARACTERS], known, 1, cutoff)
-
-
 def refused(manifest: Manifest) -> Iterator[tuple[str, Wrong]]:
     """Yield the name of the rule and what is wrong for each error of the schema, at its place."""
     for error in _validator().iter_errors(_value(manifest.node)):
@@ -131,14 +124,14 @@ def _instead(key: str, fields: Mapping[str, Any]) -> str:
     """Return what to do about a field that is unknown where there are these."""
     if "metricType" in fields and key in KEYS:
         return f"Move {key} to the trigger's metadata."
-    nearest = _nearest(key, fields)
-    return f"Did you mean {nearest[0]}?" if nearest else f"Write one of {', '.join(fields)}."
+    meant = errors.nearest(key, fields)
+    return f"Did you mean {meant}?" if meant else f"Write one of {', '.join(fields)}."
 
 
 def _one_of(text: str, known: list[str]) -> str:
-    nearest = known if len(known) == 1 else _nearest(text, known, _ALIKE)
-    if nearest:
-        return f"Did you mean {nearest[0]}?"
+    meant = known[0] if len(known) == 1 else errors.nearest(text, known)
+    if meant:
+        return f"Did you mean {meant}?"
     if len(known) > _MOST_CHOICES:
         return "Write a type of KEDA 2.21; for this scaler, external or external-push."
     return f"Write one of {', '.join(known)}."

@@ -39,7 +39,7 @@ class Reply:
         return self.metrics[0].value if self.metrics else None
 
 
-class Scaler:
+class ScalerClient:
     """The external scaler, as KEDA calls it for one trigger.
 
     Errors are answers here, as for KEDA: a failed call shows nothing about load or activity.
@@ -70,11 +70,12 @@ class Scaler:
         request = pb.GetMetricsRequest(scaledObjectRef=self._trigger, metricName=spec.metricName)
         answer = await self._stub.GetMetrics(request)
         values = [
-            _number(value.metricValueFloat, value.metricValue) for value in answer.metricValues
+            _exact_or_rounded(value.metricValueFloat, value.metricValue)
+            for value in answer.metricValues
         ]
         return rules.Metric(
             value=sum(values) if values else None,
-            target=_number(spec.targetSizeFloat, spec.targetSize),
+            target=_exact_or_rounded(spec.targetSizeFloat, spec.targetSize),
         )
 
     async def _decision(self) -> tuple[str, str]:
@@ -86,7 +87,7 @@ class Scaler:
         return "", ""
 
 
-def _number(exact: float, rounded: int) -> float:
+def _exact_or_rounded(exact: float, rounded: int) -> float:
     """Read a pair of fields as KEDA does: the float wins when it is above 0."""
     return exact if exact > 0 else rounded
 
@@ -105,7 +106,7 @@ class Side:
 class Scaled:
     """One workload under its KEDA and its HPA, and what it was at each tick."""
 
-    def __init__(self, key: cluster.Key) -> None:
+    def __init__(self, key: cluster.WorkloadKey) -> None:
         self.key = key
         self._keda = rules.Keda(cooldown_seconds=scenario.COOLDOWN_SECONDS)
         self._hpa = rules.Hpa(maximum=20, stabilization_seconds=scenario.STABILIZATION_SECONDS)
@@ -234,13 +235,13 @@ class Driver:
             )
         )
 
-    def _apply(self, key: cluster.Key, load: float, replicas: int) -> None:
+    def _apply(self, key: cluster.WorkloadKey, load: float, replicas: int) -> None:
         wanted = cluster.Wanted(
             load=load, replicas=replicas, startup_seconds=scenario.STARTUP_SECONDS
         )
         self._simulated.put(key, wanted, asyncio.get_running_loop().time())
 
-    def _percents(self, key: cluster.Key) -> list[int]:
+    def _percents(self, key: cluster.WorkloadKey) -> list[int]:
         """Return the whole numbers that the exporter shows of a workload's pods."""
         gpus = self._simulated.gpus(asyncio.get_running_loop().time())
         return [round(gpu.percent) for gpu in gpus if gpu.pod and gpu.pod.workload == key]

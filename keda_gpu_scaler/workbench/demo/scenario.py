@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.workbench.world.cluster import Key
+from keda_gpu_scaler.workbench.world.cluster import WorkloadKey
 
 SPEED = 30
 POLL_TICKS = 2
@@ -22,10 +22,10 @@ ROUTER_TARGET = 1000
 """The router's trigger only scales up from 0: its target is too high for a second replica."""
 
 SCALED_OBJECT = ScaledObject("demo", "bert")
-OURS = Key(*SCALED_OBJECT)
-CORRECTED = Key("corrected", "bert")
+OURS = WorkloadKey(*SCALED_OBJECT)
+CORRECTED = WorkloadKey("corrected", "bert")
 """The same workload once more, scaled by `sum()` with AverageValue: the recipe that is right."""
-USUAL = Key("usual", "bert")
+USUAL = WorkloadKey("usual", "bert")
 """And once more, scaled by the usual recipe: `avg()` with AverageValue."""
 TRIGGER: Mapping[str, str] = {
     "workload": f"deployment/{SCALED_OBJECT.name}",

@@ -9,7 +9,7 @@ a comment or one command about a Kubernetes name.
 from collections.abc import Iterator
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.record.record import Pod, Record
+from keda_gpu_scaler.record.record import PodRecord, Record
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind
 
@@ -61,7 +61,7 @@ def drain(record: Record) -> Iterator[str]:
         yield f"# {record.pods_left_out} more pods are not listed, and get none"
 
 
-def _level(pod: Pod) -> tuple[float, float]:
+def _level(pod: PodRecord) -> tuple[float, float]:
     """Return how busy a pod is: its mean, and between equal ones its busiest moment, -1 if none."""
     busiest = max((gpu.busiest for gpu in pod.gpus if gpu.busiest is not None), default=-1.0)
     return pod.load or 0.0, busiest

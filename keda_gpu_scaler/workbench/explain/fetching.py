@@ -28,7 +28,7 @@ from keda_gpu_scaler.transport import http_client
 from keda_gpu_scaler.workbench.explain import gates
 
 _HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
-_Kind = TypeVar("_Kind", api_objects.ScaledObject, api_objects.Hpa, api_objects.Scale)
+_Kind = TypeVar("_Kind", api_objects.ScaledObject, api_objects.HpaObject, api_objects.ScaleObject)
 
 
 async def fetch_gates(
@@ -77,21 +77,21 @@ async def fetch_gates(
 
 async def _fetch_all(
     connection: api.Api, namespace: str, name: str
-) -> tuple[api_objects.ScaledObject, api_objects.Hpa | None, api_objects.Scale | None]:
+) -> tuple[api_objects.ScaledObject, api_objects.HpaObject | None, api_objects.ScaleObject | None]:
     scaled_object = await _fetch(
         connection, api_objects.ScaledObject, SCALED_OBJECTS, namespace, name
     )
     status, hpa, scale = scaled_object.status, None, None
     if status.hpa_name:
         with contextlib.suppress(api.AbsentError):
-            hpa = await _fetch(connection, api_objects.Hpa, _HPAS, namespace, status.hpa_name)
+            hpa = await _fetch(connection, api_objects.HpaObject, _HPAS, namespace, status.hpa_name)
     if (target := status.target) is not None:
         scaled = Resource(target.group, target.version, target.resource)
         workload_name = scaled_object.spec.scale_target_ref.name
         # Without this right, the HPA shows the replicas of its last sync.
         with contextlib.suppress(errors.SourceRefusedError):
             scale = await _fetch(
-                connection, api_objects.Scale, scaled, namespace, workload_name, part="/scale"
+                connection, api_objects.ScaleObject, scaled, namespace, workload_name, part="/scale"
             )
     return scaled_object, hpa, scale
 

@@ -17,10 +17,10 @@ from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.api_objects import (
     Condition,
     Direction,
-    Hpa,
     HpaMetric,
-    Scale,
+    HpaObject,
     ScaledObject,
+    ScaleObject,
     clock,
     quantity,
 )
@@ -68,9 +68,9 @@ class Facts(NamedTuple):
     cluster: str
     now: float
     scaled_object: ScaledObject
-    hpa: Hpa | None
+    hpa: HpaObject | None
     """None: there is none."""
-    scale: Scale | None = None
+    scale: ScaleObject | None = None
     """None: it could not be read; the HPA knows the replicas of its last sync."""
     active: bool | None = None
     """What the triggers of ours say now: True if one says active, None if one does not know."""
@@ -95,9 +95,9 @@ class Facts(NamedTuple):
         return bool(self.scaled_object.spec.advanced.scaling_modifiers.formula)
 
     @property
-    def seen_hpa(self) -> Hpa:
+    def seen_hpa(self) -> HpaObject:
         """The HPA, or one that has never looked."""
-        return self.hpa or Hpa()
+        return self.hpa or HpaObject()
 
     def condition(self, kind: str) -> Condition:
         """Return a condition of the ScaledObject or the HPA, which have none of the same type."""

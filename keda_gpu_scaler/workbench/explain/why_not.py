@@ -1,6 +1,7 @@
 """What would give another number of replicas: the nearest value, and the nearest threshold.
 
-Pure. The bounds are found with the HPA's rules (`autoscaling.rules`) by bisection, to a thousandth.
+Pure. The bounds are found with the HPA's rules (`autoscaling.rules`) by bisection, to a thousandth:
+a formula for them would have to repeat where the tolerance ends and how replicas are rounded up.
 What is not known gives no number: the answer is then what is missing. Zero, and the way back from
 it, are KEDA's part: there the answer is what each signal says.
 """
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.pod_state import PodState
-from keda_gpu_scaler.record.record import Metric, Record, Says
+from keda_gpu_scaler.record.record import MetricRecord, Record, Says
 from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE
 from keda_gpu_scaler.trigger.metadata import REACHABLE_PERCENT
 
 _INACTIVE = (
-    "it is inactive: KEDA removes the last replica after its cooldownPeriod, if minReplicaCount is "
+    "it is inactive: after its cooldownPeriod KEDA goes to zero in one step, if minReplicaCount is "
     "0 and no other trigger is active"
 )
 _PODS_NAMED = 10
@@ -148,7 +149,7 @@ def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterato
         yield "every metric that asks for more must change: the HPA takes the largest number"
 
 
-def _to_change(record: Record, wanted: int) -> list[Metric]:
+def _to_change(record: Record, wanted: int) -> list[MetricRecord]:
     """Return the metrics that ask for more; if none does, those that could ask for so many."""
     usable = [metric for metric in record.metrics if _is_usable(metric)]
     more = [metric for metric in usable if _desired(metric, metric.value, metric.target) > wanted]
@@ -157,7 +158,7 @@ def _to_change(record: Record, wanted: int) -> list[Metric]:
     ]
 
 
-def _ways(record: Record, metric: Metric, wanted: int) -> Iterator[Way]:
+def _ways(record: Record, metric: MetricRecord, wanted: int) -> Iterator[Way]:
     is_more = _desired(metric, metric.value, metric.target) < wanted
     value = _bound(lambda value: _desired(metric, value, metric.target), wanted, is_more=is_more)
     if value is not None:
@@ -173,7 +174,7 @@ def _ways(record: Record, metric: Metric, wanted: int) -> Iterator[Way]:
         yield _way(record, metric, key, target, is_least=not is_more)
 
 
-def _is_possible(record: Record, metric: Metric, way: Way) -> bool:
+def _is_possible(record: Record, metric: MetricRecord, way: Way) -> bool:
     """Tell whether a GPU can show so much: 100 % are the most, unless those of a pod are summed."""
     is_summed = any((each.key, each.value) == ("gpuAggregation", "sum") for each in record.settings)
     if way.key is not None or metric.name == METRIC_NAME or record.unit != "%" or is_summed:
@@ -182,7 +183,9 @@ def _is_possible(record: Record, metric: Metric, way: Way) -> bool:
     return (way.at_least or 0.0) <= 100 * (1 if is_average else metric.replicas)
 
 
-def _way(record: Record, metric: Metric, key: str | None, bound: float, *, is_least: bool) -> Way:
+def _way(
+    record: Record, metric: MetricRecord, key: str | None, bound: float, *, is_least: bool
+) -> Way:
     unit = "" if metric.name == METRIC_NAME else record.unit
     now = (metric.value or 0.0) if key is None else metric.target
     note = ""
@@ -219,7 +222,7 @@ def _bound(replicas: Callable[[float], int], wanted: int, *, is_more: bool) -> f
     return numbers[index] / _MILLI if is_found else None
 
 
-def _desired(metric: Metric, value: float | None, target: float) -> int:
+def _desired(metric: MetricRecord, value: float | None, target: float) -> int:
     """Return what the HPA would ask for, which is never less than 1."""
     kind = rules.MetricType(metric.metric_type)
     step = rules.recommend(
@@ -230,7 +233,7 @@ def _desired(metric: Metric, value: float | None, target: float) -> int:
     return 1 if step is None else max(1, step.replicas)
 
 
-def _is_usable(metric: Metric) -> bool:
+def _is_usable(metric: MetricRecord) -> bool:
     return metric.value is not None and metric.desired is not None and metric.replicas > 0
 
 

@@ -34,14 +34,14 @@ _WORKLOAD = re.compile(
 )
 
 
-class Key(NamedTuple):
+class WorkloadKey(NamedTuple):
     """The namespace and the name of a workload."""
 
     namespace: str
     name: str
 
     @classmethod
-    def checked(cls, namespace: str, name: str) -> "Key":
+    def checked(cls, namespace: str, name: str) -> "WorkloadKey":
         """Return the key; ValueError for a name that Kubernetes would not accept."""
         if not is_namespace(namespace):
             raise ValueError(f"namespace {namespace!r} is no Kubernetes namespace name")
@@ -68,13 +68,13 @@ class Wanted(pydantic.BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class SimulatedPod:
     """A pod with GPUs that is scheduled to a node."""
 
     uid: str
     """Tells two pods of one name apart, which a StatefulSet has one after the other."""
     name: str
-    workload: Key
+    workload: WorkloadKey
     node: str
     gpus: int
     container: str
@@ -86,13 +86,13 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class SimulatedGpu:
     """One GPU at one instant."""
 
     host: str
     index: int
     percent: float
-    pod: Pod | None
+    pod: SimulatedPod | None
     """None: no pod holds it."""
 
     @property
@@ -122,14 +122,14 @@ class Cluster:
     def __init__(self) -> None:
         self.nodes: dict[str, list[str | None]] = {}
         """The uid of the pod that holds each GPU, by the name of the node."""
-        self.pods: dict[str, Pod] = {}
-        self.wanted: dict[Key, Wanted] = {}
+        self.pods: dict[str, SimulatedPod] = {}
+        self.wanted: dict[WorkloadKey, Wanted] = {}
 
     @property
-    def workloads(self) -> set[Key]:
+    def workloads(self) -> set[WorkloadKey]:
         return {pod.workload for pod in self.pods.values()} | self.wanted.keys()
 
-    def show(self, nodes: Mapping[str, int], pods: Iterable[Pod]) -> None:
+    def show(self, nodes: Mapping[str, int], pods: Iterable[SimulatedPod]) -> None:
         """Show nodes with so many GPUs, and those pods on them."""
         self.pods = {pod.uid: pod for pod in pods if pod.node in nodes}
         holders_by_node: dict[str, list[str | None]] = {}
@@ -149,10 +149,10 @@ class Cluster:
                 holders[index] = pod.uid
             holders += [pod.uid] * (pod.gpus - len(free))
 
-    def wanted_of(self, key: Key) -> Wanted:
+    def wanted_of(self, key: WorkloadKey) -> Wanted:
         return self.wanted.get(key, Wanted())
 
-    def changed(self, key: Key, body: bytes) -> Wanted:
+    def changed(self, key: WorkloadKey, body: bytes) -> Wanted:
         """Read what is wanted of a workload out of JSON; fields that it leaves out stay."""
         try:
             requested = Wanted.model_validate_json(body)
@@ -164,7 +164,7 @@ class Cluster:
             raise ValueError(f"{', '.join(unchangeable)}: {what}")
         return self.wanted_of(key).model_copy(update=requested.model_dump(exclude_unset=True))
 
-    def put(self, key: Key, wanted: Wanted, now: float) -> None:
+    def put(self, key: WorkloadKey, wanted: Wanted, now: float) -> None:
         """Offer load to a workload, whether or not it has pods."""
         del now
         self.wanted[key] = wanted
@@ -175,7 +175,7 @@ class Cluster:
         The offered load spreads evenly over the GPUs of the Ready pods; load above 100 % of a GPU
         waits, as on a real one.
         """
-        ready_gpus: Counter[Key] = Counter()
+        ready_gpus: Counter[WorkloadKey] = Counter()
         for pod in self.pods.values():
             ready_gpus[pod.workload] += pod.gpus if pod.is_ready(now) else 0
         percents: dict[str, float] = {}
@@ -187,12 +187,12 @@ class Cluster:
                 percents[uid] = 0 if pod.terminating else wanted.loading_percent
         return percents
 
-    def gpus(self, now: float) -> Iterator[Gpu]:
+    def gpus(self, now: float) -> Iterator[SimulatedGpu]:
         percents = self.percents(now)
         for node, holders in self.nodes.items():
             for index, uid in enumerate(holders):
                 pod = None if uid is None else self.pods[uid]
-                yield Gpu(node, index, 0 if uid is None else percents[uid], pod)
+                yield SimulatedGpu(node, index, 0 if uid is None else percents[uid], pod)
 
 
 class MadeUp(Cluster):
@@ -208,14 +208,14 @@ class MadeUp(Cluster):
         self._serials = itertools.count(1)
         self.show({_NODE: 1}, [])
 
-    def put(self, key: Key, wanted: Wanted, now: float) -> None:
+    def put(self, key: WorkloadKey, wanted: Wanted, now: float) -> None:
         super().put(key, wanted, now)
         own = [pod for pod in self.pods.values() if pod.workload == key]
         others = [pod for pod in self.pods.values() if pod.workload != key]
         kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
         for _ in range(wanted.replicas - len(kept)):
             name = _pod_name(key.name, next(self._serials))
-            pod = Pod(
+            pod = SimulatedPod(
                 uid=name,
                 name=name,
                 workload=key,
@@ -234,7 +234,7 @@ def _pod_name(workload: str, serial: int) -> str:
     return f"{workload}-{_TEMPLATE_HASH}-"[:_BASE_LENGTH] + "".join(suffix)
 
 
-def read_workload(text: str) -> tuple[Key, Wanted]:
+def read_workload(text: str) -> tuple[WorkloadKey, Wanted]:
     parts = _WORKLOAD.fullmatch(text)
     if parts is None:
         raise ValueError(f"{text!r} is not namespace/name=replicas:load[:gpus]")
@@ -244,7 +244,7 @@ def read_workload(text: str) -> tuple[Key, Wanted]:
         "gpus_per_pod": int(parts["gpus"] or 1),
     }
     try:
-        return Key.checked(parts["namespace"], parts["name"]), Wanted.model_validate(fields)
+        return WorkloadKey.checked(parts["namespace"], parts["name"]), Wanted.model_validate(fields)
     except pydantic.ValidationError as error:
         raise ValueError(_sentence(error)) from error
 

@@ -11,45 +11,45 @@ from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from keda_gpu_scaler.workbench.world.cluster import MEMORY_MIB, MODEL, Cluster, Gpu
+from keda_gpu_scaler.workbench.world.cluster import MEMORY_MIB, MODEL, Cluster, SimulatedGpu
 
 CONTENT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
 ROUTER_METRIC = "simulator_router_offered_load_percent"
 
 
-class Field(NamedTuple):
+class PageMetric(NamedTuple):
     """One metric of an exporter."""
 
     name: str
     help: str
-    value: Callable[[Gpu], float]
+    value: Callable[[SimulatedGpu], float]
 
 
 _FIELDS = (
-    Field("DCGM_FI_DEV_GPU_TEMP", "Temperature of the card in °C.", lambda gpu: gpu.celsius),
-    Field("DCGM_FI_DEV_POWER_USAGE", "Power the card draws in W.", lambda gpu: gpu.watts),
-    Field(
+    PageMetric("DCGM_FI_DEV_GPU_TEMP", "Temperature of the card in °C.", lambda gpu: gpu.celsius),
+    PageMetric("DCGM_FI_DEV_POWER_USAGE", "Power the card draws in W.", lambda gpu: gpu.watts),
+    PageMetric(
         "DCGM_FI_DEV_FB_FREE",
         "Memory that is not in use in MiB.",
         lambda gpu: MEMORY_MIB - gpu.memory_used_mib,
     ),
-    Field("DCGM_FI_DEV_FB_USED", "Memory in use in MiB.", lambda gpu: gpu.memory_used_mib),
-    Field(
+    PageMetric("DCGM_FI_DEV_FB_USED", "Memory in use in MiB.", lambda gpu: gpu.memory_used_mib),
+    PageMetric(
         "DCGM_FI_DEV_GPU_UTIL", "Share of time with a kernel in %.", lambda gpu: round(gpu.percent)
     ),
-    Field("DCGM_FI_DEV_ENC_UTIL", "Load of the video encoder in %.", lambda _: 0),
-    Field("DCGM_FI_DEV_DEC_UTIL", "Load of the video decoder in %.", lambda _: 0),
-    Field(
+    PageMetric("DCGM_FI_DEV_ENC_UTIL", "Load of the video encoder in %.", lambda _: 0),
+    PageMetric("DCGM_FI_DEV_DEC_UTIL", "Load of the video decoder in %.", lambda _: 0),
+    PageMetric(
         "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
         "Share of time the engine was active, from 0 to 1.",
         lambda gpu: gpu.percent / 100,
     ),
-    Field(
+    PageMetric(
         "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
         "Share of cycles the tensor cores were active, from 0 to 1.",
         lambda gpu: gpu.percent / 100 * 0.6,
     ),
-    Field(
+    PageMetric(
         "DCGM_FI_PROF_DRAM_ACTIVE",
         "Share of cycles the memory was active, from 0 to 1.",
         lambda gpu: gpu.percent / 100 * 0.5,
@@ -57,7 +57,7 @@ _FIELDS = (
 )
 
 
-def gpu_page(gpus: Iterable[Gpu]) -> bytes:
+def gpu_page(gpus: Iterable[SimulatedGpu]) -> bytes:
     labelled = [(_labels(gpu), gpu) for gpu in gpus]
     return text(family(field, labelled) for field in _FIELDS)
 
@@ -70,7 +70,7 @@ def router_page(cluster: Cluster) -> bytes:
     return text([metric])
 
 
-def _labels(gpu: Gpu) -> dict[str, str]:
+def _labels(gpu: SimulatedGpu) -> dict[str, str]:
     labels = {
         "gpu": str(gpu.index),
         "UUID": gpu.uuid,
@@ -88,7 +88,7 @@ def _labels(gpu: Gpu) -> dict[str, str]:
     return labels
 
 
-def family(field: Field, labelled: Iterable[tuple[dict[str, str], Gpu]]) -> Metric:
+def family(field: PageMetric, labelled: Iterable[tuple[dict[str, str], SimulatedGpu]]) -> Metric:
     metric = GaugeMetricFamily(field.name, field.help)
     for labels, gpu in labelled:
         metric.add_sample(field.name, labels, field.value(gpu))

@@ -23,7 +23,6 @@ from keda_gpu_scaler.transport import http_client
 from keda_gpu_scaler.workbench.world import cluster
 
 _GPU = "nvidia.com/gpu"
-_COMPLETED = {"Succeeded", "Failed"}
 _PAUSE_SECONDS = 1
 
 
@@ -35,20 +34,20 @@ def nodes(listed: Iterable[core_v1.Node]) -> Iterator[tuple[str, int]]:
             yield metadata.name or "", _count(status.allocatable)
 
 
-def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.Pod]:
+def pods(listed: Iterable[core_v1.Pod]) -> Iterator[cluster.SimulatedPod]:
     """Yield the pods with GPUs, from the time they are scheduled to a node to their end."""
     for pod in listed:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
         holders = [container for container in spec.containers if _gpus(container)]
-        if not holders or not spec.nodeName or status.phase in _COMPLETED:
+        if not holders or not spec.nodeName or status.phase in {"Succeeded", "Failed"}:
             continue
         metadata = pod.metadata or ObjectMeta()
         name = metadata.name or ""
         conditions = {condition.type: condition.status for condition in status.conditions or []}
-        yield cluster.Pod(
+        yield cluster.SimulatedPod(
             uid=metadata.uid or name,
             name=name,
-            workload=cluster.Key(metadata.namespace or "", _workload(metadata)),
+            workload=cluster.WorkloadKey(metadata.namespace or "", _workload(metadata)),
             node=spec.nodeName,
             gpus=sum(map(_gpus, holders)),
             container=holders[0].name,

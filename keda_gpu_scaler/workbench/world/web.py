@@ -13,15 +13,14 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.transport.http_server import Bounds, HttpServer
 from keda_gpu_scaler.workbench.world import exposition
-from keda_gpu_scaler.workbench.world.cluster import Cluster, Key
+from keda_gpu_scaler.workbench.world.cluster import Cluster, WorkloadKey
 
-_BOUNDS = Bounds(shutdown_seconds=2)
 _UNPROCESSABLE = 422
 
 
 def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer:
     """Return a server of an application, that ends within seconds."""
-    return HttpServer(app, host, port, bounds=_BOUNDS)
+    return HttpServer(app, host, port, bounds=Bounds(shutdown_seconds=2))
 
 
 def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
@@ -40,7 +39,7 @@ def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
     async def put(request: Request) -> Response:
         """Create a workload, or change the given fields of one."""
         try:
-            key = Key.checked(**request.path_params)
+            key = WorkloadKey.checked(**request.path_params)
             wanted = cluster.changed(key, await request.body())
         except ValueError as error:
             raise HTTPException(_UNPROCESSABLE, str(error)) from error
@@ -60,7 +59,7 @@ def _page(text: bytes) -> Response:
     return Response(text, media_type=exposition.CONTENT_TYPE)
 
 
-def _description(cluster: Cluster, key: Key, now: float) -> dict[str, object]:
+def _description(cluster: Cluster, key: WorkloadKey, now: float) -> dict[str, object]:
     percents = cluster.percents(now)
     return {
         "namespace": key.namespace,

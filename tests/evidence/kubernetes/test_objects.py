@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from keda_gpu_scaler.evidence.kubernetes import objects
-from keda_gpu_scaler.evidence.kubernetes.objects import Controller, Resource, Scale
+from keda_gpu_scaler.evidence.kubernetes.objects import Controller, Resource, ScaleReference
 from keda_gpu_scaler.snapshot.evidence import PodStatement, Unschedulable
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import Kind, Owner, Workload
@@ -206,7 +206,7 @@ MODEL = {"apiVersion": "example.com/v1", "kind": "Model"}
 FOUND = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
 
 
-def _found(reference: dict[str, str], **found: str) -> Workload | Scale | str:
+def _found(reference: dict[str, str], **found: str) -> Workload | ScaleReference | str:
     """Return the target of a ScaledObject with the scale target that KEDA resolved."""
     scaled = api_server.scaled_object("scaler", **{"name": "bert", **reference})
     return objects.target(_read(scaled | {"status": {"scaleTargetGVKR": found}}))
@@ -214,12 +214,12 @@ def _found(reference: dict[str, str], **found: str) -> Workload | Scale | str:
 
 def test_a_target_of_another_kind_is_the_scale_of_what_keda_has_found() -> None:
     scale = _found(MODEL, **FOUND)
-    assert scale == Scale("ml", Resource("example.com", "v1", "models"), "bert")
+    assert scale == ScaleReference("ml", Resource("example.com", "v1", "models"), "bert")
     assert scale.path == "/apis/example.com/v1/namespaces/ml/models/bert/scale"
     assert str(scale.pods) == "models.example.com/bert"
     core = {"group": "", "version": "v1", "kind": "Model", "resource": "models"}
     scale = _found({"apiVersion": "v1", "kind": "Model"}, **core)
-    assert isinstance(scale, Scale)
+    assert isinstance(scale, ScaleReference)
     assert scale.path == "/api/v1/namespaces/ml/models/bert/scale"
     assert str(scale.pods) == "models/bert"
 
@@ -259,7 +259,7 @@ def test_a_scaled_object_without_a_target_hides_no_other(reference: dict[str, st
 def test_the_labels_of_a_pod_are_kept_with_its_statement_up_to_their_limit() -> None:
     many = {f"label-{number}": "x" for number in range(objects.LABELS + 1)}
     for labels, kept in (({"app": "bert"}, {"app": "bert"}), (None, {}), (many, {})):
-        assert objects.pod(_pod(metadata={"labels": labels})) == objects.Pod(READY, kept)
+        assert objects.pod(_pod(metadata={"labels": labels})) == objects.ListedPod(READY, kept)
 
 
 @pytest.mark.parametrize("annotation", ["gpu-fraction", "gpu-memory"])

@@ -11,7 +11,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence.kubernetes import selections
 from keda_gpu_scaler.evidence.kubernetes.api import Api
-from keda_gpu_scaler.evidence.kubernetes.objects import Resource, Scale
+from keda_gpu_scaler.evidence.kubernetes.objects import Resource, ScaleReference
 from keda_gpu_scaler.evidence.kubernetes.selections import Selections
 from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.spec.workload import Owner, Selected
@@ -19,7 +19,7 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
 from tests.support.scripted import Clock
 
-SCALE = Scale("ml", Resource("example.com", "v1", "models"), "bert")
+SCALE = ScaleReference("ml", Resource("example.com", "v1", "models"), "bert")
 OWNER = SCALE.pods.selected_by
 FORBIDDEN = errors.SourceRefusedError("HTTP 403, x is forbidden")
 TRUSTED = frozenset({("ml", OWNER)})
@@ -34,7 +34,7 @@ class ScriptedApi(Api):
         self.reads: list[str] = []
         self.held: set[str] = set()
 
-    async def selector(self, scale: Scale) -> str:
+    async def selector(self, scale: ScaleReference) -> str:
         """Answer at once, or never."""
         self.reads.append(scale.name)
         if scale.name in self.held:

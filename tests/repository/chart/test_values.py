@@ -151,6 +151,7 @@ def test_the_namespace_of_keda_is_asked_for_where_the_wrong_one_would_break_some
 
 NO_SCHEME = "which has no scheme: expected http:// or https:// in front of the host; set it to"
 MALFORMED = "a host, and an optional port and path, without a space"
+BASE = "expected the base URL, as the scaler adds the path of each query; set it to"
 EITHER = "http://, https://, dns+http:// or dns+https://"
 
 
@@ -172,6 +173,18 @@ EITHER = "http://, https://, dns+http:// or dns+https://"
             f"expected http:// or https://, {MALFORMED}, a query",
         ),
         (["settings.prometheus_url=http://a?b=c"], 'settings.prometheus_url is "http://a?***": ex'),
+        (["prometheus.url=http://a:9090/api/v1/query/"], f'/query/": {BASE} http://a:9090\n'),
+        (
+            ["settings.prometheus_url=https://a/b/graph"],
+            f'"https://a/b/graph": {BASE} https://a/b\n',
+        ),
+        (
+            [
+                *("settings.sources.a.type=influxdb", "settings.sources.a.database=b"),
+                "settings.sources.a.url=http://a/query",
+            ],
+            f'settings.sources.a.url is "http://a/query": {BASE} http://a\n',
+        ),
         (["settings.prometheus_url=ann:pass@a"], f'"***@a", {NO_SCHEME} http://a\n'),
         (
             ["settings.scrape_targets=http://a:9400\\,b:9400"],
@@ -196,6 +209,12 @@ def test_a_url_that_is_none_is_refused_with_the_right_one(values: list[str], mes
     told = charts.refusal(*_set(*values))
     assert message in told
     assert "pass" not in told
+
+
+def test_a_password_is_not_shown_for_the_sake_of_what_follows_the_base_url() -> None:
+    told = charts.refusal(*_set("settings.prometheus_url=http://ann:hunter2@a/graph"))
+    assert "before the @, which the scaler refuses" in told
+    assert "hunter2" not in told
 
 
 def test_a_url_that_no_source_is_asked_by_may_be_empty() -> None:

@@ -136,6 +136,13 @@ CASES: dict[str, tuple[list[Exporter], dict[str, list[float]]]] = {
         ],
         WEB,
     ),
+    "a job that scrapes a host twice, and drops the UUID once": (
+        [
+            Exporter(EXPORTER, [(EXPORTED, 80), ({**EXPORTED, "UUID": ""}, 70)]),
+            Exporter({}, [({**PLAIN, "UUID": ""}, 80), (PLAIN, 70)], instance="10.0.0.1:9401"),
+        ],
+        {"web-0": [70.0, 80.0]},
+    ),
     "a job that drops the UUID, beside a wider one": (
         [
             Exporter(EXPORTER, [(EXPORTED, 80)]),
@@ -159,11 +166,11 @@ async def test_a_row_is_about_the_pod_that_uses_the_gpu_or_about_none(
         observation = await source.fetch(ML, source.instant())
         history = await source.history(ML, source.instant())
     for found in (observation, history):
-        loads: dict[str, list[float]] = {}
+        loads: dict[str, dict[str, float]] = {}
         for gpu in found.series:
             assert (gpu.namespace, gpu.rivals) == ("ml", ())
-            loads.setdefault(gpu.pod, []).append(gpu.values[-1])
-        assert loads == shown
+            loads.setdefault(gpu.pod, {})[gpu.gpu] = gpu.values[-1]
+        assert {pod: sorted(of_gpus.values()) for pod, of_gpus in loads.items()} == shown
 
 
 @ON_EVERY_SERVER

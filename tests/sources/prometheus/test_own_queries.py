@@ -93,7 +93,8 @@ def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry_and_not_by_t
 def test_an_element_that_names_no_pod_of_the_namespace_counts_for_nobody(
     labels: dict[str, str],
 ) -> None:
-    assert series.read_elements([row(labels, 90)], {"ml"}) == ((), 0, 1)
+    element = row(labels, 90)
+    assert series.read_elements([element], {"ml"}) == ((), 0, [element])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2.0**53, 2147483635.0])
@@ -102,4 +103,4 @@ def test_a_number_that_is_none_is_refused_and_still_shows_the_pod(value: float) 
     ((gpu,), refused, unmatched) = series.read_elements([row(labels, 20, value)], {"ml"})
     assert (gpu.namespace, gpu.pod, gpu.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
     assert (gpu.present, gpu.times, gpu.values) == ((15.0, 30.0), (15.0,), (20.0,))
-    assert (refused, unmatched, gpu.averaged) == (1, 0, False)
+    assert (refused, unmatched, gpu.averaged) == (1, [], False)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest import recipes
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.loops.loop import Loop
 from testbed.triggers import demanding, spec
 

@@ -14,7 +14,7 @@ from keda_gpu_scaler.autoscaling.rules import Hpa, Tolerances
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from testbed.loops.dialects import EXPORTERS_POD, Dialect
 from testbed.loops.loop import BEGIN, Loop
 from testbed.loops.monitoring import Scrapes, Second, each_at_its_own_second

@@ -8,7 +8,7 @@ import pytest
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.workload import Owner
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS
 from testbed.loops.dialects import EXPORTERS_POD, Dialect
 from testbed.loops.loop import Loop
 from testbed.loops.pods import SimPod

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
 from testbed.loops.loop import Loop
 from tests.stories.loops.variants import each_source, seeded
 

@@ -4,7 +4,7 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.workbench.backtest.loop import NEVER
+from keda_gpu_scaler.workbench.world.loop import NEVER
 from testbed.loops.loop import Loop
 from testbed.triggers import demanding, spec
 from tests.stories.loops.variants import each

@@ -8,7 +8,7 @@ import pytest
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS, STEP_SECONDS
 from testbed.loops.loop import BEGIN, Loop
 from testbed.loops.monitoring import KUBE_STATE
 from testbed.triggers import spec

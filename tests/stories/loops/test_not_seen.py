@@ -7,7 +7,7 @@ import pytest
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.loops.loop import Loop
 from testbed.triggers import spec
 from tests.stories.loops.variants import seeded, told

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS, STEP_SECONDS
 from testbed.loops.loop import Loop
 from testbed.loops.monitoring import Scrapes
 from testbed.loops.pods import SimPod

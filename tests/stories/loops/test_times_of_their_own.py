@@ -3,7 +3,7 @@
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.workbench.backtest.loop import COLLECT_SECONDS, STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS, STEP_SECONDS
 from testbed.loops.loop import BEGIN, Loop
 from testbed.loops.monitoring import Scrapes, each_at_its_own_second
 from tests.stories.loops.variants import seeded

@@ -13,7 +13,7 @@ from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.loops.loop import Loop
 from testbed.loops.pods import SimPod
 

@@ -10,7 +10,6 @@ import grpc
 
 from keda_gpu_scaler import service
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -18,6 +17,7 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
+from testbed.triggers import reference, request
 
 HANG_SECONDS = 30.0
 """Bounds a test that hangs; no answer takes this long."""
@@ -49,12 +49,10 @@ class Stack:
         self, deadline_seconds: float | None = None, /, **metadata: str
     ) -> float | None:
         """Ask GetMetrics: as a poll does, without a deadline, unless one is given."""
-        request = pb.GetMetricsRequest(
-            scaledObjectRef=reference(**metadata),
-            metricName=metadata.get("metricName", "gpu-utilization"),
-        )
+        metric_name = metadata.get("metricName", "gpu-utilization")
+        asked = request(reference(**metadata), metric_name)
         async with asyncio.timeout(HANG_SECONDS):
-            answer = await self.stub.GetMetrics(request, timeout=deadline_seconds)
+            answer = await self.stub.GetMetrics(asked, timeout=deadline_seconds)
         return next((float(one.metricValueFloat) for one in answer.metricValues), None)
 
     async def active(self, deadline_seconds: float | None = None, /, **metadata: str) -> bool:
@@ -74,13 +72,6 @@ class Stack:
     def queries(self, kind: str) -> int:
         """Count the queries of one kind that went to the source."""
         return sum(isinstance(fact, facts.Queried) and fact.query == kind for fact in self.seen)
-
-
-def reference(name: str = "bert", **metadata: str) -> Any:
-    """Return the reference that KEDA sends for a ScaledObject in the namespace ml."""
-    usual = {"scalerAddress": "ignored:6000", "workload": "bert", "threshold": "70"}
-    given = {key: text for key, text in (usual | metadata).items() if text}
-    return pb.ScaledObjectRef(name=name, namespace="ml", scalerMetadata=given)
 
 
 @asynccontextmanager

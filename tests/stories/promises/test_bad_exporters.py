@@ -12,9 +12,10 @@ import pytest_asyncio
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from testbed.processes import until
+from testbed.triggers import reference
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
-from tests.support.serving import DEADLINE_SECONDS, Scaler, reference, writing_to
+from tests.support.serving import DEADLINE_SECONDS, Scaler, writing_to
 
 BOUND_SECONDS = 60.0
 SHORT = {"warmup": "0s", "window": "5s", "activationWindow": "10s"}

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from testbed.triggers import reference
 from tests.support.answers import answering
-from tests.support.serving import COMMAND, Scaler, reference, serving
+from tests.support.serving import COMMAND, Scaler, serving
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keda_gpu_scaler.evaluator.snapshots import OWN_QUERIES_PER_NAMESPACE
-from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from testbed.triggers import reference
 from tests.soak.process import Scaler
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer, Request
@@ -102,20 +102,16 @@ class Client:
 
     async def spec(self, namespace: str, name: str, **metadata: str) -> Any:
         """Ask for a spec, which needs no source."""
-        asked = self._reference(namespace, name, metadata)
+        asked = reference(name, namespace, activationThreshold="5", **metadata)
         return await self.stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)
 
     async def look(self, namespace: str, name: str, **metadata: str) -> None:
         """Ask whether something is active; what the source says is no answer."""
-        asked = self._reference(namespace, name, metadata)
+        asked = reference(name, namespace, activationThreshold="5", **metadata)
         call = self.stub.IsActive(asked, timeout=LIFE_SECONDS)
         code = await call.code()
         assert code in ANSWERS, await call.details()
         assert code is not grpc.StatusCode.OK or (await call).result
-
-    def _reference(self, namespace: str, name: str, metadata: dict[str, str]) -> pb.ScaledObjectRef:
-        usual = {"workload": "bert", "threshold": "70", "activationThreshold": "5"}
-        return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=usual | metadata)
 
 
 def other_pods(at: float, pods: int = 4_000) -> list[dict[str, object]]:

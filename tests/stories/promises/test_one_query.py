@@ -10,7 +10,8 @@ import pytest
 from testbed.gpus import Gpu, Up, history
 from testbed.processes import until
 from testbed.prometheus import PrometheusServer
-from tests.stories.promises.stack import Stack, reference, running
+from testbed.triggers import reference
+from tests.stories.promises.stack import Stack, running
 from tests.support import kube_state
 from tests.support.kube_state import KubePod
 

@@ -8,10 +8,10 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Hpa, Keda
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.workbench.backtest.loop import STEP_SECONDS
 from keda_gpu_scaler.workbench.backtest.recipes import RECIPES
 from keda_gpu_scaler.workbench.backtest.replay import Outcome, Replay, clairvoyant, fixed, past
 from keda_gpu_scaler.workbench.backtest.work import Work
+from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.loops.loop import BEGIN, Loop
 from testbed.triggers import demanding, spec
 from tests.stories.loops.variants import seeded

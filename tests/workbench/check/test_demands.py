@@ -18,6 +18,7 @@ BUCKETS = "rate(vllm:e2e_request_latency_seconds_bucket[5m])"
 SUMS = "rate(vllm:e2e_request_latency_seconds_sum[5m])"
 COUNTS = "rate(vllm:e2e_request_latency_seconds_count[5m])"
 MEMORY = "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)"
+GROUPS = "leaderworkerset.x-k8s.io/v1"
 POOL = "llm_d_epp_flow_control_pool_saturation"
 
 
@@ -54,6 +55,8 @@ def beside(query: str, source: str = STAYS) -> str:
             ("demand-not-a-sum", query)
             for query in (
                 f"avg({RUNNING})",
+                "max(num_requests_running)",
+                "max(te_queue_size)",
                 f"100 * avg({RUNNING})",
                 f"ceil(avg({RUNNING}) / 2)",
                 f"clamp_min(max({RUNNING}), 1) or vector(3)",
@@ -108,6 +111,8 @@ def beside(query: str, source: str = STAYS) -> str:
                 "sum(histogram_count(rate(call_seconds[1m])))",
                 "max(queue_length)",
                 "max(dynamo_frontend_inflight_requests)",
+                "max(kthena_router_active_downstream_requests)",
+                "sum(te_queue_size) + sum(x)",
                 "sum(rate(vllm:prompt_tokens_total[1m]))",
                 f"sum({RUNNING} and on (pod) up == 1) or 0 * count(up)",
                 f"sum({RUNNING} unless on (pod) draining)",
@@ -174,6 +179,11 @@ def test_a_queue_may_be_a_demand_beside_something_that_keeps_busy_replicas() -> 
         ("percent-for-fraction", own("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "70")),
         ("percent-for-fraction", own("DCGM_FI_DEV_GPU_UTIL / 100", "70")),
         ("percent-for-fraction", kedas("sum(sglang:token_usage)", "80")),
+        ("percent-for-fraction", demand("sum(gpu_cache_usage_perc)", "80")),
+        ("percent-for-fraction", key(BY_DEMAND, "demandPreset: llm-d-epp-saturation",
+                                     "demandRouter: epp", "demandThreshold: '70'")),
+        ("demand-not-a-sum", demand(f"sum(sum_over_time({RUNNING}[1m])) / "
+                                    f"sum(count_over_time({RUNNING}[1m]))")),
         ("", demand("sum(vllm:kv_cache_usage_perc)", "0.8")),
         ("", demand("100 * sum(vllm:kv_cache_usage_perc)", "80")),
         ("", demand("sum(vllm:kv_cache_usage_perc) * 1", "0.8")),
@@ -192,7 +202,10 @@ def test_a_queue_may_be_a_demand_beside_something_that_keeps_busy_replicas() -> 
                 changed(
                     BY_DEMAND,
                     ("workload: bert", "workload: lws/bert"),
-                    ("    name: bert\n", "    name: bert\n    kind: LeaderWorkerSet\n"),
+                    (
+                        "    name: bert\n",
+                        f"    name: bert\n    apiVersion: {GROUPS}\n    kind: LeaderWorkerSet\n",
+                    ),
                 ),
                 "demandPreset: vllm-kv-cache",
                 "demandThreshold: '1.6'",
@@ -209,6 +222,13 @@ def test_a_queue_may_be_a_demand_beside_something_that_keeps_busy_replicas() -> 
 )  # fmt: skip
 def test_a_threshold_has_the_unit_of_its_number(rule: str, source: str) -> None:
     assert rules(source) == ({rule} if rule else set())
+
+
+def test_a_share_in_place_of_a_percentage_is_one_that_can_be_meant() -> None:
+    (given,) = report(demand("sum(vllm:kv_cache_usage_perc)", "80")).findings
+    assert given.fix == "Write 0.8, or 100 * before the demandQuery."
+    (given,) = report(demand("sum(vllm:kv_cache_usage_perc)", "1.5")).findings
+    assert given.fix == "Write a share, such as 0.8, or 100 * before the demandQuery."
 
 
 def test_a_threshold_of_one_percent_is_the_cause_of_all_that_does_not_fit_it() -> None:
@@ -254,6 +274,11 @@ SLEEPS = changed(STAYS, ("Count: 1", ZERO_COUNT))
         (False, f"sum({RUNNING}) unless on () count(queue_length)"),
         (False, f"sum({RUNNING}) > 0"),
         (False, "sum(dynamo_frontend_inflight_requests)"),
+        (False, "sum(num_requests_waiting)"),
+        (False, "sum(te_queue_size)"),
+        (False, "sum(kthena_router_fairness_queue_size)"),
+        (False, "sum(gateway_model_in_flight_requests)"),
+        (True, 'sum(rate(kthena_router_requests_total{model="llama"}[1m]))'),
         (False, "sum(vllm_num_requests_waiting)"),
         (True, f"sum({RUNNING}) or sum(queue_length)"),
         (True, f"sum(queue_length) unless on () count({RUNNING})"),
@@ -294,7 +319,9 @@ def test_gpus_wake_where_they_may_be_another_workloads() -> None:
         ("gpus-beside-requests", beside(f"sum({RUNNING})")),
         ("gpus-beside-requests", beside("sum(dynamo_frontend_inflight_requests)")),
         ("", beside(f"sum({WAITING})")),
+        ("gpus-beside-requests", beside("sum(num_requests_running)")),
         ("", beside("sum(kn_serving_queue_depth)")),
+        ("", beside("sum(te_queue_size)")),
         ("", beside("sum(llm_d_epp_inflight_tokens)")),
         ("", beside(f"sum({RUNNING}) + sum(x)")),
         ("", key(STAYS, f"demandQuery: sum({RUNNING})")),

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
+from keda_gpu_scaler.decision.causes import Cause
 from keda_gpu_scaler.workbench.check import OF_SOURCES, documents, live
 from keda_gpu_scaler.workbench.check.live import Seen
 from keda_gpu_scaler.workbench.check.manifests import manifests
 from tests.workbench.check.cases import SLEEPS, key
 
 WELL = Seen(has_gpus=True, interval_seconds=15.0)
-UNSEEN = replace(WELL, has_gpus=False, has_series=True)
-HERE = "bart-6f846897c4-66lpk"
+UNSEEN = replace(WELL, has_gpus=False)
+CAUSE = Cause("no-pod-labels", "no pod is named", "let it name pods")
 WINDOWS = ("window: 30s", "activationWindow: 45s")
 
 
@@ -34,28 +35,19 @@ ROWS: list[tuple[Seen, dict[str, Any], str, int, str]] = [
     (WELL, {"suspects": ["A is 0"]}, "stuck-metric", 13, "A is 0. Compare it with nvidia-smi"),
     (WELL, {"has_readiness": False}, "no-readiness", 13, "those that are Ready"),
     (WELL, {"demand_trouble": "HTTP 400: x"}, "demand-unknown", 17, "unknown: HTTP 400: x"),
-    (UNSEEN, {"has_series": None}, "no-pods", 15, "the source shows no GPU of deployment/bert"),
-    (UNSEEN, {}, "no-pods", 15, "none of a pod in namespace inference"),
-    (UNSEEN, {"neighbours": [HERE]}, "no-pods", 15, f"inference: {HERE}"),
-    (UNSEEN, {"neighbours": [*"abcdefg"]}, "no-pods", 15, "inference: a, b, c, d, e and 2 more"),
-    (UNSEEN, {"neighbours": ["\x1b[31m"]}, "no-pods", 15, r"\x1b[31m"),
-    (UNSEEN, {"has_pod_labels": False}, "no-pod-labels", 15, "name no pod"),
-    (UNSEEN, {"has_namespace_labels": False}, "no-pod-labels", 15, "without their namespace"),
-    (UNSEEN, {"has_series": False}, "no-series", 15, "there is no DCGM_CUSTOM_PROCESS_SM_UTIL, "),
+    (UNSEEN, {}, "no-pods", 15, "the source shows no GPU of deployment/bert"),
+    (UNSEEN, {"cause": CAUSE}, "no-pod-labels", 15, "no pod is named. Let it name pods."),
+    (UNSEEN, {"cause": CAUSE._replace(rule="no-series")}, "no-series", 15, "no pod is named"),
+    (UNSEEN, {"cause": CAUSE._replace(names=("a", "b"))}, "no-pod-labels", 15, "named (a, b)."),
     (
         UNSEEN,
-        {"has_series": False, "has_ended_series": True},
-        "late-samples",
+        {"cause": CAUSE._replace(names=tuple("abcdefg"))},
+        "no-pod-labels",
         15,
-        "the newest sample of any GPU is minutes old",
+        "e and 2 more",
     ),
-    (
-        UNSEEN,
-        {"has_series": False, "has_other_series": True},
-        "no-series",
-        13,
-        "exporters show GPUs, but not the signal utilization",
-    ),
+    (UNSEEN, {"cause": CAUSE._replace(names=("\x1b[31m",))}, "no-pod-labels", 15, r"\x1b[31m"),
+    (UNSEEN, {"has_ended_series": True}, "late-samples", 15, "the newest sample of any GPU is"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.workbench.check import OF_SOURCES, RULES, parse, read
+from keda_gpu_scaler.workbench.check import OF_SOURCES, RULES, parse, read_objects
 from testbed.triggers import access
 from tests.workbench.check.cases import (
     DEMAND,
@@ -136,7 +136,9 @@ CLEAN = [
     changed(STAYS, ("workload: bert", "podPattern: bert-[a-z0-9]+-[a-z0-9]+")),
     changed(STAYS, ("workload: bert", "podPattern: (bert|bart)-.*")),
     changed(
-        STAYS, ("workload: bert", "podPattern: bert-.*"), (TARGET, f"{TARGET}    kind: Model\n")
+        STAYS,
+        ("workload: bert", "podPattern: bert-.*"),
+        (TARGET, f"{TARGET}    kind: Model\n    apiVersion: example.com/v1\n"),
     ),
     changed(STAYS, ("workload: bert", "workload: inferenceservice/bert")),
     # What it refers to.
@@ -315,6 +317,10 @@ MISTAKES = [
     ("wrong-target", KIND, "apiVersion: kaito.sh/v1\n    kind: Workspace", "Scale an Inference"),
     ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: DynamoGraphDeployment", "has no scale"),
     ("wrong-target", KIND, "kind: DaemonSet", "one pod on each node"),
+    ("wrong-target", KIND, "kind: NIMService", "Scale its Deployment bert."),
+    ("wrong-target", KIND, "kind: Deploymnet", "Did you mean Deployment?"),
+    ("wrong-target", KIND, "apiVersion: apps/v1\n    kind: deployment", "Did you mean Deployment?"),
+    ("wrong-target", KIND, "kind: LeaderWorkerSet", "Write LeaderWorkerSet's apiVersion."),
     ("wrong-target", KIND, "apiVersion: batch/v1\n    kind: Job", "Scale a Deployment"),
     (
         "nothing-wakes",
@@ -446,7 +452,7 @@ def test_a_comment_leaves_out_rules_of_its_line_or_of_the_next_that_is_none() ->
 def test_the_triggers_of_a_formula_are_decided_as_such_also_without_the_key() -> None:
     """None of them says by itself how many replicas the HPA asks for."""
     for source, is_formula in ((STAYS, False), (spec(NAMED, FORMULA), True)):
-        (manifest,), _ = read({"one.yaml": source}, "default")
+        (manifest,), _ = read_objects({"one.yaml": source}, "default")
         (parsed,), _ = parse(manifest.ours, access())
         assert parsed.spec.for_formula is is_formula
 

@@ -60,7 +60,7 @@ def scaled_object(
     return msgspec.convert(plain, api_objects.ScaledObject)
 
 
-def hpa(says: Says | None = None, average: str = "60", **more: Any) -> api_objects.Hpa:
+def hpa(says: Says | None = None, average: str = "60", **more: Any) -> api_objects.HpaObject:
     """Return an HPA that has 2 replicas and a target of 70 per replica."""
     replicas = more.pop("replicas", 2)
     target = {"external": {"metric": {"name": "s0-gpu"}, "target": {"averageValue": "70"}}}
@@ -72,18 +72,18 @@ def hpa(says: Says | None = None, average: str = "60", **more: Any) -> api_objec
         "conditions": conditions({**STEADY, **(says or {})}),
     }
     spec = {"minReplicas": 1, "maxReplicas": 10, "metrics": more.pop("metrics", [target])} | more
-    return msgspec.convert({"spec": spec, "status": status}, api_objects.Hpa)
+    return msgspec.convert({"spec": spec, "status": status}, api_objects.HpaObject)
 
 
-def scale(replicas: int, existing: int | None = None) -> api_objects.Scale:
+def scale(replicas: int, existing: int | None = None) -> api_objects.ScaleObject:
     there = replicas if existing is None else existing
     plain = {"spec": {"replicas": replicas}, "status": {"replicas": there}}
-    return msgspec.convert(plain, api_objects.Scale)
+    return msgspec.convert(plain, api_objects.ScaleObject)
 
 
 def facts(
     given: api_objects.ScaledObject | None = None,
-    its: api_objects.Hpa | None = None,
+    its: api_objects.HpaObject | None = None,
     **more: Any,
 ) -> Facts:
     known: Json = {"active": True, "asked": 2, **more}
@@ -101,8 +101,8 @@ def recorded(name: str, **more: Any) -> Facts:
         "kind",
         AT,
         msgspec.convert(plain["scaledObject"], api_objects.ScaledObject),
-        None if its is None else msgspec.convert(its, api_objects.Hpa),
-        msgspec.convert(plain["scale"], api_objects.Scale),
+        None if its is None else msgspec.convert(its, api_objects.HpaObject),
+        msgspec.convert(plain["scale"], api_objects.ScaleObject),
         **more,
     )
 
@@ -330,7 +330,7 @@ HOLDING = {
     ),
     "no HPA": Holding(facts(), "hpa", "KEDA has created no HPA"),
     "a new HPA": Holding(
-        facts(its=msgspec.convert({"spec": {"maxReplicas": 3}}, api_objects.Hpa)),
+        facts(its=msgspec.convert({"spec": {"maxReplicas": 3}}, api_objects.HpaObject)),
         "hpa",
         "the HPA has not looked yet",
     ),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.record.record import Metric, Record
+from keda_gpu_scaler.record.record import MetricRecord, Record
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.explain.why_not import Way, WhyNot, why_not
@@ -35,7 +35,7 @@ def texts(found: WhyNot) -> list[str]:
     return [way.text for way in found.ways]
 
 
-def asked(*metrics: Metric) -> int | None:
+def asked(*metrics: MetricRecord) -> int | None:
     """Return what the HPA makes of all metrics."""
     step = rules.recommend(
         [
@@ -49,7 +49,7 @@ def asked(*metrics: Metric) -> int | None:
     return None if step is None else max(1, step.replicas)
 
 
-def applied(metric: Metric, way: Way, short: float = 0.0) -> Metric:
+def applied(metric: MetricRecord, way: Way, short: float = 0.0) -> MetricRecord:
     """Return a metric after a change, or after one that is short of it."""
     if way.at_least is not None:
         bound = way.at_least - short
@@ -242,8 +242,18 @@ STARTING = snapshot(bert("b", 0), unseen("c", said(never=True, created=NOW - 60)
 ZERO = {
     "a busy GPU": (busy(7, activationThreshold="5"), 0, False, [BUSIEST]),
     "at rest": (gone(AT_FIVE, Demand(8.0)), 0, True, ["it is inactive and has no replicas"]),
-    "idle": (busy(0, 0), 0, True, ["it is inactive: KEDA removes"]),
-    "idle, and more are wanted": (busy(0, 0), 3, False, ["it is inactive: KEDA removes"]),
+    "idle": (
+        busy(0, 0),
+        0,
+        True,
+        ["it is inactive: after its cooldownPeriod KEDA goes to zero in one step"],
+    ),
+    "idle, and more are wanted": (
+        busy(0, 0),
+        3,
+        False,
+        ["it is inactive: after its cooldownPeriod KEDA goes to zero in one step"],
+    ),
     "nothing can wake it": (gone(spec()), 1, False, ["KEDA starts it", "gpus is idle: no GPU of"]),
     "a demand that could wake it": (
         gone(AT_FIVE, Demand(3.0)),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.facts import ObserveRefused
 from keda_gpu_scaler.workbench.check import FileTrigger
-from keda_gpu_scaler.workbench.observing import read
+from keda_gpu_scaler.workbench.observing import read_triggers
 from testbed.triggers import access
 
 OURS = """\
@@ -35,7 +35,7 @@ def written(name: str = "bert", kind: str = "external", threshold: str = '"70"')
 
 
 def reading(*texts: str) -> tuple[list[FileTrigger], list[ObserveRefused]]:
-    return read({f"{number}.yaml": text for number, text in enumerate(texts)}, access())
+    return read_triggers({f"{number}.yaml": text for number, text in enumerate(texts)}, access())
 
 
 def refused(*texts: str) -> list[tuple[int, str]]:

@@ -4,9 +4,15 @@ import math
 
 import pytest
 
-from keda_gpu_scaler.workbench.world.cluster import Cluster, Key, MadeUp, Pod, Wanted
+from keda_gpu_scaler.workbench.world.cluster import (
+    Cluster,
+    MadeUp,
+    SimulatedPod,
+    Wanted,
+    WorkloadKey,
+)
 
-KEY = Key("team-a", "bert")
+KEY = WorkloadKey("team-a", "bert")
 NODES = {"blue": 4, "green": 4}
 
 
@@ -17,8 +23,8 @@ def seen(
     gpus: int = 1,
     ready: bool = True,
     terminating: bool = False,
-) -> Pod:
-    return Pod(
+) -> SimulatedPod:
+    return SimulatedPod(
         # A pod that moved or grew has another uid: names are given again, uids are not.
         uid=f"{name} on {gpus} of {node}",
         name=name,
@@ -47,7 +53,9 @@ def percents(cluster: Cluster, now: float = 0) -> list[float]:
         pytest.param([seen("a", ready=False, terminating=True)], [0], id="leaves without Ready"),
     ],
 )
-def test_load_spreads_over_the_gpus_of_ready_pods(pods: list[Pod], expected: list[float]) -> None:
+def test_load_spreads_over_the_gpus_of_ready_pods(
+    pods: list[SimulatedPod], expected: list[float]
+) -> None:
     shown = Cluster()
     wanted = Wanted(load=150, loading_percent=33)
     shown.put(KEY, wanted, 0)

@@ -82,7 +82,7 @@ def test_a_pod_without_a_gpu_or_a_node_and_one_that_ended_are_not_shown(spec: Js
 
 
 HASHED = {"pod-template-hash": "5d4f8"}
-BERT = {"workload": cluster.Key("team-a", "bert")}
+BERT = {"workload": cluster.WorkloadKey("team-a", "bert")}
 ASKS = {"containers": [container(None, "a"), container("2", "b"), container("1", "c")]}
 
 
@@ -93,7 +93,7 @@ ASKS = {"containers": [container(None, "a"), container("2", "b"), container("1",
         (owned(("ReplicaSet", "bert-5d4f8", True), **HASHED), BERT),
         (owned(("ReplicaSet", "bert", True)), BERT),
         (owned(("Quota", "other", False), ("Job", "bert", True)), BERT),
-        (owned(), {"workload": cluster.Key("team-a", "bert-0")}),
+        (owned(), {"workload": cluster.WorkloadKey("team-a", "bert-0")}),
         ({}, {"ready_at": math.inf, "terminating": False}),
         ({"status": condition("True")}, {"ready_at": -math.inf}),
         ({"status": condition("Unknown")}, {"ready_at": math.inf}),

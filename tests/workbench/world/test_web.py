@@ -11,7 +11,7 @@ from prometheus_client.samples import Sample
 from keda_gpu_scaler.workbench.world import cluster, exposition, web
 from tests.support.scripted import Clock
 
-KEY = cluster.Key("team-a", "bert")
+KEY = cluster.WorkloadKey("team-a", "bert")
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 EXPORTER_LABELS = {"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname"}

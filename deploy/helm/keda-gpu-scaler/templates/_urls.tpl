@@ -43,8 +43,11 @@ show a regular expression, and not what to write. */ -}}
 {{- /* What is wrong with the base URL of a source, if anything; takes the value's name and the value. */ -}}
 {{- define "keda-gpu-scaler.wrongUrl" -}}
 {{- $pattern := printf `^https?://%s(/[!-"$->@-~]*)?$` (include "keda-gpu-scaler.authority" .) -}}
+{{- $beyond := `^([^@]*?)/+(api/v1(/.*)?|graph|query|targets|alerts|vmui)/*$` -}}
 {{- if not (regexMatch $pattern (index . 1 | toString)) -}}
 {{- include "keda-gpu-scaler.notUrl" (append . "http://prometheus.monitoring.svc:9090") -}}
+{{- else if regexMatch $beyond (index . 1) -}}
+{{- printf "%s is %q: expected the base URL, as the scaler adds the path of each query; set it to %s" (index . 0) (index . 1) (regexReplaceAll $beyond (index . 1) "${1}") -}}
 {{- end -}}
 {{- end -}}
 

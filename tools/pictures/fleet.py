@@ -5,30 +5,25 @@ each minute, and evidence of a kube-state-metrics that lists them.
 """
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import cast
 
-from anyio.from_thread import start_blocking_portal
-from prometheus_client import CollectorRegistry
-
-from keda_gpu_scaler import trigger, web
-from keda_gpu_scaler.decision import activation, recommendation
-from keda_gpu_scaler.decision.decision import Context, State, decide
+from keda_gpu_scaler import web
+from keda_gpu_scaler.decision import recommendation
+from keda_gpu_scaler.decision.summary import summarized
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.record import build
-from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.record.build import Answered
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
-from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
+from testbed import showroom
 from testbed.clocks import Clock
-from testbed.triggers import access
+from testbed.showroom import Room
 
 END = 1_795_345_200.0
 """Sunday, 22 November 2026, 11:00 UTC: when somebody looks."""
@@ -78,34 +73,19 @@ class Shown:
         names = tuple(sorted(pods))
         return NamespaceSnapshot(now, names, pods, absence_known=True, evidence=evidence)
 
-    def answered(self, now: float) -> tuple[build.Answered, str | None]:
+    def answered(self, now: float) -> tuple[Answered, str | None]:
         """Return what is answered at a time, and which signal says active."""
         view = self.view(now)
-        remembered = Context(now, remembered=State.MEASURED)
-        decided, signal, demand = decide(self.spec, view, remembered), "gpus", None
-        if not decided.activated:
-            signal = "alert"
-            decided = activation.before_demand(self.spec, decided, None, self.alert)
-        if not decided.activated and self.spec.demand is not None:
-            # A server repeats in its errors what it was asked.
-            trouble = f"HTTP 400, bad_data: {self.spec.demand.text}"
-            signal, demand = "demand", Demand(self.demand, trouble)
-            decided = activation.with_demand(self.spec, decided, demand)
-        answered = build.Answered(
-            scaled_object=self.scaled_object,
-            spec=self.spec,
-            decision=decided,
-            now=now,
-            view=view,
-            source="default",
-            alert=self.alert,
-            takes_alerts=True,
-            demand=demand,
+        return showroom.answered(
+            self.scaled_object, self.spec, view, alert=self.alert, demand=self.demand
         )
-        return answered, signal if decided.activated else None
 
-    def recommended(self, answered: build.Answered) -> int | None:
-        return recommendation.recommended(self.spec, answered.decision, answered.demand)
+    def evaluated(self, now: float) -> facts.Evaluated:
+        answered, signal = self.answered(now)
+        spec, decided = self.spec, answered.decision
+        recommended = recommendation.recommended(spec, decided, answered.demand)
+        told = summarized(self.scaled_object, spec, decided, recommended, signal)
+        return facts.Evaluated(self.scaled_object, spec, decided, told, 1.0, "default")
 
 
 def _pod(shown: ShownPod, owner: Owner, now: float) -> Pod:
@@ -158,8 +138,7 @@ def shown(
 ) -> Shown:
     """Return a workload with a usual trigger."""
     scaled_object = ScaledObject(namespace, name)
-    given = {"workload": workload or name, "threshold": "70", **metadata}
-    spec = trigger.parse(scaled_object, given, access(own_promql=Policy.ALLOW))
+    spec = showroom.read(scaled_object, workload=workload or name, **metadata)
     return Shown(scaled_object, spec, pods, workload or name, demand, alert)
 
 
@@ -245,68 +224,21 @@ def fleet() -> list[Shown]:
     ]
 
 
-class Room:
-    """What a scaler shows of workloads at the end."""
-
-    step_seconds = STEP
-
-    def __init__(self, workloads: Sequence[Shown]) -> None:
-        self._workloads = sorted(workloads, key=lambda shown: shown.scaled_object)
-
-    def summaries(self, namespace: str | None) -> Iterator[Summary]:
-        for shown in self._workloads:
-            if namespace in {None, shown.scaled_object.namespace}:
-                answered, signal = shown.answered(END)
-                yield build.summary(
-                    shown.scaled_object,
-                    shown.spec,
-                    answered.decision,
-                    0.0,
-                    recommended=shown.recommended(answered),
-                    active_by=signal,
-                )
-
-    async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        return [
-            build.record(shown.answered(END)[0])
-            for shown in self._workloads
-            if shown.scaled_object == scaled_object
-        ]
-
-
 def room(workloads: Sequence[Shown], minutes: float = 0.0) -> web.Shown:
     """Return what people are shown of workloads that were polled for some minutes."""
     clock = Clock(END - 60 * minutes)
     history = History(clock)
     while clock.now <= END:
         for shown in workloads:
-            answered, _ = shown.answered(clock.now)
-            recommended = shown.recommended(answered)
-            history(
-                facts.Evaluated(
-                    shown.scaled_object,
-                    shown.spec,
-                    answered.decision,
-                    1.0,
-                    "default",
-                    recommended=recommended,
-                )
-            )
+            history(shown.evaluated(clock.now))
         clock.now += POLL
-    return web.Shown(cast("Evaluator", Room(workloads)), history, clock=lambda: END)
+    told = sorted(
+        (shown.evaluated(END).summary for shown in workloads),
+        key=lambda summary: summary.scaled_object,
+    )
+    known = Room([shown.answered(END)[0] for shown in workloads], told)
+    return web.Shown(cast("Evaluator", known), history, clock=lambda: END)
 
 
-@asynccontextmanager
-async def _serving(shown: web.Shown) -> AsyncIterator[str]:
-    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
-    server = web.HttpServer(app, "127.0.0.1", 0)
-    yield f"http://127.0.0.1:{await server.start()}"
-    await server.stop()
-
-
-@contextmanager
-def opened(workloads: Sequence[Shown], minutes: float = 0.0) -> Iterator[str]:
-    """Serve a showroom from a thread of its own, for a browser that this thread drives."""
-    serving = _serving(room(workloads, minutes))
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving) as url:
-        yield url
+def opened(workloads: Sequence[Shown], minutes: float = 0.0) -> AbstractContextManager[str]:
+    return showroom.opened(room(workloads, minutes))

@@ -24,7 +24,7 @@ _KEPT_SECONDS = 7200
 
 
 @dataclass(slots=True)
-class Replica:
+class SimulatedReplica:
     """One pod, on a node of its own. Its times are those at which something begins."""
 
     number: int
@@ -48,6 +48,14 @@ class Replica:
         """Tell whether its owner counts it."""
         return self.created <= now < self.deleted
 
+    def exported(self, now: float) -> float | None:
+        """Return what its exporter shows at a time; None: it collected nothing then."""
+        return self.shown.get(int(now // COLLECT_SECONDS) * COLLECT_SECONDS)
+
+    def order(self) -> tuple[str, float]:
+        """Return its place among those to delete: the last goes first."""
+        return "", self.ready
+
     def collect(self, now: int, share: float) -> None:
         """Let the exporter look: a pod that drains still does its share."""
         if self.placed <= now < self.gone:
@@ -55,7 +63,7 @@ class Replica:
             self.shown.pop(now - _KEPT_SECONDS, None)
 
 
-R = TypeVar("R", bound=Replica)
+R = TypeVar("R", bound=SimulatedReplica)
 
 
 @dataclass(slots=True)
@@ -87,6 +95,10 @@ class ClosedLoop(Generic[R]):
     overloaded_seconds: float = 0.0
     """How long there was more work than replicas could do."""
     clock: float = field(init=False)
+    _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
+    """When the owner was told how many replicas, and how many."""
+    _extra: int = field(default=0, init=False)
+    """The pods beyond those wanted, in a rolling update."""
     _chance: random.Random = field(init=False)
     _waiting: float = field(default=0.0, init=False)
     """Work not done yet, in percent of a replica for one second."""
@@ -94,20 +106,36 @@ class ClosedLoop(Generic[R]):
     def __post_init__(self) -> None:
         self.clock = self.begin
         self._chance = random.Random(self.seed)  # noqa: S311 - no secret
+        self._asked.append((-NEVER, self.replicas))
+
+    def _settle(self) -> None:
+        """Begin with pods that have been Ready for an hour."""
+        self.fill(self.replicas, self.begin - 3600 - self.start_seconds - self.node_seconds)
+        self._collect(self.begin - 3600, self.begin)
 
     @property
     def replica_hours(self) -> float:
         return sum(self.sizes) * STEP_SECONDS / 3600
 
+    def wanted(self, now: float) -> int:
+        """Return how many replicas the owner was told to run, as of a time."""
+        return next(replicas for since, replicas in reversed(self._asked) if since <= now)
+
     def resize(self, replicas: int) -> None:
         """Create and delete pods as the workload's controller would: the youngest go first."""
         counted = self._counted()
-        for _ in range(replicas - len(counted)):
-            self._create(self.clock)
-        counted.sort(key=lambda pod: pod.ready, reverse=True)
-        for pod in counted[: max(0, len(counted) - replicas)]:
+        self.fill(replicas, self.clock)
+        counted.sort(key=lambda pod: pod.order(), reverse=True)
+        for pod in counted[: max(0, len(counted) - replicas - self._extra)]:
             self._delete(pod)
+        if replicas != self.replicas:
+            self._asked.append((self.clock, replicas))
         self.replicas = replicas
+
+    def fill(self, replicas: int, created: float) -> None:
+        """Create the pods that are missing, then."""
+        for _ in range(replicas + self._extra - len(self._counted())):
+            self._create(created)
 
     def _create(self, created: float) -> None:
         raise NotImplementedError

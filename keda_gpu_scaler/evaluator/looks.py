@@ -1,0 +1,70 @@
+"""What each source shows of accelerators: asked while something is not read, once for all triggers.
+
+A trigger that is not read asks at each poll. So one answer is used for two minutes, a refusal too.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+from cachetools import TTLCache
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.causes import Look
+from keda_gpu_scaler.evaluator.ports import Accelerators, Source
+from keda_gpu_scaler.evaluator.single_flight import SingleFlight
+from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+
+INTERVAL_SECONDS = 120.0
+"""Exporters are set up by hand: a change is seen soon enough."""
+LONGEST_SECONDS = 2.0
+KEPT = 1_000
+"""Sources that are asked by namespace have one for each."""
+
+
+class _SourceLook:
+    def __init__(self, accelerators: Accelerators, clock: Callable[[], float]) -> None:
+        self._accelerators = accelerators
+        self.flight = SingleFlight(clock)
+        self.look: Look | None = None
+
+    def refresh(self, name: str) -> None:
+        if self.flight.clock() - self.flight.launched_at >= INTERVAL_SECONDS:
+            self.flight.launch(self._ask(), f"look {name}")
+
+    async def _ask(self) -> None:
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                self.look = await self._accelerators.look()
+        except TimeoutError:
+            self.look = Look(refused=f"no answer within {LONGEST_SECONDS:g} s")
+        except errors.SourceError as error:
+            self.look = Look(refused=str(error))
+
+
+class Looks:
+    """Looks at sources by the names that triggers use."""
+
+    def __init__(
+        self, sources: Mapping[str, Source], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._sources, self._clock = sources, clock
+        self._by_key: TTLCache[str, _SourceLook] = TTLCache(KEPT, FORGET_SECONDS, clock)
+
+    async def of(self, source: str, namespace: str, deadline: float) -> Look | None:
+        """Return what a source shows, waiting until `deadline`; None: not known, or never asked."""
+        key = self._sources[source].key(source, namespace)
+        kept = self._by_key.get(key)
+        if kept is None:
+            accelerators = self._sources[source].within(namespace).accelerators
+            if accelerators is None:
+                return None
+            kept = _SourceLook(accelerators, self._clock)
+        self._by_key[key] = kept
+        kept.refresh(key)
+        await kept.flight.wait(deadline)
+        return kept.look
+
+    async def close(self) -> None:
+        for kept in self._by_key.values():
+            await kept.flight.close()

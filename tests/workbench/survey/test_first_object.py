@@ -1,0 +1,31 @@
+"""The ScaledObject that a survey writes for a workload."""
+
+import msgspec
+import pytest
+
+from keda_gpu_scaler.workbench import check
+from keda_gpu_scaler.workbench.survey.first_object import scaled_object
+from keda_gpu_scaler.workbench.survey.usage import Stretch, Usage, Used
+
+STRETCH = Stretch("ib", gpus=60, idle=30, shown=60, pods=60, most_replicas=3, most_gpus=1)
+
+
+def usage(kind: str, **changes: int) -> Usage:
+    return Usage(Used("ml", kind, "bert"), [msgspec.structs.replace(STRETCH, **changes)])
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Rollout"])
+@pytest.mark.parametrize("source", ["default", "other"])
+def test_check_has_nothing_against_it(kind: str, source: str) -> None:
+    text = scaled_object(usage(kind), source)
+    assert text is not None
+    report = check.check({"bert.yaml": text}, "default")
+    assert not report.findings
+
+    assert (f"source: {source}" in text) is (source != "default")
+    assert "maxReplicaCount: 3" in text
+
+
+def test_what_keda_cannot_scale_or_nobody_knows_gets_none() -> None:
+    assert scaled_object(usage("CronJob"), "default") is None
+    assert scaled_object(usage("Deployment", shown=20), "default") is None
