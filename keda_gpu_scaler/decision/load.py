@@ -2,7 +2,7 @@
 
 Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
 samples that count. The sum of these loads is the workload's, unless replicas came or went within
-the window (`decision.timeline`) or the newest samples are more (`decision.newest`).
+the window (`decision.lives`) or the newest samples are more (`decision.newest`).
 """
 
 import math
@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from keda_gpu_scaler.decision import timeline
+from keda_gpu_scaler.decision import lives
+from keda_gpu_scaler.decision.lives import Sums
 from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD, newest
 from keda_gpu_scaler.decision.pod_state import (
     NEVER,
@@ -31,7 +32,6 @@ from keda_gpu_scaler.decision.pod_state import (
     replica_of,
     replicas_of,
 )
-from keda_gpu_scaler.decision.timeline import Sums
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, Selected
@@ -245,7 +245,7 @@ def workload(
         [replica for replica in every if replica.state in NOT_READY],
         ignored,
         [replica.load for replica in every if replica.state is PodState.MEASURED],
-        timeline.sums(spec, pods, every),
+        lives.sums(spec, pods, every),
         None if view.evidence is None or owner is None else view.evidence.wanted.get(owner),
     )
     without_gpu = {replica_of(spec, view.pods[name]) for name in ignored}
