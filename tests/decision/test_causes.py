@@ -71,6 +71,22 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         f"{UTIL} is there under another name: cluster:{UTIL}:avg",
     ),
     (
+        "the exporter's own pod, whose namespace was dropped",
+        ASKS,
+        {},
+        look(*IDLE, pods=rows(UTIL, instance="x:9400", pod="exporter-x")),
+        "no-pod-labels",
+        "name no pod: set DCGM_EXPORTER_KUBERNETES=true",
+    ),
+    (
+        "another exporter without pods, and no pod that asks",
+        ASKS_NOT,
+        {},
+        look(*rows("gpu_gfx_activity")),
+        "no-pod-labels",
+        "name no pod, and no pod of deployment/bert asks for an accelerator: mount",
+    ),
+    (
         "another signal",
         ASKS,
         {"signal": "sm-activity"},
