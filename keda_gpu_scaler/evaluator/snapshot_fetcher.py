@@ -34,12 +34,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import (
-    EVIDENCE_SECONDS,
-    REMEMBERED_SECONDS,
-    RETRY_SECONDS,
-    UNTOLD_SECONDS,
-)
+from keda_gpu_scaler.times import EVIDENCE_SECONDS, REMEMBERED_SECONDS, RETRY_SECONDS
 
 _NAMES = {
     EvidenceSource.KUBERNETES: "the Kubernetes API",
@@ -143,8 +138,6 @@ class SnapshotFetcher:
         self._absent_kept = absent_kept
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
-        self._since: dict[str, float] = {}
-        """When the pods of each namespace were first listed."""
         self._past_refused_at = float("-inf")
 
     def forget_after(self, at: float) -> None:
@@ -161,11 +154,7 @@ class SnapshotFetcher:
         """
         # The present first: while the source is away, the past is not queried.
         observation, pod_statuses = await self._fetch_both(snapshot_query, at)
-        self._since = {name: self._since.get(name, at) for name in snapshot_query.namespaces}
-        new = {name for name, since in self._since.items() if at - since < UNTOLD_SECONDS}
-        observation, invented, left = await asyncio.to_thread(
-            attributed, observation, pod_statuses, new
-        )
+        observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
         reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
         last_at = reported_pods.at
         is_seamless = last_at is not None and at - last_at < snapshot_query.span_seconds
@@ -194,7 +183,6 @@ class SnapshotFetcher:
             observation,
             snapshot_query.namespaces,
             recorded,
-            left,
         )
 
     async def _fetch_both(

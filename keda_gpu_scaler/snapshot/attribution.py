@@ -68,25 +68,13 @@ def believed(
     return frozenset((each.job, each.rank) for each in kept if each.rank == rank), overruled
 
 
-class Attribution(NamedTuple):
-    """Whose series they are."""
-
-    observation: Observation
-    """Without series of which the pod is not known."""
-    invented: frozenset[PodKey] = frozenset()
-    """Pods that are shown, and do not exist."""
-    left: frozenset[PodKey] = frozenset()
-    """Pods that are shown, and that may have left just before the first list."""
-
-
 def attributed(
-    observation: Observation, pod_statuses: PodStatuses, new: Collection[str] = ()
-) -> Attribution:
-    """Return the observation with one pod for each series, and which pods do not exist.
+    observation: Observation, pod_statuses: PodStatuses
+) -> tuple[Observation, frozenset[PodKey]]:
+    """Return the observation without series of which the pod is not known, and pods that are not.
 
     Of the pods that a series may be about it is the only one that the cluster lists. A pod that is
-    shown now and was never listed does not exist, unless the list may be late. In a namespace that
-    is `new` there was no earlier list: it may have left, and nothing is known of its work.
+    shown now and was never listed does not exist, unless the list may be late.
     """
     series = [_named(each, pod_statuses) if each.rivals else each for each in observation.series]
     known = [each for each in series if each is not None]
@@ -96,13 +84,11 @@ def attributed(
         if each.present[-1] >= observation.at
         and (each.namespace, each.pod) not in pod_statuses.pods
     }
-    gone = frozenset(_invented(unlisted, pod_statuses, observation.at))
-    left = frozenset(key for key in gone if key[0] in new)
-    invented = gone - left
-    if invented or any(each.rivals for each in observation.series):
-        kept = (each for each in known if (each.namespace, each.pod) not in invented)
-        observation = replace(observation, series=tuple(kept))
-    return Attribution(observation, invented, left)
+    invented = frozenset(_invented(unlisted, pod_statuses, observation.at))
+    if not invented and not any(each.rivals for each in observation.series):
+        return observation, invented
+    kept = (each for each in known if (each.namespace, each.pod) not in invented)
+    return replace(observation, series=tuple(kept)), invented
 
 
 def _named(series: Series, pod_statuses: PodStatuses) -> Series | None:

@@ -14,23 +14,21 @@ from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, NamespaceSnapshot, Pod, Snapshot
 
 
-def build_snapshot(  # noqa: PLR0913, PLR0917 - all that is joined
+def build_snapshot(
     reported_pods: ReportedPods,
     pod_statuses: PodStatuses,
     observation: Observation,
     namespaces: Collection[str],
     recorded: Collection[str],
-    left: Collection[PodKey] = (),
 ) -> Snapshot:
     """Return the snapshot that answers for all of `namespaces`.
 
     `reported_pods` include `observation`. Of the namespaces in `recorded` the last hour is known.
-    Those that `left` have ended, although they are still shown.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
     pod_statuses = _with_shown_devices(pod_statuses, reported_pods)
     for (namespace, name), pod in (
-        *_reported(reported_pods, pod_statuses, at, left),
+        *_reported(reported_pods, pod_statuses, at),
         *_listed(reported_pods, pod_statuses, observation),
     ):
         pods[namespace][name] = pod
@@ -73,12 +71,12 @@ def _with_shown_devices(pod_statuses: PodStatuses, reported_pods: ReportedPods) 
 
 
 def _reported(
-    reported_pods: ReportedPods, pod_statuses: PodStatuses, at: float, left: Collection[PodKey]
+    reported_pods: ReportedPods, pod_statuses: PodStatuses, at: float
 ) -> Iterator[tuple[PodKey, Pod]]:
     """Yield the pods that exporters have shown, with what the cluster says of each."""
     for key, pod in reported_pods.pods.items():
         status = pod_statuses.status(key, at)
-        ended = key in left or _ended(key, pod, status, pod_statuses, at)
+        ended = _ended(key, pod, status, pod_statuses, at)
         is_new = status is not pod.status or ended != pod.ended
         yield key, replace(pod, status=status, ended=ended) if is_new else pod
 

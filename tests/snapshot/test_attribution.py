@@ -7,7 +7,6 @@ import pytest
 
 from keda_gpu_scaler.snapshot.attribution import (
     FAR_WIDER,
-    Attribution,
     Breadth,
     Showing,
     attributed,
@@ -118,7 +117,7 @@ def statuses(
 
 def named(pod_statuses: PodStatuses, *shown: Series) -> list[str]:
     observation = Observation((AT - 15, AT), shown, {})
-    return [each.pod for each in attributed(observation, pod_statuses).observation.series]
+    return [each.pod for each in attributed(observation, pod_statuses)[0].series]
 
 
 LISTED = ("web-1-a", "web-1-b")
@@ -141,12 +140,6 @@ def test_a_pod_that_a_whole_list_lacks_counts_for_nothing() -> None:
     gone = replace(ended.pods["ml", "web-1-b"], ended=True)
     ended = replace(ended, pods={**ended.pods, ("ml", "web-1-b"): gone})
     assert named(ended, series("web-1-x")) == ["web-1-x"]
-
-
-def test_where_there_was_no_earlier_list_such_a_pod_may_have_left() -> None:
-    observation = Observation((AT - 15, AT), (series("web-1-a"), series("web-1-x")), {})
-    found = attributed(observation, statuses(*LISTED), {"ml"})
-    assert found == Attribution(observation, left=frozenset({("ml", "web-1-x")}))
 
 
 @pytest.mark.parametrize(

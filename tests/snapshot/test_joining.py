@@ -1,12 +1,9 @@
 """Claims about combining what exporters show and what the cluster says of a pod."""
 
-from collections.abc import Collection
-
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import (
     NamespaceEvidence,
-    PodKey,
     PodStatus,
     Readiness,
     Unschedulable,
@@ -30,7 +27,6 @@ def _taken(
     *,
     scraped: float = NOW - 10,
     watch: Watch = WHOLE,
-    left: Collection[PodKey] = (),
 ) -> Snapshot:
     reported_pods = ReportedPods(NOW, {} if shown is None else {KEY: shown})
     statuses = {} if status is None else {KEY: status}
@@ -39,7 +35,7 @@ def _taken(
     observation = Observation(
         (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, unmatched_elements=3
     )
-    return build_snapshot(reported_pods, pod_statuses, observation, NAMESPACES, {"ml"}, left)
+    return build_snapshot(reported_pods, pod_statuses, observation, NAMESPACES, {"ml"})
 
 
 def _found(shown: Pod | None, status: PodStatus | None, **how: float | Watch) -> Pod | None:
@@ -54,11 +50,6 @@ def _evidence(taken: Snapshot, namespace: str) -> NamespaceEvidence:
 
 
 SHOWN = pod(NAME, 90)
-
-
-def test_a_pod_that_left_before_the_first_list_has_ended() -> None:
-    found = _taken(SHOWN, None, left={KEY}).of("ml").pods[NAME]
-    assert (found.status, found.ended, found.last_seen) == (None, True, NOW)
 
 
 def test_a_pod_that_both_know_carries_what_both_know() -> None:
