@@ -57,12 +57,17 @@ def read_evidence(rows: Iterable[Row], kinds: Collection[str] = ()) -> Evidence:
         key: _statement(key, owner, links, numbers, phases.get(key, "Running"))
         for key, owner in _controllers(by_stat["pod"]).items()
     }
+    # Nothing is known of when they ended.
+    left = {
+        key: PodStatement(owners=_owners_of(key, owner, links), ended=True, asks_gpu=None)
+        for key, owner in _controllers(by_stat["left"]).items()
+    }
     for key in devices.keys() & pods.keys():  # few
         pods[key] = replace(pods[key], devices=frozenset(devices[key]))
     # In a rollout that recreates, the count is 0 while the pods that are replaced still work.
     empty = {_named(row) for row in by_stat["replicas"] if _value(row) == 0}
     return Evidence(
-        pods=pods,
+        pods={**left, **pods},
         without_pods=frozenset(empty - wanted.keys()),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
         wanted=wanted,
@@ -82,6 +87,13 @@ def read_evidence(rows: Iterable[Row], kinds: Collection[str] = ()) -> Evidence:
     )
 
 
+def _owners_of(
+    key: PodKey, owner: Owner, links: Mapping[tuple[str, Owner], Owner]
+) -> frozenset[Owner]:
+    above = links.get((key[0], owner))
+    return frozenset(filter(None, (owner if owner.name else None, above)))
+
+
 def _statement(
     key: PodKey,
     owner: Owner,
@@ -89,10 +101,6 @@ def _statement(
     numbers: Mapping[str, Mapping[PodKey, float]],
     phase: str,
 ) -> PodStatement:
-    owners = frozenset[Owner]()
-    if owner.name:
-        above = links.get((key[0], owner))
-        owners = frozenset({owner} if above is None else {owner, above})
     ready: bool | None = None
     if (number := numbers["ready"].get(key)) in (0, 1):
         ready = number == 1
@@ -104,7 +112,7 @@ def _statement(
         unschedulable = Unschedulable(max(0.0, created))
     is_known = (key[0], "") in numbers["requests"] and key not in numbers["device"]
     return PodStatement(
-        owners=owners,
+        owners=_owners_of(key, owner, links),
         created_at=created,
         ready=ready,
         ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,

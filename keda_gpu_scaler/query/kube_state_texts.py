@@ -67,6 +67,7 @@ _REPLICAS = {
 }
 """What shows how many replicas an owner has, and how many it asks for, by the owner's label."""
 IS_CONTROLLER = "owner_is_controller"
+_CONTROLLER = f"owner_kind, owner_name, {IS_CONTROLLER}"
 _READY = 'condition="true"'
 
 
@@ -155,12 +156,11 @@ def _present(here: _Selectors, without_gpus: Collection[str]) -> Iterator[tuple[
     yield "created", here.by_uid("kube_pod_created")
     yield "ready", here.by_uid("kube_pod_status_ready", _READY)
     yield "since", here.by_uid("kube_pod_status_ready_time")
-    owner = f"owner_kind, owner_name, {IS_CONTROLLER}"
-    yield "pod", f"max by (namespace, pod, {owner}) ({here.all(PODS)})"
+    yield "pod", f"max by (namespace, pod, {_CONTROLLER}) ({here.all(PODS)})"
 
 
 def _past(here: _Selectors) -> Iterator[tuple[str, str]]:
-    """Yield the past of pods that were not watched: whether and when they became Ready."""
+    """Yield the past of pods that were not watched: when they became Ready, and which have left."""
     condition = here.all("kube_pod_status_ready", _READY)
     before = f"(max by (namespace, pod) ({condition} offset 10m) == 1)"
     timed = here.pods("kube_pod_status_ready_time")
@@ -168,6 +168,10 @@ def _past(here: _Selectors) -> Iterator[tuple[str, str]]:
     yield "lately", f"{untimed} unless on (namespace, pod) {before}"
     unready = f"and on (namespace, pod, uid) ({condition} == 0)"
     yield "once", f"max by (namespace, pod) (max_over_time({condition}{_HOUR}) {unready}) == 1"
+    listed = here.all(PODS)
+    lately = f"last_over_time({listed}[{SETTLED_SECONDS:.0f}s])"
+    gone = f"{lately} unless on (namespace, pod) {listed}"
+    yield "left", f"max by (namespace, pod, {_CONTROLLER}) ({gone})"
 
 
 def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:

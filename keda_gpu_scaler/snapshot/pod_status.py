@@ -186,8 +186,9 @@ def _status(
 
 def _is_another(known: PodStatus, statement: PodStatement) -> bool:
     """Tell whether it is about another pod of the same name: an ended pod does not come back."""
-    came_back = statement.created_at is None and known.ended and not statement.ended
-    return known.created_at != statement.created_at or came_back
+    if statement.created_at is None:  # of one that left, too
+        return known.ended and not statement.ended
+    return known.created_at != statement.created_at
 
 
 def _readiness(

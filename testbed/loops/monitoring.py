@@ -9,7 +9,7 @@ from typing import NamedTuple
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
 from keda_gpu_scaler.sources.evaluation_times import (
     HISTORY_SECONDS,
@@ -113,7 +113,7 @@ class Monitoring:
     name: str = "kube-state-metrics"
 
     def ports(self, *stronger: EvidenceProvider) -> Source:
-        return Source(self, (*stronger, self), self)
+        return Source(self, (*stronger, ListOfPods(self)), self)
 
     async def synchronize(self) -> None:
         """Look how old the newest sample is: the clock is the loop's, or as late as all samples."""
@@ -154,8 +154,10 @@ class Monitoring:
         busy = {gpu for pod, time in then if pod.is_busy_without_pod(time) for gpu in pod.gpus}
         return GpuReports(wanted & there, wanted & busy)
 
-    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
-        """Return what kube-state-metrics said at its last scrape."""
+    async def evidence(
+        self, namespaces: Collection[str], at: float, now: float, *, is_first: bool = False
+    ) -> Evidence | None:
+        """Return what kube-state-metrics said at its last scrape, and at first who just left."""
         assert namespaces == {"ml"}
         assert at <= now
         self._answers()
@@ -172,6 +174,12 @@ class Monitoring:
             for pod in self.pods
             if pod.exists(scraped)
         }
+        if is_first:
+            pods |= {
+                ("ml", pod.name): PodStatement(owners=pod.owners, ended=True, asks_gpu=None)
+                for pod in self.pods
+                if pod.exists(scraped - SETTLED) and not pod.exists(scraped)
+            }
         if not self.shows_requests:
             pods = {key: replace(statement, asks_gpu=None) for key, statement in pods.items()}
         counted = any(pod.counts(scraped) for pod in self.pods)
@@ -300,3 +308,16 @@ def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:
     return lambda target: Scrapes(
         STEP_SECONDS, zlib.crc32(f"{salt} {target.instance}".encode()) % STEP_SECONDS
     )
+
+
+class ListOfPods:
+    """What one scaler is told by kube-state-metrics."""
+
+    def __init__(self, monitoring: Monitoring) -> None:
+        self.name = monitoring.name
+        self._monitoring, self._is_first = monitoring, True
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
+        found = await self._monitoring.evidence(namespaces, at, now, is_first=self._is_first)
+        self._is_first = False
+        return found

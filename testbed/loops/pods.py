@@ -122,7 +122,7 @@ class SimPod(SimulatedReplica):
     def said(self, now: float, asked: Asked) -> PodStatement:
         ready = self.ready <= now < min(self.completed, self.lost + NODE_GRACE)
         return PodStatement(
-            owners=self._owners,
+            owners=self.owners,
             created_at=self.created,
             ready=ready,
             ready_at=self.ready if ready else None,
@@ -134,7 +134,7 @@ class SimPod(SimulatedReplica):
         )
 
     @property
-    def _owners(self) -> frozenset[Owner]:
+    def owners(self) -> frozenset[Owner]:
         if self.worker is None:
             return frozenset({_REPLICA_SET, Owner("Deployment", "bert")})
         leaders = f"bert-{self.number}" if self.worker else "bert"

@@ -89,6 +89,20 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, now: float,
     assert said.is_whole
 
 
+async def test_a_pod_that_left_just_before_the_first_list(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    """It is not taken for one that was never there; of an earlier one nothing is left to know."""
+    lately, before = KubePod(name="bert-1", end=-60), KubePod(name="bert-2", end=-240)
+    said = await _said(server, now, ns, KubePod(name="bert-0"), lately, before, cluster.BERT)
+    assert {pod: statement.ended for (_, pod), statement in said.pods.items()} == {
+        "bert-0": False,
+        "bert-1": True,
+    }
+    left = said.pods[ns, "bert-1"]
+    assert left == PodStatement(owners=OWNERS, ended=True, asks_gpu=None)
+
+
 REPLICA_SET, JOB = ("ReplicaSet", "bert-7b6667bd9"), ("Job", "bert-123")
 LINKS: dict[str, tuple[tuple[str, str], list[tuple[str, str]], set[Owner]]] = {
     "cron job": (JOB, [("CronJob", "bert")], {Owner(*JOB), Owner("CronJob", "bert")}),
