@@ -4,7 +4,7 @@ In the order of `decision.decide`:
 
     pod_state   each pod and replica: whether it counts, whether its load is known, and which
                 samples count
-    timeline    the sum of the loads over time, while replicas come and go; newest: by the newest
+    lives       the sum of the loads over time, while replicas come and go; newest: by the newest
                 samples, if that is more
     load        the workload: its pods, its replicas, these sums, and the replicas to come
     decision    the state, and all that follows from it

@@ -2,7 +2,7 @@
 
 Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
 samples that count. The sum of these loads is the workload's, unless replicas came or went within
-the window (`decision.timeline`) or the newest samples are more (`decision.newest`).
+the window (`decision.lives`) or the newest samples are more (`decision.newest`).
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Rules about what the source and the cluster show of a trigger. Pure: `cli/live.py` looks."""
+"""Rules about what the source and the cluster show of a trigger. Pure: `workbench/look.py` asks."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
