@@ -51,16 +51,14 @@ class SurveyReader:
         end = newest // PART_SECONDS * PART_SECONDS
         ends = [end - number * PART_SECONDS for number in range(round(seconds / PART_SECONDS))]
         ends = list(dict.fromkeys([newest, *ends]))
-        missing = [at for at in ends if self._cached(at) is None]
         listed: dict[float, _Listed] = {}
         parts: dict[float, UsagePart] = {}
         for number, at in enumerate(ends, 1):
             part = self._cached(at)
             if part is None:
-                day = at // DAY_SECONDS
+                day = day_of(at)
                 if day not in listed:
-                    last = max(each for each in missing if each // DAY_SECONDS == day)
-                    listed[day] = await self._list(last)
+                    listed[day] = await self._list(at)
                 part = await self._fetch(at, listed[day])
             parts[at] = part
             tell(number / len(ends))
@@ -79,10 +77,10 @@ class SurveyReader:
         ) is not None
 
     def _cached(self, at: float) -> UsagePart | None:
-        return self._cache.get(self._key, _begin(at))
+        return self._cache.get(self._key, begin_of(at))
 
     async def _list(self, at: float) -> "_Listed":
-        """Return what there was on the day before `at`."""
+        """Return what there was within the 24 hours before `at`."""
         metrics = profiles.metric_names(profiles.AUTO, Signal.UTILIZATION)
         by = ", ".join(profiles.NAMESPACE_LABELS)
         rows: list[Row] = []
@@ -114,7 +112,7 @@ class SurveyReader:
         return await self._client.rows("owners", namespaces, write, at, parse_vector)
 
     async def _fetch(self, at: float, listed: "_Listed") -> UsagePart:
-        begin, span_seconds = _begin(at), at - _begin(at)
+        begin, span_seconds = begin_of(at), at - begin_of(at)
         if not listed.namespaces:
             return UsagePart(begin, {})
         await asyncio.sleep(QUERY_SECONDS)
@@ -141,9 +139,14 @@ class _Listed(NamedTuple):
     links: Links
 
 
-def _begin(at: float) -> float:
+def begin_of(at: float) -> float:
     """Return the begin of the part that an instant belongs to, which ends with its last instant."""
     return (at - STEP_SECONDS) // PART_SECONDS * PART_SECONDS
+
+
+def day_of(at: float) -> float:
+    """Return the day of that part: what is listed at its last part reaches back to its begin."""
+    return begin_of(at) // DAY_SECONDS
 
 
 def _key(row: Row, label: str) -> tuple[str, str]:
