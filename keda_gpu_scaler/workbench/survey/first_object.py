@@ -1,5 +1,6 @@
 """A workload → a first ScaledObject for it, as text. Pure."""
 
+from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import Kind
 from keda_gpu_scaler.workbench.survey.usage import Usage
 
@@ -15,11 +16,11 @@ _TEXT = """\
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata:
-  name: {name}
-  namespace: {namespace}
+  name: "{name}"
+  namespace: "{namespace}"
 spec:
   scaleTargetRef:
-{api}    name: {name}
+{api}    name: "{name}"
   # 0 needs something that wakes it: a demand or an alert.
   minReplicaCount: 1
   # As many as there were.
@@ -35,9 +36,13 @@ spec:
 
 
 def scaled_object(usage: Usage, source: str) -> str | None:
-    """Return a ScaledObject that `check` passes; None: KEDA cannot scale it, or it is not known."""
-    kind = usage.used.kind.lower()
-    if not usage.is_judged or kind not in _APIS:
+    """Return a ScaledObject that `check` passes; None: KEDA cannot scale it, or it is not known.
+
+    Whoever is scraped can name anything: what is no name in Kubernetes is none here.
+    """
+    kind, (namespace, _, name) = usage.used.kind.lower(), usage.used
+    is_name = workload.is_namespace(namespace) and workload.is_name(name)
+    if not (usage.is_judged and is_name and kind in _APIS):
         return None
     return _TEXT.format(
         verdict=usage.verdict,
@@ -46,7 +51,7 @@ def scaled_object(usage: Usage, source: str) -> str | None:
         replicas=usage.replicas,
         api=_APIS[Kind(kind)],
         kind=kind,
-        source="" if source == "default" else f"        source: {source}\n",
-        name=usage.used.name,
-        namespace=usage.used.namespace,
+        source="" if source == "default" else f'        source: "{source}"\n',
+        name=name,
+        namespace=namespace,
     )
