@@ -1,12 +1,14 @@
 """`keda-gpu-scaler survey`: what a cluster's GPUs were used for, before anything is installed."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+import typer
 from rich.console import Console
 from rich.progress import Progress
 
@@ -128,8 +130,10 @@ def _replay(options: Options, texts: list[str]) -> None:
             since=options.since,
             price=options.price,
         )
-        results = asyncio.run(backtest.replayed(replayed, text))
-        output.write(results, options.price, None, as_json=False)
+        # Its reason is on the standard error output; the survey stands, and so do the others.
+        with contextlib.suppress(typer.Exit):
+            results = asyncio.run(backtest.replayed(replayed, text))
+            output.write(results, options.price, None, as_json=False)
 
 
 def _settings(options: Options) -> PrometheusSettings:

@@ -18,9 +18,9 @@ from tests.support.kube_state import KubePod
 HOURS = 9
 
 
-async def surveyed(*arguments: str) -> Result:
+async def surveyed(*arguments: str, **environment: str) -> Result:
     runner = CliRunner(env={"COLUMNS": "140"})
-    return await asyncio.to_thread(runner.invoke, cli.app, ["survey", *arguments], env={})
+    return await asyncio.to_thread(runner.invoke, cli.app, ["survey", *arguments], env=environment)
 
 
 def gpu(number: int, pod: str, end: float, loads: list[float]) -> Iterator[Series]:
@@ -109,6 +109,12 @@ async def test_every_workload_of_the_past_is_told(
     assert found["lost"]["gpus_per_replica"] is None
     markdown = await surveyed(*arguments, "-o", "markdown")
     assert "| ml/statefulset/queue | 1 | 1 |" in markdown.stdout
+    # The settings keep the source for another namespace, and so nothing can be replayed.
+    settings = {"KEDA_GPU_SCALER_PROMETHEUS_URL": prometheus.url}
+    settings["KEDA_GPU_SCALER_PROMETHEUS_NAMESPACES"] = "web"
+    refused = await surveyed(*arguments[2:], **settings)
+    assert (refused.exit_code, "scale it by its load" in refused.stdout) == (0, True)
+    assert "The scaler refuses source" in refused.stderr
 
 
 @pytest.mark.slow
