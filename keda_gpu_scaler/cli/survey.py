@@ -25,10 +25,7 @@ from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey import preflight, report
 from keda_gpu_scaler.workbench.survey.first_object import scaled_object
 from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, SurveyReader
-from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Usage, UsagePart, usages
-
-LONGEST_SECONDS = 90 * DAY_SECONDS
-"""Few Prometheus keep more, and it takes twenty minutes to read."""
+from keda_gpu_scaler.workbench.survey.usage import Usage, UsagePart, usages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +80,9 @@ def survey(options: Options) -> None:
     """
     try:
         settings = _settings(options)
-        seconds = durations.bounded("--since", options.since, LONGEST_SECONDS, PART_SECONDS)
+        seconds = durations.bounded(
+            "--since", options.since, backtest.LONGEST_SECONDS, PART_SECONDS
+        )
         cache = Cache(options.cache, UsagePart)
         for file in filter(None, (options.html, options.report)):
             file.touch()  # before minutes of reading, not after them
