@@ -14,7 +14,7 @@ from typing import NamedTuple
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.demand import known_metrics
 from keda_gpu_scaler.demand.known_metrics import MetricOwner, Unit
-from keda_gpu_scaler.demand.presets import PRESETS
+from keda_gpu_scaler.demand.presets import PRESETS, Preset
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations, workload
@@ -302,11 +302,35 @@ def _of_requests(trigger: Trigger, root: tree.Node, reading: Meaning) -> _Asked:
         raise _KeptError(f"no query names the demandRouter that demandPreset: {preset.name} needs")
     outer, _, signs = _read(trigger, root, reading)
     is_known = reading.unit in _TO_PERCENT or all(one.sign == "+" for one in signs)
-    if outer not in ("avg", "sum") or not is_known:
+    if outer not in ("avg", "sum") or not (is_known and _is_sum_of(preset, root)):
         raise _KeptError(f"no key says what its query makes of {preset.name}; {_PAGE}")
     asked = _Asked({"demandPreset": preset.name}, prefix="demand")
     asked.factor = 0.01 if reading.unit is Unit.PERCENT else 1.0
     return asked
+
+
+def _is_sum_of(preset: Preset, root: tree.Node) -> bool:
+    """Tell whether each quantity of a preset is added once; `or` is between its names, or for none.
+
+    What else is added, a number or a quantity once more, no key says.
+    """
+
+    def read_by(node: tree.Node) -> set[int]:
+        read = readings.of(node).names
+        return {
+            number
+            for number, metrics in enumerate(preset.added)
+            if any(not read.isdisjoint(metric.names) for metric in metrics)
+        }
+
+    for node, _ in tree.nodes(root):
+        if isinstance(node, tree.Operation) and node.sign in ("+", "or"):
+            left, right = read_by(node.left), read_by(node.right)
+            if node.sign == "or" and right - left:
+                return False
+            if node.sign == "+" and (left & right or not (left and right)):
+                return False
+    return True
 
 
 def _rewritten(

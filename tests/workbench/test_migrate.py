@@ -111,6 +111,14 @@ MOVED: Mapping[str, tuple[str, Mapping[str, str]]] = {
         kedas(f"sum({RUNNING}) / count({RUNNING})", "8"),
         {"workload": "bert", "demandPreset": "vllm-running", "demandThreshold": "8"},
     ),
+    "0 for no requests": (
+        kedas(f"(sum({WAITING}) or vector(0)) + sum({RUNNING})", "16"),
+        {"workload": "bert", "demandPreset": "vllm-requests", "demandThreshold": "16"},
+    ),
+    "both names of a metric": (
+        kedas(f"avg({KV} or vllm:gpu_cache_usage_perc)", "0.8"),
+        {"workload": "bert", "demandPreset": "vllm-kv-cache", "demandThreshold": "0.8"},
+    ),
     "SGLang": (
         kedas("sum(sglang:num_queue_reqs + sglang:num_running_reqs)", "16"),
         {"workload": "bert", "demandPreset": "sglang-requests", "demandThreshold": "16"},
@@ -179,6 +187,17 @@ STAYING: Mapping[str, tuple[str, str]] = {
         "another namespace than the ScaledObject's",
     ),
     "a queue alone": (kedas(f"sum({WAITING})", "5"), 'refuses demandPreset: "vllm-queue"'),
+    **{
+        f"requests and {what}": (
+            kedas(f"sum({WAITING}) {more}", "16", 'activationThreshold: "1"'),
+            "no key says what its query makes of vllm-",
+        )
+        for what, more in {
+            "a number": f"+ sum({RUNNING}) + 10",
+            "some of them twice": f"+ sum({RUNNING}) + sum({RUNNING})",
+            "others in their place": f"or sum({RUNNING})",
+        }.items()
+    },
     "a ratio of requests": (kedas(f"sum({WAITING}) / sum({RUNNING})", "1"), "vllm-requests"),
     "a maximum of requests": (kedas(f"max({RUNNING})", "8"), "vllm-running"),
     "a router": (kedas("sum(llm_d_epp_request_running)", "16"), "needs"),
