@@ -81,10 +81,7 @@ class Evaluator:
         await self._snapshots.close()
 
     async def look_at_sources(self) -> None:
-        """Ask each source once, so that a wrong setting shows before the first trigger.
-
-        It ends when each has answered, or is asked for triggers.
-        """
+        """Ask each source while no trigger does, so that a wrong setting shows; never ends."""
         await self._snapshots.look()
 
     async def sources_down(self, wait_seconds: float = 0.0) -> list[SourceDown]:

@@ -27,7 +27,13 @@ from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import SLOW_SECONDS, USABLE_STEPS, WIDE_SECONDS, WIDEN_SECONDS
+from keda_gpu_scaler.times import (
+    RECENT_SECONDS,
+    SLOW_SECONDS,
+    USABLE_STEPS,
+    WIDE_SECONDS,
+    WIDEN_SECONDS,
+)
 
 
 class Reading(NamedTuple):
@@ -273,7 +279,7 @@ class Snapshots:
         """By the name in facts; where each namespace has a source, those that triggers asked."""
 
     async def look(self) -> None:
-        """Ask each source until it answers once or triggers ask it: what is wrong with it shows.
+        """Ask each source while no trigger does, so that what is wrong with it shows; never ends.
 
         One that is asked by namespace has to wait for a trigger, which names one.
         """
@@ -371,13 +377,14 @@ class Snapshots:
 
 
 async def _look(source: Source, state: SourceState) -> None:
-    look, error = source.look or source.samples.synchronize, None
+    look = source.look or source.samples.synchronize
     while True:
-        try:
-            await look()
-        except errors.SourceError as failure:
-            error = failure
-        if state.looked(error):
-            return
-        error = None
-        await asyncio.sleep(source.samples.step_seconds)
+        if not state.is_fetched:
+            error = None
+            try:
+                await look()
+            except errors.SourceError as failure:
+                error = failure
+            state.looked(error)
+        is_up = state.down() is None
+        await asyncio.sleep(RECENT_SECONDS if is_up else source.samples.step_seconds)

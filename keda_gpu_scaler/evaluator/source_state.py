@@ -60,13 +60,14 @@ class SourceState:
         """Set once it is known whether the source is up."""
         self._reason, self._since = "no answer yet", clock()
         """Why it is so, and since when."""
+        self._fetched_at = float("-inf")
         self._fetches = self._last_success = 0
         """How many fetches have ended, and the number of the newest one that succeeded."""
         self._queries: dict[SnapshotKey, _Query] = {}
 
     def succeeded(self, key: SnapshotKey, snapshot: Snapshot) -> None:
         """Record a successful fetch, and state its snapshot."""
-        self._fetches += 1
+        self._fetches, self._fetched_at = self._fetches + 1, self._clock()
         self._last_success = self._fetches
         query = self._queries.setdefault(key, _Query())
         query.answered_at, query.failing_since = self._clock(), None
@@ -79,19 +80,20 @@ class SourceState:
         shown = snapshot.pod_count, snapshot.refused_samples, snapshot.stuck_gpus
         self._observe(facts.SnapshotTaken(*key[:3], snapshot.at, *shown))
 
-    def looked(self, error: errors.SourceError | None) -> bool:
-        """Record a query before the first fetch, None: it was answered; tell whether it was enough.
+    @property
+    def is_fetched(self) -> bool:
+        """Whether a fetch ended lately: it tells more than any look."""
+        return self._clock() - self._fetched_at < RECENT_SECONDS
 
-        It is if the source answers, and once triggers ask: their fetches tell more.
-        """
-        if self._fetches == 0:
-            if error is None:
-                self._turn(is_up=True, reason="it answers")
-            elif self._is_up is None:
-                self._turn(is_up=False, reason=f"source {self._name}: {error}")
-            else:
-                self._reason = f"source {self._name}: {error}"
-        return self._fetches > 0 or error is None
+    def looked(self, error: errors.SourceError | None) -> None:
+        """Record a query while no trigger asks; None: it was answered."""
+        if self.is_fetched:
+            return
+        is_up, reason = error is None, f"source {self._name}: {error}"
+        if is_up != self._is_up:
+            self._turn(is_up=is_up, reason="it answers" if is_up else reason)
+        elif not is_up:
+            self._reason = reason
 
     def down(self) -> SourceDown | None:
         """Return what is known of a source that has not answered; None: it is up."""
@@ -101,7 +103,7 @@ class SourceState:
         return SourceDown(self._name, self._url, reason, self._clock() - self._since)
 
     def failed(self, key: SnapshotKey, error: errors.SourceError) -> None:
-        self._fetches += 1
+        self._fetches, self._fetched_at = self._fetches + 1, self._clock()
         query, reason = self._queries.setdefault(key, _Query()), f"source {self._name}: {error}"
         if query.failing_since is None:
             query.failing_since = self._fetches

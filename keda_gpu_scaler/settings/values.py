@@ -149,7 +149,7 @@ def _url_check(
     return AfterValidator(check)
 
 
-_BEYOND_BASE = re.compile("/+(api/v1(/.*)?|graph|query|targets|alerts|vmui)$")
+_BEYOND_BASE = re.compile("/+(api/v1(/.*)?|graph|vmui)$")
 """What people copy with a URL from documentation, or from the page of a server in a browser."""
 
 

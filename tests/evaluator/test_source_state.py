@@ -133,6 +133,15 @@ STORIES: dict[str, Sequence[Step]] = {
         (UTILIZATION, OK, "up"),
         (None, AWAY, ""),
     ],
+    "while no trigger asks, what it says counts again": [
+        (UTILIZATION, OK, "up"),
+        (UTILIZATION, LONG_AFTER, ""),
+        (None, AWAY, "down"),
+        (None, OK, "up"),
+        (UTILIZATION, AWAY, "down"),
+        (UTILIZATION, LONG_AFTER, ""),
+        (None, OK, "up"),
+    ],
     "a source that is down from the start is not stated again": [
         (None, AWAY, "down"),
         (UTILIZATION, AWAY, ""),

@@ -99,7 +99,7 @@ A_NAMESPACE = "namespaces such as team-a,team-b"
         (values.Url, ["https://me:hunter2@prometheus"], A_USER),
         (values.Url, ["http://a:9090/api/v1", "http://a:9090//api/v1/"], A_BASE),
         (values.Url, ["http://a:9090/api/v1/query", "http://a:9090/graph"], A_BASE),
-        (values.Url, ["http://a:9090/query", "http://a:9090/targets/"], A_BASE),
+        (values.Url, ["http://a:9090/vmui", "http://a:9090/graph/"], A_BASE),
         (values.ListenAddress, ["6000", "", ":65536", ":x", ":-1", "::1:6000"], AN_ADDRESS),
         (values.ListenAddress, ["[1.2.3.4]:1", "[::g]:1", "[::1%1]:1", "a b:1"], AN_ADDRESS),
         (values.ListenAddress, ["http://a:1", "me@a:1", "a:1/", ":1\n"], AN_ADDRESS),

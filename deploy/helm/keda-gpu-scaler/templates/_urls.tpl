@@ -43,7 +43,7 @@ show a regular expression, and not what to write. */ -}}
 {{- /* What is wrong with the base URL of a source, if anything; takes the value's name and the value. */ -}}
 {{- define "keda-gpu-scaler.wrongUrl" -}}
 {{- $pattern := printf `^https?://%s(/[!-"$->@-~]*)?$` (include "keda-gpu-scaler.authority" .) -}}
-{{- $beyond := `^([^@]*?)/+(api/v1(/.*)?|graph|query|targets|alerts|vmui)/*$` -}}
+{{- $beyond := `^([^@]*?)/+(api/v1(/.*)?|graph|vmui)/*$` -}}
 {{- if not (regexMatch $pattern (index . 1 | toString)) -}}
 {{- include "keda-gpu-scaler.notUrl" (append . "http://prometheus.monitoring.svc:9090") -}}
 {{- else if regexMatch $beyond (index . 1) -}}
