@@ -13,7 +13,6 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NOTED = {
-    "tls.md": {"no-maximum"},
     "webhook.md": {"push-without-signal"},
 }
 """Pages whose pieces leave out what they are not about."""
