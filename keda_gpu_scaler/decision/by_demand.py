@@ -19,8 +19,9 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     """Return a decision with the demand as its number.
 
     While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
-    lower bound then, which may raise and never lower. Of an unknown load only the owner's count
-    says how many replicas it must not lower.
+    lower bound then, which may raise and never lower. That no exporter shows GPUs of servers that
+    are all Ready is no such reason. Of an unknown load only the owner's count says how many
+    replicas it must not lower.
     """
     number, replicas = demand.value, recommendation.replicas(decided)
     if number is None:
@@ -32,7 +33,7 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     average = number / replicas if replicas else None
     asks = reasons.wanted(spec, replicas, number)
     reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
-    are_seen = decided.state not in {State.UNKNOWN, State.PARTIAL}
+    are_seen = decided.shows_no_gpu or decided.state not in {State.UNKNOWN, State.PARTIAL}
     is_bound = demand.is_least or not are_seen
     is_counted = decided.wanted is not None or decided.state is not State.UNKNOWN
     if is_bound and not (is_counted and 0 < replicas * spec.threshold < number):

@@ -24,7 +24,7 @@ from keda_gpu_scaler.decision.pod_state import (
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
-from keda_gpu_scaler.times import ENDING_SECONDS, HPA_SECONDS, UNREAD_SECONDS
+from keda_gpu_scaler.times import ENDING_SECONDS, HPA_SECONDS, NO_GPU_SECONDS, UNREAD_SECONDS
 
 
 class State(StrEnum):
@@ -85,6 +85,9 @@ class Decision:
     """That the cluster has no such workload, as a clause, if it does not list it."""
     is_unread: bool = False
     """No exporter shows a pod of it that should be shown: what the source has may say why."""
+    shows_no_gpu: bool = False
+    """Its pods have been Ready for long, and no exporter ever showed one: exporters say nothing of
+    its servers, of which none is missing."""
     futile: str = ""
     """The last scale-out, as a sentence, if it did not help; no answer rests on it."""
 
@@ -164,6 +167,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         unseen=workload.names(PodState.UNSEEN),
         unlisted=unlisted,
         is_unread=is_unread,
+        shows_no_gpu=is_fresh and load.are_pods_known(spec, view) and _shows_no_gpu(workload, view),
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
     )
@@ -237,6 +241,22 @@ def _is_unread(
         and (not reported.pod.was_seen or reported.pod.is_unnamed)
         and view.at - ready_since(reported.pod) >= UNREAD_SECONDS
         for reported in workload.reported
+    )
+
+
+def _shows_no_gpu(workload: MeasuredWorkload, view: NamespaceSnapshot) -> bool:
+    """Tell whether every pod is Ready, for so long that exporters that show GPUs of it would have.
+
+    No pod may be overlooked, now or in the last hour: one that was shown works unseen.
+    """
+    evidence = view.evidence
+    if evidence is None or not (evidence.absence_known and view.shows_every_pod):
+        return False
+    return bool(workload.replicas and not workload.pending) and all(
+        not pod.was_seen
+        and (pod.ended or bool(pod.status and pod.status.is_ready))
+        and (pod.ended or view.at - ready_since(pod) >= NO_GPU_SECONDS)
+        for pod in workload.pods
     )
 
 

@@ -3,22 +3,24 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation, by_demand
+from keda_gpu_scaler.decision import activation, by_demand, recommendation
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.service import responses, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
 from keda_gpu_scaler.spec.spec import OnUnknown
+from keda_gpu_scaler.spec.workload import Selected
+from keda_gpu_scaler.times import NO_GPU_SECONDS, UNKNOWN_SCRAPE_SECONDS
 from testbed.triggers import spec
 from tests.decision.deciding import EMPTY, LISTED, decide_about
 from tests.repository.test_docs import ROOT, section
-from tests.support.snapshots import NOW, bert, said, unseen
+from tests.support.snapshots import COLLECTION, NOW, bert, said, unseen
 
 BESIDE = spec(activationWorkload="router")
 
@@ -310,6 +312,7 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
 
 ALONE = spec(threshold="", demandPreset="vllm-requests", demandThreshold="16")
 OF_TWO = [bert("b", 0), bert("c", 0)]
+ASKS_FOR_1 = "demand 8 at demandThreshold 16 asks for 1 replica"
 
 
 @pytest.mark.parametrize("load", ALL)
@@ -337,6 +340,67 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
     assert unknown.reason.endswith(f"no number of replicas is known: {answer}")
 
 
+def _ready(*suffixes: str, **how: Any) -> list[Pod]:
+    """Return pods that are Ready, and of which no exporter has shown a GPU."""
+    return [unseen(suffix, said(is_ready=True, **how)) for suffix in suffixes]
+
+
+DARK, DELAY = _ready("b", "c"), UNKNOWN_SCRAPE_SECONDS + COLLECTION
+SHOWN_FOR = NOW - DELAY - NO_GPU_SECONDS
+"""A pod that has been Ready since then would have been shown for long enough."""
+SEEN = bert("d", 0, last_seen=NOW - 90, status=said(is_ready=True))
+WHOLE: dict[str, tuple[list[Pod], dict[str, Any]]] = {
+    "Ready for long": (DARK, {"wanted": 2}),
+    "Ready for just long enough": (_ready("b", "c", ready=SHOWN_FOR), {"wanted": 2}),
+    "of an unknown count": (DARK, {}),
+    "asking for no GPU": (_ready("b", "c", asks_gpu=False), {"wanted": 2}),
+    "beside one that ended": ([*DARK, replace(STARTING, ended=True)], {"wanted": 2}),
+}
+"""Servers of which none is missing, and that no exporter shows."""
+NOT_WHOLE: dict[str, tuple[list[Pod], dict[str, Any]]] = {
+    "Ready too short": ([*DARK, *_ready("d", ready=SHOWN_FOR + 1)], {"wanted": 3}),
+    "starting": ([*DARK, STARTING], {"wanted": 2}),
+    "stalled": ([*DARK, STALLED], {"wanted": 3}),
+    "not Ready any more": ([*DARK, unseen("d", said())], {"wanted": 3}),
+    "not listed": (DARK, {"wanted": 3}),
+    "listed in part": (DARK, {"evidence": replace(LISTED, absence_known=False)}),
+    "by exporters alone": (DARK, {"evidence": None}),
+    "shown before": ([*DARK, SEEN], {"wanted": 3}),
+    "beside one that was shown, and ended": ([*DARK, replace(SEEN, ended=True)], {"wanted": 2}),
+    "not watched for an hour": (DARK, {"complete": False}),
+    "as long ago as the source is cut off": (DARK, {"now": NOW + 181}),
+    "none": ([], {"evidence": replace(LISTED, owners={"Deployment": frozenset()})}),
+}
+
+
+@pytest.mark.parametrize(("pods", "known"), WHOLE.values(), ids=WHOLE)
+def test_without_threshold_the_demand_counts_for_servers_that_no_exporter_shows(
+    pods: list[Pod], known: dict[str, Any]
+) -> None:
+    decided = decide_about(*pods, trigger=ALONE, **known)
+    assert decided.state is State.UNKNOWN
+    scaled = by_demand.answered(ALONE, decided, Demand(8.0))
+    assert (scaled.value, scaled.active) == (8.0, True)
+    assert scaled.reason.startswith(f"{ASKS_FOR_1}; no exporter has named bert-")
+    assert recommendation.recommended(ALONE, scaled, Demand(8.0)) == 1
+    just_back = by_demand.answered(ALONE, decided, Demand(8.0, is_least=True))
+    assert just_back.value is None
+
+
+@pytest.mark.parametrize(("pods", "known"), NOT_WHOLE.values(), ids=NOT_WHOLE)
+def test_without_threshold_the_demand_removes_no_server_while_one_may_be_missing(
+    pods: list[Pod], known: dict[str, Any]
+) -> None:
+    decided = decide_about(*pods, trigger=ALONE, **known)
+    assert by_demand.answered(ALONE, decided, Demand(8.0)).value is None
+
+
+def test_without_threshold_the_demand_removes_no_server_of_an_unknown_selector() -> None:
+    trigger = replace(ALONE, pods=Selected("ml", "models.example.com", "bert"))
+    decided = decide_about(*DARK, trigger=trigger)
+    assert by_demand.answered(trigger, decided, Demand(8.0)).value is None
+
+
 def _scaled(pods: list[Pod], demand: Demand, evidence: NamespaceEvidence | None = None) -> str:
     """Return the reason of a decision whose number is the demand."""
     decided = decide_about(*pods, trigger=ALONE, evidence=evidence)
@@ -344,7 +408,6 @@ def _scaled(pods: list[Pod], demand: Demand, evidence: NamespaceEvidence | None 
 
 
 ABOVE = "is above demandActivationThreshold 0; demand"
-ASKS_FOR_1 = "demand 8 at demandThreshold 16 asks for 1 replica"
 SENTENCES = {
     "more": (OF_TWO, Demand(70.0), f"70 {ABOVE} 70 at demandThreshold 16 asks for 5 replicas"),
     "unknown": (

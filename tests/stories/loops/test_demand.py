@@ -8,6 +8,7 @@ from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
+from testbed.loops.dialects import Dialect
 from testbed.loops.loop import Loop
 from testbed.triggers import demanding
 from tests.stories.loops.variants import each, seeded, told
@@ -203,6 +204,29 @@ async def test_without_threshold_full_gpus_ask_for_nothing_and_keep_the_last_rep
     loop.offered = lambda _: 0.0
     await loop.run(900, keda=True)
     assert loop.sizes[-1] == 0
+
+
+@told
+@pytest.mark.parametrize("asks", ["aws.amazon.com/neuroncore", "cpu"])
+async def test_without_threshold_servers_that_no_exporter_shows_follow_their_demand(
+    asks: str, evidence: EvidenceSource
+) -> None:
+    """An accelerator of which no series names the pod, or none at all."""
+    loop = Loop(lambda _: 30.0, evidence, trigger=ALONE, dialect=Dialect(gpus=0, resource=asks))
+    loop.demand = lambda t: 77.0 if t < 1800 else 5.0
+    await loop.run(7200, keda=True)
+    assert loop.grown == [4, 8, 1]
+
+
+@told
+async def test_without_threshold_lost_exporters_remove_no_replica(evidence: EvidenceSource) -> None:
+    loop = Loop(lambda _: 790.0, evidence, replicas=8, trigger=ALONE, demand=lambda _: 77.0)
+    await loop.run(600, keda=True)
+    for pod in loop.pods:
+        pod.silent = loop.clock
+    loop.demand = lambda _: 5.0
+    await loop.run(2 * 3600, keda=True)
+    assert set(loop.sizes) == {8}
 
 
 @each
