@@ -348,13 +348,14 @@ def _ready(*suffixes: str, **how: Any) -> list[Pod]:
 DARK, DELAY = _ready("b", "c"), UNKNOWN_SCRAPE_SECONDS + COLLECTION
 SHOWN_FOR = NOW - DELAY - NO_GPU_SECONDS
 """A pod that has been Ready since then would have been shown for long enough."""
+ENDED = unseen("d", said(ready=NOW - 90, ended=True))
 SEEN = bert("d", 0, last_seen=NOW - 90, status=said(is_ready=True))
 WHOLE: dict[str, tuple[list[Pod], dict[str, Any]]] = {
     "Ready for long": (DARK, {"wanted": 2}),
     "Ready for just long enough": (_ready("b", "c", ready=SHOWN_FOR), {"wanted": 2}),
     "of an unknown count": (DARK, {}),
     "asking for no GPU": (_ready("b", "c", asks_gpu=False), {"wanted": 2}),
-    "beside one that ended": ([*DARK, replace(STARTING, ended=True)], {"wanted": 2}),
+    "beside one that ended": ([*DARK, replace(ENDED, ended=True)], {"wanted": 2}),
 }
 """Servers of which none is missing, and that no exporter shows."""
 NOT_WHOLE: dict[str, tuple[list[Pod], dict[str, Any]]] = {
@@ -395,10 +396,18 @@ def test_without_threshold_the_demand_removes_no_server_while_one_may_be_missing
     assert by_demand.answered(ALONE, decided, Demand(8.0)).value is None
 
 
-def test_without_threshold_the_demand_removes_no_server_of_an_unknown_selector() -> None:
-    trigger = replace(ALONE, pods=Selected("ml", "models.example.com", "bert"))
-    decided = decide_about(*DARK, trigger=trigger)
-    assert by_demand.answered(trigger, decided, Demand(8.0)).value is None
+@pytest.mark.parametrize("is_known", [True, False])
+def test_without_threshold_the_demand_removes_no_server_of_an_unknown_selector(
+    *, is_known: bool
+) -> None:
+    selector = Selected("ml", "models.example.com", "bert")
+    selected = frozenset({selector.selected_by})
+    pods = _ready("b", "c", owners=selected)
+    evidence = replace(LISTED, selected=selected if is_known else frozenset())
+    trigger = replace(ALONE, pods=selector)
+    decided = decide_about(*pods, trigger=trigger, evidence=evidence)
+    scaled = by_demand.answered(trigger, decided, Demand(8.0))
+    assert scaled.value == (8.0 if is_known else None)
 
 
 def _scaled(pods: list[Pod], demand: Demand, evidence: NamespaceEvidence | None = None) -> str:
