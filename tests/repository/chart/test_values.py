@@ -181,9 +181,9 @@ EITHER = "http://, https://, dns+http:// or dns+https://"
         (
             [
                 *("settings.sources.a.type=influxdb", "settings.sources.a.database=b"),
-                "settings.sources.a.url=http://a/query",
+                "settings.sources.a.url=http://a/graph",
             ],
-            f'settings.sources.a.url is "http://a/query": {BASE} http://a\n',
+            f'settings.sources.a.url is "http://a/graph": {BASE} http://a\n',
         ),
         (["settings.prometheus_url=ann:pass@a"], f'"***@a", {NO_SCHEME} http://a\n'),
         (
