@@ -58,17 +58,10 @@ class Options:
             parser=flags.read_scaled_object,
         ),
     ] = None
-    prometheus_url: Annotated[
-        str | None, option("URL", "The Prometheus, over that of the settings.")
-    ] = None
+    prometheus_url: flags.PrometheusUrl = None
     namespace: flags.Namespace = "default"
-    since: Annotated[str, option("DURATION", "How far back to read, such as 36h.")] = "7d"
-    cache: Annotated[
-        Path | None,
-        option(
-            "FILE", "Keep what is read; the next run reads only what is missing.", dir_okay=False
-        ),
-    ] = None
+    since: flags.Since = "7d"
+    cache: flags.CacheFile = None
     threshold: Annotated[
         list[float] | None, option("NUMBER", "A threshold to try; may be repeated.")
     ] = None
@@ -84,7 +77,7 @@ class Options:
     overloaded: Annotated[
         float, option("PERCENT", "Share of the time that may be overloaded.", min=0, max=100)
     ] = 1
-    price: Annotated[float | None, option("NUMBER", "Price of a GPU for an hour.", min=0)] = None
+    price: flags.Price = None
     html: Annotated[
         Path | None, option("FILE", "Also write a page with plots.", dir_okay=False)
     ] = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -20,6 +21,15 @@ def file_option(text: str) -> Any:  # noqa: ANN401 - Typer's
 
 Namespace = Annotated[str, option("NAME", "Namespace of objects without one.")]
 Output = Annotated[Literal["text", "json"], option("text|json", "Output format.", "--output", "-o")]
+
+
+PrometheusUrl = Annotated[str | None, option("URL", "The Prometheus, over that of the settings.")]
+Since = Annotated[str, option("DURATION", "How far back to read, such as 36h.")]
+CacheFile = Annotated[
+    Path | None,
+    option("FILE", "Keep what is read; the next run reads only what is missing.", dir_okay=False),
+]
+Price = Annotated[float | None, option("NUMBER", "Price of a GPU for an hour.", min=0)]
 
 
 class Pair(NamedTuple):

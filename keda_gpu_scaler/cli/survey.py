@@ -32,18 +32,11 @@ from keda_gpu_scaler.workbench.survey.usage import Usage, UsagePart, usages
 class Options:
     """How much of the past to read, and how the result is shown."""
 
-    prometheus_url: Annotated[
-        str | None, option("URL", "The Prometheus, over that of the settings.")
-    ] = None
+    prometheus_url: flags.PrometheusUrl = None
     source: Annotated[str, option("NAME", "The source of the settings.")] = "default"
-    since: Annotated[str, option("DURATION", "How far back to read, such as 36h.")] = "7d"
-    cache: Annotated[
-        Path | None,
-        option(
-            "FILE", "Keep what is read; the next run reads only what is missing.", dir_okay=False
-        ),
-    ] = None
-    price: Annotated[float | None, option("NUMBER", "Price of a GPU for an hour.", min=0)] = None
+    since: flags.Since = "7d"
+    cache: flags.CacheFile = None
+    price: flags.Price = None
     html: Annotated[Path | None, option("FILE", "Also write a page with bars.", dir_okay=False)] = (
         None
     )

@@ -16,6 +16,7 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_ma
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
+from keda_gpu_scaler.workbench.backtest.past import QUERY_SECONDS
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey.usage import (
     DAY_SECONDS,
@@ -28,8 +29,6 @@ from keda_gpu_scaler.workbench.survey.usage import (
 
 PART_SECONDS = 4 * 3600
 """Of the past that one query is about: 240 points of each GPU, as in an hour of `backtest`."""
-QUERY_SECONDS = 0.5
-"""From one query to the next: whoever else uses the Prometheus comes first."""
 
 
 class SurveyReader:
@@ -169,5 +168,5 @@ def _running_text(span_seconds: float, namespaces: Collection[str]) -> str:
     asking = kube_state_texts.GPU_REQUESTS.replace("{", f"{{{here},", 1)
     running = f'kube_pod_status_phase{{{here},phase="Running"}} == 1'
     text = f"group by (namespace, pod) ({asking}) and on (namespace, pod) ({running})"
-    # One second more, for the list at the very begin.
+    # One list more: a pod at the very begin is between two of them.
     return f"({text}){range_text(span_seconds + LIST_SECONDS, LIST_SECONDS)}"
