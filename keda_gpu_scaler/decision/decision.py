@@ -167,7 +167,10 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         unseen=workload.names(PodState.UNSEEN),
         unlisted=unlisted,
         is_unread=is_unread,
-        shows_no_gpu=is_fresh and load.are_pods_known(spec, view) and _shows_no_gpu(workload, view),
+        shows_no_gpu=spec.is_by_demand
+        and is_fresh
+        and load.are_pods_known(spec, view)
+        and _shows_no_gpu(workload, view),
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
     )

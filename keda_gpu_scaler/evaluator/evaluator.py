@@ -39,7 +39,7 @@ from keda_gpu_scaler.times import HPA_SECONDS, MARGIN_SECONDS, SAME_POLL_SECONDS
 
 LOOKED_AT = 20
 """Triggers of one ScaledObject that are explained; hardly one has more."""
-LOOKS = 4
+EXPLAINED_AT_ONCE = 4
 """How many ScaledObjects are explained at a time; the others wait for their turn."""
 
 
@@ -73,7 +73,7 @@ class Evaluator:
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
         self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, HPA_SECONDS, clock)
         """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
-        self._looks = asyncio.Semaphore(LOOKS)
+        self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
 
     async def close(self) -> None:
         await self._at_sources.close()
@@ -282,7 +282,7 @@ class Evaluator:
             key=operator.attrgetter("hpa_calls.last"),
             reverse=True,
         )
-        async with self._looks:
+        async with self._explaining:
             return [
                 await self.record(scaled_object, tracked.given)
                 for tracked in newest_first[:LOOKED_AT]

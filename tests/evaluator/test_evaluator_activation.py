@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator.evaluator import LOOKED_AT, LOOKS
+from keda_gpu_scaler.evaluator.evaluator import EXPLAINED_AT_ONCE, LOOKED_AT
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -242,7 +242,7 @@ async def test_another_workload_is_looked_at_while_nobody_knows_whose_pods_to_me
 async def test_a_few_scaled_objects_are_looked_at_at_a_time(bench: Bench) -> None:
     bench.source.world, bench.source.number_gate = World(PODS), asyncio.Event()
     asked = []
-    for number in range(LOOKS + 2):
+    for number in range(EXPLAINED_AT_ONCE + 2):
         one, text = ScaledObject("ml", f"bert-{number}"), f"sum(waiting_{number})"
         await bench.ask(demanding(text, demandThreshold="2"), one)
         bench.source.numbers[text] = 7.0
@@ -251,7 +251,7 @@ async def test_a_few_scaled_objects_are_looked_at_at_a_time(bench: Bench) -> Non
     for _ in range(100):
         await asyncio.sleep(0)
     waiting = [one for one in asyncio.all_tasks() if one.get_name().startswith("demand-")]
-    assert len(waiting) == LOOKS
+    assert len(waiting) == EXPLAINED_AT_ONCE
     bench.source.number_gate.set()
     found = await asyncio.gather(*looks)
     assert [one.scaled_object for (one,) in found] == [str(one) for one in asked]
