@@ -3,9 +3,10 @@
     python -m testbed.cluster.kubelet CLUSTER PROXY_PORT LOG_PORT
 
 It plays some nodes that KWOK leaves alone, and the network of their pods (`network.py`). A
-container runs from this checkout's virtual environment, with the command, arguments, environment
-and files that its pod says. Its files follow their ConfigMaps and Secrets, and readiness, the token
-of its ServiceAccount, the grace period and `kubectl logs` are as in Kubernetes.
+container of the image `keda-gpu-scaler` runs from this checkout's virtual environment, with the
+command, arguments, environment and files that its pod says. Its files follow their ConfigMaps and
+Secrets, and readiness, the token of its ServiceAccount, the grace period and `kubectl logs` are as
+in Kubernetes. A container of another image is Ready at once, and does nothing.
 
 What differs, because there are neither containers nor a network of pods:
 
@@ -56,6 +57,8 @@ LABEL = "e2e/processes"
 NODES = tuple(f"worker-{number}" for number in range(3))
 """As many as a rolling update of two replicas can want that keep away from each other."""
 NODE_ADDRESS = "127.0.0.1"
+_IMAGE = "keda-gpu-scaler"
+"""Its name, and that of the program which it starts by itself."""
 _BIN = str(Path(sys.executable).parent)
 _LISTENS = {"KEDA_GPU_SCALER_GRPC_ADDRESS": 6000, "KEDA_GPU_SCALER_HTTP_ADDRESS": 8080}
 _LOOK_EVERY_SECONDS = 1.0
@@ -194,7 +197,10 @@ class Life:
 
     async def _run(self) -> None:
         """Live until the pod is gone from the API."""
-        await self._live()
+        if self.container["image"].rpartition("/")[2].partition(":")[0] == _IMAGE:
+            await self._live()
+        else:
+            await self._tell("Running", ready=True)
         await self._deleted.wait()
         with contextlib.suppress(ApiError):  # somebody may have deleted it by force
             await self.kubelet.client.delete(
@@ -335,7 +341,7 @@ class Life:
 
     def _words(self) -> list[str]:
         """Return the command line; what the image lacks cannot be run."""
-        (program,) = self.container["command"]
+        (program,) = self.container.get("command", [_IMAGE])
         found = shutil.which(program, path=_BIN)
         assert found is not None, program
         return [found, *map(self._here, self.container["args"])]

@@ -1,9 +1,10 @@
 """The network of a cluster whose pods are processes: Services by name, through a proxy.
 
-A program given it by HTTPS_PROXY reaches `name.namespace.svc:port` as a pod would, by `CONNECT` for
-gRPC and TLS. The addresses are those of the EndpointSlices, ready ones only, each in its turn, and
-the next one where nothing listens any more. 127.x.y.z plays the pod at 10.x.y.z. No certificate is
-touched: a server's name is the Service's own.
+A program given it by HTTP_PROXY and HTTPS_PROXY reaches `name.namespace.svc:port` as a pod would:
+by `CONNECT` for gRPC and TLS, and plain HTTP with a connection for each request. The addresses are
+those of the EndpointSlices, ready ones only, each in its turn, and the next one where nothing
+listens any more. 127.x.y.z plays the pod at 10.x.y.z. No certificate is touched: a server's name is
+the Service's own.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import lightkube
 from lightkube import ApiError
@@ -47,13 +49,19 @@ class Network:
         """Serve one connection to the proxy."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
-            host, _, port = head.split(b" ")[1].decode().rpartition(":")
+            method, target, _ = head.decode().split(" ", 2)
+            tunnels = method == "CONNECT"
+            url = urlsplit(f"//{target}" if tunnels else target)
             try:
-                far_reader, far_writer = await _connected(await self._places(host, int(port)))
+                places = await self._places(url.hostname or "", url.port or 80)
+                far_reader, far_writer = await _connected(places)
             except OSError:
-                writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+                writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
             else:
-                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                if tunnels:
+                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                else:
+                    far_writer.write(_to_origin(head, url))
                 await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
         writer.close()
 
@@ -99,3 +107,13 @@ async def _connected(
         with contextlib.suppress(OSError):
             return await asyncio.open_connection(*place)
     return await asyncio.open_connection(*last)
+
+
+def _to_origin(head: bytes, url: SplitResult) -> bytes:
+    """Return the head of a request to a proxy as the server itself gets it, for one connection."""
+    first, *headers = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    method, _, version = first.split(b" ")
+    path = url._replace(scheme="", netloc="").geturl() or "/"
+    kept = [line for line in headers if not line.lower().startswith(b"connection:")]
+    words = b" ".join((method, path.encode(), version))
+    return b"\r\n".join([words, *kept, b"Connection: close", b"", b""])

@@ -42,11 +42,11 @@ class Shell:
         """Run one or several lines until one fails, and return how they ended.
 
         Args:
-            command: what to run; its status is 124 if it takes longer than three minutes.
+            command: what to run; its status is 124 if it takes longer than ten minutes.
             typed: what it reads from its standard input.
         """
         process = await asyncio.create_subprocess_exec(
-            *(*bounded(180), "bash", "-c", f"set -e\n{command}"),
+            *(*bounded(600), "bash", "-c", f"set -e\n{command}"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
