@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import page, plan, polling, results, snapshots, tables
+from benchmarks import first, page, plan, polling, results, snapshots, tables
 from benchmarks.comparison import Measured
 from benchmarks.results import About, Results
 from testbed import programs
@@ -40,6 +40,7 @@ BENCHMARKS = {
     "polling": Benchmark(polling.measure),
     "snapshots": Benchmark(snapshots.measure, ()),
     "plan": Benchmark(plan.measure, is_full_only=True),
+    "first": Benchmark(first.measure, first.PROGRAMS, is_full_only=True),
 }
 """In the order in which they run, and in which the page shows them."""
 

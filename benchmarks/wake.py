@@ -11,7 +11,7 @@ import functools
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,8 +57,10 @@ def main(
     programs.build(CLUSTER)
     about = About.now()
     moments = waking.moments(rounds, seconds, seed)
-    with tempfile.TemporaryDirectory(prefix="bench-") as name, _cluster(Path(name)) as cluster:
-        found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        (data := Path(name) / "cluster").mkdir()
+        with Cluster.running(data) as cluster:
+            found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     measured = {"wake": results.found(about, Measured(details=[found.detail()]))}
     show(measured, console)
@@ -95,18 +97,6 @@ async def measure(kubeconfig: Path, directory: Path, moments: Sequence[float]) -
         await asyncio.sleep(appeared[-1] - time.time())
         await _all_awake(awake, len(waking.Kind) * len(moments))
     return waking.woken(appeared, awake)
-
-
-@contextlib.contextmanager
-def _cluster(directory: Path) -> Iterator[Cluster]:
-    data = directory / "cluster"
-    data.mkdir()
-    cluster = Cluster.create(data)
-    cluster.start()
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @contextlib.asynccontextmanager

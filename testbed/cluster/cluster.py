@@ -17,7 +17,7 @@ import re
 import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,6 +58,17 @@ class Cluster:
         proxy = f"http://127.0.0.1:{network_port}" if network_port else None
         keda = Keda(certificates, plane.kubeconfig, proxy)
         return cls(directory, keda, plane, network_port)
+
+    @classmethod
+    @contextlib.contextmanager
+    def running(cls, directory: Path, *, runs_pods: bool = False) -> Iterator["Cluster"]:
+        """Run one until the block ends."""
+        cluster = cls.create(directory, runs_pods=runs_pods)
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
 
     @property
     def kubeconfig(self) -> Path:

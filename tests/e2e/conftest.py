@@ -20,11 +20,11 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from testbed import programs
 from testbed.cluster.cluster import Cluster
 from testbed.cluster.generation import CLUSTER
+from testbed.cluster.shell import Shell, open_shell
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder, recording
-from tests.e2e.shell import Shell, open_shell
 
 _CLUSTER = pytest.StashKey[Cluster]()
 _VERSIONS = pytest.StashKey[tuple[str, str]]()
@@ -141,10 +141,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     Its KEDA may be killed. Each worker that uses it has one; tests that share one belong to one
     xdist_group, and leave nothing behind.
     """
-    cluster = Cluster.create(tmp_path_factory.mktemp("live"), runs_pods=True)
-    cluster.start()
-    yield cluster
-    cluster.stop()
+    with Cluster.running(tmp_path_factory.mktemp("live"), runs_pods=True) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import yaml
 from testbed.cluster.keda import NAMESPACE
 from testbed.cluster.manifests import Manifest, secret
 from testbed.cluster.network import loopback
+from testbed.cluster.shell import Shell
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
-from tests.e2e.shell import Shell
 from tests.support import certificates
 
 NAME = "keda-gpu-scaler"

@@ -14,6 +14,7 @@ import trustme
 
 from testbed.cluster.cluster import Cluster
 from testbed.cluster.keda import NAMESPACE
+from testbed.cluster.shell import Shell
 from tests.e2e import keda_log
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
@@ -31,7 +32,6 @@ from tests.e2e.release import (
     Release,
     everything,
 )
-from tests.e2e.shell import Shell
 from tests.e2e.under_load import LOAD, REPLICAS
 
 pytestmark = pytest.mark.xdist_group("live")

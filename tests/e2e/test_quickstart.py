@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from testbed import guides
 from testbed.cluster.cluster import Cluster
 from testbed.cluster.manifests import namespace
+from testbed.cluster.shell import Shell
 from testbed.processes import until
 from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import PATIENCE_SECONDS, Lab
 from tests.e2e.release import everything
-from tests.e2e.shell import Shell
-from tests.support import guides, printed
+from tests.support import printed
 
 pytestmark = pytest.mark.xdist_group("live")
-FORWARDS = re.compile(r"kubectl port-forward -n (\S+) service/(\S+) (\d+)\n")
 KEPT = re.compile(r"^[A-Z]+=.*$", re.MULTILINE)
 """A variable of the reader's shell, which later steps use."""
 LOOKS = re.compile(r"kubectl (get|logs|wait) |curl --silent (--get )?(?!--request)")
@@ -39,9 +39,8 @@ async def follow(
             continue
         for remark in step.remarks:
             await scenes[remark.words]()
-        if forward := FORWARDS.fullmatch(step.commands):
-            space, name, port = forward.groups()
-            places[f"127.0.0.1:{port}"] = f"{name}.{space}.svc:{port}"
+        if step.forwarded is not None:
+            places |= [step.forwarded]
             continue
         commands = step.commands
         for there, here in places.items():

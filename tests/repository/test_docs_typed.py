@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed import charts, programs
+from testbed import charts, guides, programs
+from testbed.guides import Remark, Step
 from tests.repository.test_docs import ROOT
-from tests.support import guides, printed
-from tests.support.guides import Remark, Step
+from tests.support import printed
 
 IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 """Pages for readers with a cluster."""

@@ -21,12 +21,12 @@ from keda_gpu_scaler import app
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings, Settings
-from testbed import gpus
+from testbed import gpus, guides
 from testbed.gpus import Gpu, Up
 from testbed.processes import free_port, until
 from testbed.prometheus import PrometheusServer
-from tests.support import guides, kube_state, printed
 from tests.support import http_replies as web
+from tests.support import kube_state, printed
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
 from tests.test_app import LOCAL, running

@@ -8,7 +8,9 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-DOCS = Path(__file__).parents[2] / "docs"
+from testbed.programs import ROOT
+
+DOCS = ROOT / "docs"
 QUICK_STARTS = ("quickstart", "quickstart-dcgm")
 _PIECE = re.compile(
     r"^<!-- (?P<remark>[^\n]*?) -->$"
@@ -16,6 +18,7 @@ _PIECE = re.compile(
     r"|^## (?P<heading>[^\n]*)$",
     re.MULTILINE | re.DOTALL,
 )
+_FORWARDS = re.compile(r"kubectl port-forward -n (\S+) service/(\S+) (\d+)\n")
 NOT_RUN = "not run"
 FAILS = "fails"
 """One of its commands ends badly, which is what it is typed for."""
@@ -37,6 +40,15 @@ class Step:
     remarks: tuple[Remark, ...] = ()
     output: str | None = None
     section: str = ""
+
+    @property
+    def forwarded(self) -> tuple[str, str] | None:
+        """The address on the reader's machine that it forwards, and the Service's own."""
+        found = _FORWARDS.fullmatch(self.commands)
+        if found is None:
+            return None
+        namespace, name, port = found.groups()
+        return f"127.0.0.1:{port}", f"{name}.{namespace}.svc:{port}"
 
     def is_(self, kind: str) -> bool:
         """Tell whether the page remarks this about it."""
