@@ -75,7 +75,7 @@ mutants: $(TOOLS) ### Change the core in one place at a time, and print what no 
 	@$(BIN)/mutmut run $(ARGS)
 	@$(BIN)/python tools/mutants.py
 
-.PHONY: check check-style check-types check-imports check-proto check-lock check-version check-workflows check-wheels docs
+.PHONY: check check-style check-types check-imports check-proto check-lock check-version check-workflows check-wheels audit docs
 check: check-style check-types check-imports check-proto check-lock check-version check-workflows docs ## Lint, format, types, import rules, generated code, locks, version, workflows, documentation
 check-style: $(TOOLS)
 	@$(BIN)/ruff check --quiet
@@ -95,7 +95,7 @@ check-version:
 	@tools/version.sh --check
 # Without a look at the network: what is pinned there stays what it was.
 check-workflows: $(TOOLS)
-	@$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
+	@$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github action.yml
 	@$(BIN)/hadolint deploy/Dockerfile .devcontainer/Dockerfile
 # That nothing has to be compiled, on any Python and machine that the image or a user may have.
 check-wheels: $(UV)
@@ -103,6 +103,9 @@ check-wheels: $(UV)
 		$(UV) pip compile requirements-runtime.lock --quiet --only-binary :all: --python-version $$python \
 			--python-platform $$machine-manylinux_2_28 -o .cache/wheels.txt; \
 		echo "Python $$python on $$machine: $$(grep -c == .cache/wheels.txt) wheels"; done; done
+# By what the package index says today, so it is no part of `make check`.
+audit: $(TOOLS) ### Look for known vulnerabilities of what is locked for the image
+	@$(BIN)/pip-audit --strict --progress-spinner off --require-hashes --disable-pip -r requirements-runtime.lock
 docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)

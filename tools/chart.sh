@@ -11,6 +11,9 @@ mkdir -p "$1/chart"
 cp -R $chart "$staged"
 if [ -n "${2:-}" ]; then
     sed 's|^\(  repository: \)""$|\1'"$2"'|' $chart/values.yaml > "$staged/values.yaml"
+    # Below the annotations, which Chart.yaml ends with.
+    printf '  artifacthub.io/images: |\n    - name: keda-gpu-scaler\n      image: %s:%s\n' \
+        "$2" "$(sed -n 's/^appVersion: //p' $chart/Chart.yaml)" >> "$staged/Chart.yaml"
 fi
 "$HELM" package --destination "$1" "$staged" >/dev/null
 rm -rf "$1/chart"

@@ -43,7 +43,6 @@ MOVED: dict[str, str] = {
     "release": "testing#how-a-release-is-made",
     "roadmap": "limits#what-is-planned",
     "shared-gpus": "exporters#shared-gpus",
-    "tenancy": "settings#whose-pods-a-trigger-measures",
     "traces": "observability#traces",
     "trigger": "specification",
     "unknown": "states",

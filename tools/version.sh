@@ -21,7 +21,7 @@ if [ "${1:-}" = --notes ]; then
         || { echo "CHANGELOG.md has no section [$version]" >&2; exit 1; }
     exit
 fi
-for file in deploy/helm/keda-gpu-scaler/Chart.yaml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml \
+for file in deploy/helm/keda-gpu-scaler/Chart.yaml deploy/artifacthub/artifacthub-pkg.yml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml \
     examples/quickstart/simulator.yaml deploy/helm/keda-gpu-scaler/README.md \
     README.md examples/observe.yaml docs/quickstart.md docs/quickstart.*.md; do
     [ -e "$file" ] || continue

@@ -2,17 +2,27 @@
 
 import functools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import promql_parser
 import pytest
 
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.spec.spec import Signal
 from testbed import charts
 
 DASHBOARD = charts.CHART / "files" / "dashboard.json"
 EXAMPLES = {"$namespace": "ml", "$scaled_object": "bert", "$__rate_interval": "5m"}
 """What Grafana inserts for the variables; several choices become a regular expression."""
+SIGNALS = {
+    "gpu_utilization": Signal.UTILIZATION,
+    "gpu_memory": Signal.MEMORY,
+    "gpu_temperature": Signal.TEMPERATURE,
+    "gpu_power": Signal.POWER,
+}
+"""What the constants measure: the series of every exporter that has such a signal."""
 
 
 @functools.cache
@@ -25,9 +35,16 @@ def panels() -> list[dict[str, Any]]:
     return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
 
 
+def constants() -> dict[str, str]:
+    """Return the variables that nobody chooses: parts of queries."""
+    listed = dashboard()["templating"]["list"]
+    return {one["name"]: one["query"] for one in listed if one["type"] == "constant"}
+
+
 def filled(query: str) -> str:
     """Return a query as Grafana sends it."""
-    for variable, example in EXAMPLES.items():
+    parts = {f"${{{name}:raw}}": part for name, part in constants().items()}
+    for variable, example in {**parts, **EXAMPLES}.items():
         query = query.replace(variable, example)
     return query
 
@@ -42,8 +59,21 @@ def queries() -> Iterator[tuple[str, str]]:
 def test_a_query_is_promql_once_its_variables_are_replaced(subtests: pytest.Subtests) -> None:
     for title, query in queries():
         with subtests.test(title):
-            assert "$" not in query
+            assert not re.search(r"\$(?!1\")", query), "of label_replace there is one group"
             promql_parser.parse(query)
+
+
+@pytest.mark.parametrize(("name", "signal"), SIGNALS.items())
+def test_gpus_are_read_by_metrics_of_the_profiles(name: str, signal: Signal) -> None:
+    found = [
+        metric.name
+        for profile in profiles.PROFILES.values()
+        for convention in profile.conventions
+        if signal in convention.measures
+        for metric in convention.measures[signal].metrics
+    ]
+    assert constants().keys() == SIGNALS.keys()
+    assert set(re.findall(r"[A-Za-z_]{6,}(?!\w*=)", constants()[name])) <= set(found)
 
 
 def test_it_names_no_data_source_of_a_particular_grafana() -> None:

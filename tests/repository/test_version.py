@@ -70,6 +70,10 @@ def test_the_chart_is_packed_with_the_image_that_a_release_has_pushed(tmp_path: 
         text = archive.extractfile("keda-gpu-scaler/values.yaml")
         assert text is not None
         assert yaml.safe_load(text)["image"]["repository"] == image
+        chart = archive.extractfile("keda-gpu-scaler/Chart.yaml")
+        assert chart is not None
+        named = yaml.safe_load(chart)["annotations"]["artifacthub.io/images"]
+        assert [one["image"] for one in yaml.safe_load(named)] == [f"{image}:{__version__}"]
         names = {name.removeprefix("keda-gpu-scaler/") for name in archive.getnames()}
     assert names >= {"README.md", "values.schema.json", "templates/NOTES.txt"}
     assert [name for name in names if name.startswith("ci/")] == []

@@ -51,12 +51,16 @@ def test_the_commands_name_what_there_is(case: str) -> None:
     lines = [line for line in _notes(case).splitlines() if line.startswith("  kubectl")]
     commands = [shlex.split(line) for line in lines]
     forwards = [one[4].partition("/") for one in commands if one[3] == "port-forward"]
-    assert [kind for kind, _, _ in forwards] == ["deployment", "service"]
+    assert [kind for kind, _, _ in forwards] == ["service", "deployment"]
+    inside = [one[4].removeprefix("deployment/") for one in commands if one[3] == "exec"]
+    assert len(inside) == ("KEDA_GPU_SCALER_HTTP_CERT_FILE" not in found.variables)
+    tokens = [one[-1] for one in commands if one[-2] == "--token-file" and one[3] == "exec"]
+    assert {*tokens} <= {found.variables.get("KEDA_GPU_SCALER_HTTP_TOKEN_FILE")}
     named |= {
         one["secret"]["secretName"] for one in found.pod["spec"]["volumes"] if "secret" in one
     }
     secrets = [one[5] for one in commands if one[3:5] == ["get", "secret"]]
-    assert {*secrets, *(name for _, _, name in forwards)} <= named
+    assert {*secrets, *inside, *(name for _, _, name in forwards)} <= named
 
 
 def test_helm_warns_where_a_cluster_has_no_keda_and_only_there() -> None:
