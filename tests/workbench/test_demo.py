@@ -23,7 +23,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 def begun(scene: scenes.DemoScene = CLIMB) -> Sides:
     """Return a scene in which one full replica has asked for another."""
-    ours, other = (Side(scene=scene, name=name, begin=62.0) for name in ("this scaler", "sum()"))
+    ours, other = Side(scene=scene, begin=62.0), Side(scene=scene, begin=62.0)
     for side in (ours, other):
         side.note()
         side.advance(15)

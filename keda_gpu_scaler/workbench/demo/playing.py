@@ -35,10 +35,7 @@ async def play(
     It takes about `scene_seconds` of people's time.
     """
     world.now = begin = (world.now // 60 + 1) * 60 + _LATE_SECONDS
-    ours, other = sides = (
-        Side(scene=scene, name="this scaler", begin=begin),
-        Side(scene=scene, name=scene.recipe, begin=begin),
-    )
+    ours, other = sides = Side(scene=scene, begin=begin), Side(scene=scene, begin=begin)
     source = SideSource(ours)
     trigger = {"workload": BERT.name, "threshold": str(THRESHOLD)}
     pause_seconds, push = scene_seconds / scene.ticks, None

@@ -13,15 +13,11 @@ from typing import Literal
 
 from keda_gpu_scaler.autoscaling.rules import Metric, Scale, recommend
 from keda_gpu_scaler.decision.summary import Summary
-from keda_gpu_scaler.workbench.world.cluster import WorkloadKey, pod_name
-from keda_gpu_scaler.workbench.world.loop import (
-    NEVER,
-    STEP_SECONDS,
-    ClosedLoop,
-    SimulatedReplica,
-)
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.workbench.world.cluster import pod_name
+from keda_gpu_scaler.workbench.world.loop import NEVER, STEP_SECONDS, ClosedLoop, SimulatedReplica
 
-BERT, CANARY = WorkloadKey("demo", "bert"), WorkloadKey("demo", "bert-canary")
+BERT = ScaledObject("demo", "bert")
 THRESHOLD = 70
 PATTERN = "bert-.*"
 """How the recipe finds the pods: `sum(DCGM_FI_DEV_GPU_UTIL{pod=~"bert-.*"})`."""
@@ -50,6 +46,10 @@ class DemoScene:
     tick_seconds: int = STEP_SECONDS
 
     @property
+    def names(self) -> tuple[str, str]:
+        return "this scaler", self.recipe
+
+    @property
     def ticks(self) -> int:
         return self.seconds // self.tick_seconds + 1
 
@@ -67,7 +67,7 @@ SCENES = (
         numbers={0: 40, 60: 430},
         replicas=1,
         loading=100,
-        seconds=600,
+        seconds=570,
     ),
     DemoScene(
         headline="The exporter that shows the GPUs of three busy pods does not answer for ten "
@@ -104,25 +104,24 @@ SCENES = (
 
 
 @dataclass(slots=True)
-class BertPod(SimulatedReplica):
-    """A pod of one of the two Deployments."""
+class DemoPod(SimulatedReplica):
+    """A pod of one of two Deployments."""
 
-    workload: WorkloadKey = BERT
+    workload: str = "bert"
 
     @property
     def name(self) -> str:
-        return pod_name(self.workload.name, self.number)
+        return pod_name(self.workload, self.number)
 
 
 @dataclass(slots=True)
-class Side(ClosedLoop[BertPod]):
+class Side(ClosedLoop[DemoPod]):
     """The workload under one scaler, and beside it the pod of bert-canary in its scene."""
 
     offered: Callable[[float], float] = field(init=False)
     _: KW_ONLY
     scene: DemoScene
-    name: str
-    canaries: list[BertPod] = field(default_factory=list, init=False)
+    canaries: list[DemoPod] = field(default_factory=list, init=False)
     seen: int = field(default=0, init=False)
     """How many replicas or GPUs the last number was made of."""
     arithmetic: str = field(default="", init=False)
@@ -141,7 +140,7 @@ class Side(ClosedLoop[BertPod]):
         self.keda.last_active = self.begin
         if scene.cause == "canary":
             early = self.begin - 7200
-            self.canaries.append(BertPod(0, early, early, early, 0, workload=CANARY))
+            self.canaries.append(DemoPod(0, early, early, early, 0, workload="bert-canary"))
         self._settle()
 
     @property
@@ -150,14 +149,14 @@ class Side(ClosedLoop[BertPod]):
         return self.clock - self.begin
 
     @property
-    def every_pod(self) -> list[BertPod]:
+    def every_pod(self) -> list[DemoPod]:
         return [*self.pods, *self.canaries]
 
     def number(self, cause: str, now: float, usual: float) -> float:
         """Return a number that changes in one of the scenes; in others it is as usual."""
         return self.scene.number(now - self.begin) if self.scene.cause == cause else usual
 
-    def value(self, pod: BertPod, now: float) -> float | None:
+    def value(self, pod: DemoPod, now: float) -> float | None:
         """Return what a scrape shows of a pod's GPU; None: the pod is gone, or nothing answers."""
         is_shown = now < pod.gone and self.number("exporter", now, 1)
         return pod.exported(now) if is_shown else None
@@ -198,7 +197,7 @@ class Side(ClosedLoop[BertPod]):
                 self.arithmetic = f"woken {self.woken_seconds:.0f} s after the request"
 
     def _create(self, created: float) -> None:
-        self.pods.append(BertPod(len(self.pods), created, *self._times(created), self.loading))
+        self.pods.append(DemoPod(len(self.pods), created, *self._times(created), self.loading))
 
     def _read(self, now: int) -> None:
         super(Side, self)._read(now)

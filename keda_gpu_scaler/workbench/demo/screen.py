@@ -14,7 +14,6 @@ from keda_gpu_scaler.workbench.demo.scenes import SCENES, DemoScene, Sides
 
 _NAMES, _GAP, _FRAME = 11, 2, 4
 """The columns of the names, of what is between columns, and of the frame."""
-_REASON_LINES = 3
 _BARS = " ▁▂▃▄▅▆▇█"
 _COLORS = ("green", "yellow")
 
@@ -26,10 +25,10 @@ def screen(sides: Sides, columns: int) -> RenderableType:
     begun = [scene.number(tick * scene.tick_seconds) for tick in range(len(sides[0].sizes))]
     most = max(4, *sides[0].sizes, *sides[1].sizes)
     curves, words, rows = Table.grid(padding=(0, _GAP, 0, 0)), Table.grid(), Table.grid()
-    curves.add_column(style="bold", no_wrap=True, width=_NAMES)
-    for _ in sides:
-        curves.add_column(no_wrap=True, width=each)
-    curves.add_row("", *map(Text, (side.name for side in sides), _COLORS))
+    for width in (_NAMES, each, each):
+        curves.add_column(no_wrap=True, width=width)
+    names = [*map(Text, scene.names, _COLORS)]
+    curves.add_row("", *names)
     curves.add_row(scene.cause, *[Text(f"{begun[-1]:g} {scene.unit}", "bold")] * 2)
     curves.add_row("", *[area(begun, scene.ticks, each, max(scene.numbers.values()), 2)] * 2)
     curves.add_row("replicas", *(Text(str(side.replicas), "bold") for side in sides))
@@ -37,13 +36,13 @@ def screen(sides: Sides, columns: int) -> RenderableType:
     curves.add_row("", *map(Text, drawn, _COLORS))
     words.add_column(width=_NAMES + _GAP)
     words.add_column(no_wrap=True, width=wide)
-    for side, color in zip(sides, _COLORS, strict=True):
-        words.add_row(Text(side.name, color), Text(side.arithmetic))
-    words.add_row("its reason", Text(_wrapped(sides[0].reason, wide, _REASON_LINES)))
+    for name, side in zip(names, sides, strict=True):
+        words.add_row(name, Text(side.arithmetic))
+    words.add_row("its reason", Text(_wrapped(sides[0].reason, wide, 3)))
     for row in (_wrapped(scene.headline, columns - _FRAME, 2), curves, words):
         rows.add_row(row)
-    title = f"{heading(scene)}, {_clock(sides[0].seconds)}"
-    return Panel(rows, title=Text(title), title_align="left", width=columns)
+    title = Text(f"{heading(scene)}, {_clock(sides[0].seconds)}")
+    return Panel(rows, title=title, title_align="left", width=columns)
 
 
 def heading(scene: DemoScene) -> str:
@@ -79,10 +78,7 @@ def _wrapped(sentence: str, columns: int, lines: int) -> str:
 
 @contextlib.contextmanager
 def opened(console: Console, scene: DemoScene) -> Iterator[Callable[[Sides], None]]:
-    """Yield a function that shows a scene on this console.
-
-    Without a terminal it prints a line for each change.
-    """
+    """Yield a function that shows a scene on this console: without a terminal, what is new."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             yield lambda sides: live.update(screen(sides, console.width), refresh=True)
@@ -95,11 +91,11 @@ def opened(console: Console, scene: DemoScene) -> Iterator[Callable[[Sides], Non
     def print_news(sides: Sides) -> None:
         seconds = sides[0].seconds
         begun = f"{scene.number(seconds):g} {scene.unit}"
-        lines: dict[str, tuple[object, str]] = {scene.cause: (begun, begun)}
-        for side in sides:
+        lines: list[tuple[str, object, str]] = [(scene.cause, begun, begun)]
+        for name, side in zip(scene.names, sides, strict=True):
             line = f"{side.replicas:>2}  {side.arithmetic}".rstrip()
-            lines[side.name] = (side.replicas, side.seen > 0), line
-        for name, (news, line) in lines.items():
+            lines.append((name, (side.replicas, side.seen > 0), line))
+        for name, news, line in lines:
             if shown.get(name) != news:
                 shown[name] = news
                 print_line(f"{_clock(seconds):>6}  {name:{_NAMES}}  {line}")

@@ -68,7 +68,7 @@ class SideSource:
         listed_at = floored(at, _LIST_SECONDS)
         pods = {
             (BERT.namespace, pod.name): PodStatement(
-                owners=frozenset({Owner("Deployment", pod.workload.name)}),
+                owners=frozenset({Owner("Deployment", pod.workload)}),
                 created_at=pod.created,
                 ready=pod.works(listed_at),
                 ready_at=pod.ready if pod.works(listed_at) else None,
