@@ -37,7 +37,7 @@ def demo() -> None:
             raise typer.Exit from end
         finally:
             log.finish(seconds=1)
-    typer.echo("\n".join(["", *textwrap.wrap(story, _WIDTH), "", _NEXT]))
+    typer.echo("\n".join(["", *textwrap.wrap(story, _WIDTH, break_on_hyphens=False), "", _NEXT]))
 
 
 async def _play(world: playing.World, console: Console) -> str:
