@@ -48,7 +48,7 @@ help: ## Print this list
 	@awk -F ':.* ##+ ' '/^[a-z0-9-]+:.* ### / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
+demo: $(VENV) ## Watch it beside recipes of others on this machine: no cluster, no GPU, no Go
 	@$(BIN)/keda-gpu-scaler demo $(ARGS)
 
 .PHONY: test test-servers test-nightly e2e e2e-all cover mutants soak fuzz

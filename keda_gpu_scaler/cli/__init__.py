@@ -31,7 +31,7 @@ COMMANDS = {
     "survey": "Show what a cluster's GPUs were used for, and what was idle.",
     "backtest": "Choose a threshold: replay recorded load under several of them.",
     "simulate": "Simulate dcgm-exporter without a GPU.",
-    "demo": "Scale a simulated GPU workload from 0 to 7 replicas and back.",
+    "demo": "Play four scenes of this scaler beside recipes of others.",
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""
 _PLAIN = frozenset({"serve", "observe"})

@@ -1,4 +1,1 @@
-"""The whole loop on one machine: simulated GPUs, the real server, KEDA's and the HPA's rules.
-
-This package plays KEDA and the HPA, and shows what happens. Nothing in `serve` imports it.
-"""
+"""Scenes of one workload, under the scaler and under recipes of others, on one machine."""

@@ -1,11 +1,8 @@
-"""What the demo shows at one instant: a live screen on a terminal, lines of text elsewhere."""
+"""What the demo shows of a scene: a live screen on a terminal, lines of text elsewhere."""
 
 import contextlib
-import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
-from statistics import fmean
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -13,141 +10,95 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from keda_gpu_scaler.workbench.demo import scenario
-from keda_gpu_scaler.workbench.demo.driver import Frame, Side
+from keda_gpu_scaler.workbench.demo.scenes import SCENES, DemoScene, Sides
 
-WIDTH = 80
-_LINE = 120
-"""The most characters of a line in a pipe."""
-_NAMES, _COLUMNS, _SENTENCE = 11, 19, 62
-"""The columns of the names, of one curve and of a sentence, which fit into the width."""
-_TICKS = 6
-"""How many ticks one column of a curve is: the whole demo fits on the screen."""
+_NAMES, _GAP, _FRAME = 11, 2, 4
+"""The columns of the names, of what is between columns, and of the frame."""
 _BARS = " ▁▂▃▄▅▆▇█"
-_UNKNOWN = "-"
-_LONG_NUMBER = re.compile(r"(?<![\d.])\d+\.\d{2,}(?!\.?\d)")
-_OURS, _CORRECTED, _USUAL, _LOAD = "green", "cyan", "yellow", "default"
-HEAD = "replicas of this scaler, of sum() with AverageValue, and of avg() with AverageValue:"
-"""The first line in a pipe."""
+_COLORS = ("green", "yellow")
 
 
-def rounded(sentence: str) -> str:
-    """Return a sentence with one decimal in each number that has more."""
-    return _LONG_NUMBER.sub(lambda number: _number(float(number[0])), sentence)
+def screen(sides: Sides, columns: int) -> RenderableType:
+    """Return all of a scene up to now, as wide as a terminal with so many columns."""
+    scene, wide = sides[0].scene, columns - _FRAME - _NAMES - _GAP
+    each = (wide - _GAP) // 2
+    begun = [scene.number(tick * scene.tick_seconds) for tick in range(len(sides[0].sizes))]
+    most = max(4, *sides[0].sizes, *sides[1].sizes)
+    curves, words, rows = Table.grid(padding=(0, _GAP, 0, 0)), Table.grid(), Table.grid()
+    for width in (_NAMES, each, each):
+        curves.add_column(no_wrap=True, width=width)
+    names = [*map(Text, scene.names, _COLORS)]
+    curves.add_row("", *names)
+    curves.add_row(scene.cause, *[Text(f"{begun[-1]:g} {scene.unit}", "bold")] * 2)
+    curves.add_row("", *[area(begun, scene.ticks, each, max(scene.numbers.values()), 2)] * 2)
+    curves.add_row("replicas", *(Text(str(side.replicas), "bold") for side in sides))
+    drawn = (area(side.sizes, scene.ticks, each, most, 4) for side in sides)
+    curves.add_row("", *map(Text, drawn, _COLORS))
+    words.add_column(width=_NAMES + _GAP)
+    words.add_column(no_wrap=True, width=wide)
+    for name, side in zip(names, sides, strict=True):
+        words.add_row(name, Text(side.arithmetic))
+    words.add_row("its reason", Text(_wrapped(sides[0].reason, wide, 3)))
+    for row in (_wrapped(scene.headline, columns - _FRAME, 2), curves, words):
+        rows.add_row(row)
+    title = Text(f"{heading(scene)}, {_clock(sides[0].seconds)}")
+    return Panel(rows, title=title, title_align="left", width=columns)
 
 
-def _number(value: float | None) -> str:
-    return _UNKNOWN if value is None else f"{value:.1f}".removesuffix(".0")
+def heading(scene: DemoScene) -> str:
+    return f"keda-gpu-scaler demo, {SCENES.index(scene) + 1} of {len(SCENES)}"
 
 
-def _percent(value: float | None) -> str:
-    return _UNKNOWN if value is None else f"{value:.0f} %"
+def _clock(seconds: float) -> str:
+    return f"{seconds // 60:.0f}:{seconds % 60:02.0f}"
 
 
-def line(frame: Frame) -> str:
-    ours, corrected, usual = (side[-1] for side in (frame.ours, frame.corrected, frame.usual))
-    whole = (
-        f"{frame.seconds:5.1f} s  load {_percent(ours.offered):>5}  this {ours.replicas}, "
-        f"sum() {corrected.replicas}, avg() {usual.replicas}  {rounded(ours.sentence)}"
-    )
-    return whole if len(whole) <= _LINE else f"{whole[: _LINE - 2]} …"
+def area(values: Sequence[float], ticks: int, columns: int, top: float, lines: int) -> str:
+    """Draw the numbers of the ticks up to now as bars between 0 and `top`, so many lines high.
 
-
-def screen(frame: Frame) -> RenderableType:
-    phase = frame.progress.phase
-    title = (
-        f"keda-gpu-scaler demo, {frame.seconds:.0f} s: {phase.title}, "
-        f"{phase.load:g} % needs {phase.goal} replicas"
-    )
-    rows = Table.grid()
-    rows.add_row(_curves(frame.ours, frame.corrected, frame.usual))
-    rows.add_row(_sentences(frame))
-    return Panel(rows, title=Text(title), title_align="left", width=WIDTH)
-
-
-def _curves(*pasts: Sequence[Side]) -> Table:
-    most_replicas = max(scenario.HIGHEST.goal, *(side.replicas for past in pasts for side in past))
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True, width=_NAMES)
-    for _ in pasts:
-        table.add_column(no_wrap=True, width=_COLUMNS)
-    names = ("this scaler", "sum, AverageValue", "avg, AverageValue")
-    sides = (_OURS, _CORRECTED, _USUAL)
-    table.add_row("", *map(Text, names, sides))
-    for name, quantity, shown, top, lines, colors in (
-        ("load", attrgetter("offered"), _percent, scenario.HIGHEST.load, 2, (_LOAD,) * 3),
-        ("replicas", attrgetter("replicas"), _number, most_replicas, 4, sides),
-        ("utilization", attrgetter("utilization"), _percent, 100, 3, sides),
-    ):
-        values = [[quantity(side) for side in past] for past in pasts]
-        table.add_row(name, *(Text(shown(past[-1]), "bold") for past in values))
-        curves: list[Text] = []
-        for past, color in zip(values, colors, strict=True):
-            # Some ticks share a column with their mean; an unknown number is 0.
-            known = [value or 0 for value in past]
-            columns = [fmean(known[at : at + _TICKS]) for at in range(0, len(known), _TICKS)]
-            curves.append(Text("\n".join(area(columns[-_COLUMNS:], top, lines)), color))
-        table.add_row("", *curves)
-    return table
-
-
-def area(values: Sequence[float], top: float, lines: int) -> list[str]:
-    """Draw numbers as bars between 0 and `top`, so many lines high; the first line is the top."""
+    The columns are for all `ticks`; one of several ticks shows the highest.
+    """
     full = len(_BARS) - 1
-    eighths = [round(min(value / top, 1) * lines * full) for value in values]
-    return [
+    eighths = []
+    for column in range(columns):
+        begin = column * ticks // columns
+        known = values[begin : max(begin + 1, (column + 1) * ticks // columns)]
+        eighths.append(round(max(known, default=0) / top * lines * full))
+    return "\n".join(
         "".join(_BARS[min(full, max(0, height - full * below))] for height in eighths)
         for below in reversed(range(lines))
-    ]
+    )
 
 
-def _sentences(frame: Frame) -> Table:
-    answer = frame.answer
-    is_held = bool(answer.metrics) and answer.value is None
-    value = "hold" if is_held else _number(answer.value)
-    activity = {True: "active", False: "inactive", None: _UNKNOWN}[answer.active]
-    state = answer.state or _UNKNOWN
-    shown = f"{value}, target {scenario.THRESHOLD}, {activity}, {state}"
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True, width=_NAMES)
-    table.add_column(no_wrap=True, width=_SENTENCE)
-    table.add_row("", "")
-    table.add_row("answer", Text(shown))
-    table.add_row("reason", _wrapped(rounded(answer.reason) or _UNKNOWN, 3))
-    table.add_row("replicas", _wrapped(rounded(frame.ours[-1].sentence), 1))
-    for recipe, past in (("sum()", frame.corrected), ("avg()", frame.usual)):
-        table.add_row("", _wrapped(f"{recipe}: {rounded(past[-1].sentence)}", 1))
-    return table
-
-
-def _wrapped(sentence: str, lines: int) -> Text:
+def _wrapped(sentence: str, columns: int, lines: int) -> str:
     """Return a sentence in exactly so many lines, so that the screen keeps its height."""
-    wrapped = textwrap.wrap(sentence, _SENTENCE, max_lines=lines, placeholder=" …")
-    return Text("\n".join([*wrapped, *[""] * (lines - len(wrapped))]))
+    wrapped = textwrap.wrap(sentence, columns, max_lines=lines, placeholder=" …")
+    return "\n".join([*wrapped, *[""] * (lines - len(wrapped))])
 
 
 @contextlib.contextmanager
-def open_screen(console: Console) -> Iterator[Callable[[Frame], None]]:
-    """Yield a function that shows a frame on this console.
-
-    Without a terminal it prints a line for every frame with news.
-    """
+def opened(console: Console, scene: DemoScene) -> Iterator[Callable[[Sides], None]]:
+    """Yield a function that shows a scene on this console: without a terminal, what is new."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
-            yield lambda frame: live.update(screen(frame), refresh=True)
+            yield lambda sides: live.update(screen(sides, console.width), refresh=True)
         return
-    shown: tuple[int, ...] = ()
+    shown = dict[str, object]()
 
-    def print_line(text: str) -> None:
-        console.print(text, soft_wrap=True, markup=False, highlight=False)
+    def print_line(line: str) -> None:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
-    def print_news(frame: Frame) -> None:
-        nonlocal shown
-        sides = (frame.ours, frame.corrected, frame.usual)
-        news = (frame.progress.index, *(side[-1].replicas for side in sides))
-        if news != shown:
-            shown = news
-            print_line(line(frame))
+    def print_news(sides: Sides) -> None:
+        seconds = sides[0].seconds
+        begun = f"{scene.number(seconds):g} {scene.unit}"
+        lines: list[tuple[str, object, str]] = [(scene.cause, begun, begun)]
+        for name, side in zip(scene.names, sides, strict=True):
+            line = f"{side.replicas:>2}  {side.arithmetic}".rstrip()
+            lines.append((name, (side.replicas, side.seen > 0), line))
+        for name, news, line in lines:
+            if shown.get(name) != news:
+                shown[name] = news
+                print_line(f"{_clock(seconds):>6}  {name:{_NAMES}}  {line}")
 
-    print_line(HEAD)
+    print_line(f"{heading(scene)}: {scene.headline}")
     yield print_news

@@ -214,7 +214,7 @@ class MadeUp(Cluster):
         others = [pod for pod in self.pods.values() if pod.workload != key]
         kept = [pod for pod in own if pod.gpus == wanted.gpus_per_pod][: wanted.replicas]
         for _ in range(wanted.replicas - len(kept)):
-            name = _pod_name(key.name, next(self._serials))
+            name = pod_name(key.name, next(self._serials))
             pod = SimulatedPod(
                 uid=name,
                 name=name,
@@ -228,7 +228,7 @@ class MadeUp(Cluster):
         self.show({_NODE: 1}, [*others, *kept])
 
 
-def _pod_name(workload: str, serial: int) -> str:
+def pod_name(workload: str, serial: int) -> str:
     """Name a Deployment's pod; the end of a long name is cut, as in Kubernetes."""
     suffix = (_ALPHABET[serial // 27**place % 27] for place in range(_RANDOM_LENGTH))
     return f"{workload}-{_TEMPLATE_HASH}-"[:_BASE_LENGTH] + "".join(suffix)
