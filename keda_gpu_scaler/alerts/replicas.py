@@ -109,16 +109,18 @@ class Peers:
     async def meet(self) -> None:
         """Ask each address that is new, or was lost, for what it knows, and then tell all of it."""
         async with self._sending:
-            replies = await self._replicas.ask(without=self._met)
+            replies, met = await self._replicas.ask(without=self._met), set[str]()
             for peer, reply in replies.items():
                 if isinstance(reply, bytes | bytearray):
                     try:
                         records = await asyncio.to_thread(read_records, reply)
                         await unhurried(self._alerts.merge(records))
-                        self._met.add(peer)
-                        self._unsent |= {record.key: record for record in self._alerts.records()}
+                        met.add(peer)
                     except errors.RequestError as error:
                         replies[peer] = f"an answer of another kind: {error}"
+            if met:
+                self._met |= met
+                self._unsent |= {record.key: record for record in self._alerts.records()}
             self._report(replies)
         await self.broadcast(())
 
