@@ -21,6 +21,7 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench import local
 from keda_gpu_scaler.workbench.backtest import output
+from keda_gpu_scaler.workbench.backtest.past import pause
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey import preflight, report
 from keda_gpu_scaler.workbench.survey.first_object import scaled_object
@@ -140,7 +141,7 @@ async def _read(
     options: Options, settings: PrometheusSettings, cache: Cache[UsagePart], seconds: float
 ) -> tuple[list[UsagePart], tuple[Look, bool]]:
     console = Console(stderr=True)
-    client = PrometheusClient(options.source, settings)
+    client = PrometheusClient(options.source, settings, before_query=pause)
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(f"read {options.since}", total=1.0)

@@ -13,7 +13,7 @@ import re
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode
@@ -52,10 +52,13 @@ class PrometheusClient(query_client.QueryClient):
         settings: PrometheusSettings,
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        before_query: Callable[[], Awaitable[None]] | None = None,
         **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> None:
+        """Prepare the client without connecting; each query waits for `before_query`."""
         super().__init__(name, settings, observe, clock, **httpx_arguments)
-        self.settings = settings
+        self.settings, self._before_query = settings, before_query
         self._longest_bytes: float = LONGEST_BYTES
         """A longer query for rows is sent in parts."""
         self._own_turns = asyncio.Semaphore(OWN_QUERIES_AT_ONCE)
@@ -117,6 +120,8 @@ class PrometheusClient(query_client.QueryClient):
         None: as usual. `kind` is for the log and the metrics.
         """
         settings = self.settings
+        if self._before_query is not None:
+            await self._before_query()
         # Prometheus takes no durations with a fraction, such as 2.5s, but numbers of seconds.
         form = {"query": text, "timeout": f"{settings.timeout_seconds:.3f}", **WHOLE_ANSWERS}
         if at is not None:

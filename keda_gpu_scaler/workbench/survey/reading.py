@@ -16,7 +16,6 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_ma
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
-from keda_gpu_scaler.workbench.backtest.past import QUERY_SECONDS
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey.usage import (
     DAY_SECONDS,
@@ -85,7 +84,6 @@ class SurveyReader:
         rows: list[Row] = []
         for shown in (f"{{__name__=~{alternatives(metrics)}}}", kube_state_texts.GPU_REQUESTS):
             text = f"group by ({by}) (last_over_time({shown}[1d]))"
-            await asyncio.sleep(QUERY_SECONDS)
             rows += await self._client.ask("namespaces", text, at, parse_vector)
         named = {row.labels.get(label, "") for row in rows for label in profiles.NAMESPACE_LABELS}
         namespaces = frozenset(named - {""})
@@ -106,7 +104,6 @@ class SurveyReader:
     async def _owners(
         self, namespaces: frozenset[str], at: float, metric: str, label: str
     ) -> list[Row]:
-        await asyncio.sleep(QUERY_SECONDS)
         write = partial(_owners_text, metric, label)
         return await self._client.rows("owners", namespaces, write, at, parse_vector)
 
@@ -114,12 +111,10 @@ class SurveyReader:
         begin, span_seconds = begin_of(at), at - begin_of(at)
         if not listed.namespaces:
             return UsagePart(begin, {})
-        await asyncio.sleep(QUERY_SECONDS)
         snapshot_query = SnapshotQuery(
             Signal.UTILIZATION, profiles.AUTO, listed.namespaces, span_seconds, 0.0
         )
         observation = await self._source.past(snapshot_query, at, STEP_SECONDS)
-        await asyncio.sleep(QUERY_SECONDS)
         write = partial(_running_text, span_seconds)
         rows = await self._client.rows("pods", listed.namespaces, write, at, parse_matrix)
         there = {_key(row, "pod"): frozenset(time for time, _ in row.points) for row in rows}
