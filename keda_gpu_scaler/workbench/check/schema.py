@@ -139,7 +139,7 @@ def _one_of(text: str, known: list[str]) -> str:
 
 def _wrong_type(name: str, position: Position, node: Node, wanted: str | list[str]) -> Wrong:
     types = [wanted] if isinstance(wanted, str) else wanted
-    words, text = " or ".join(_WORDS[one] for one in types), shown(node.scalar)
+    words, text = " or ".join(_WORDS[kind] for kind in types), shown(node.scalar)
     given = f"{node.kind} ({text})" if text else node.kind
     why = f"{name} is a {given}, and the API server accepts only {words} here"
     fix = f"Write {words}."

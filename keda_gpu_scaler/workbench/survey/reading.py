@@ -14,11 +14,11 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey.usage import (
-    DAY_SECONDS,
     LIST_SECONDS,
     STEP_SECONDS,
     Links,
@@ -140,7 +140,7 @@ def begin_of(at: float) -> float:
 
 def day_of(at: float) -> float:
     """Return the day of that part: what is listed at its last part reaches back to its begin."""
-    return begin_of(at) // DAY_SECONDS
+    return begin_of(at) // durations.DAY_SECONDS
 
 
 def _key(row: Row, label: str) -> tuple[str, str]:

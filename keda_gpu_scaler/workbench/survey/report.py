@@ -12,8 +12,9 @@ from rich.table import Table
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.workbench.backtest.advice import percent
 from keda_gpu_scaler.workbench.backtest.page import STYLE, cells
-from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Usage, percent
+from keda_gpu_scaler.workbench.survey.usage import Usage
 
 WIDTH = 140
 _BAR_PIXELS = 400
@@ -32,6 +33,10 @@ class Survey(NamedTuple):
     """What the source has of exporters, in sentences."""
 
     @property
+    def days(self) -> float:
+        return self.seconds / durations.DAY_SECONDS
+
+    @property
     def sentences(self) -> Iterator[str]:
         """What it comes to, in sentences."""
         hours = sum(usage.gpu_hours for usage in self.usages)
@@ -43,7 +48,7 @@ class Survey(NamedTuple):
         cost = "" if self.price is None else f", {idle * self.price:,.2f} at {self.price:g} an hour"
         yield (
             f"{len(self.usages)} workloads held GPUs for {hours:,.0f} hours in "
-            f"{self.seconds / DAY_SECONDS:.3g} days, idle for {idle:,.0f} of them "
+            f"{self.days:.3g} days, idle for {idle:,.0f} of them "
             f"({percent(idle / hours)}{cost})."
         )
         if unknown := [usage for usage in self.usages if not usage.is_judged]:
@@ -99,7 +104,7 @@ def page(survey: Survey) -> str:
     return "\n".join(
         [
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>survey</title>',
-            f"<style>{STYLE}</style><h1>GPUs of {survey.seconds / DAY_SECONDS:.3g} days</h1>",
+            f"<style>{STYLE}</style><h1>GPUs of {survey.days:.3g} days</h1>",
             *(f"<p>{escape(sentence)}</p>" for sentence in survey.sentences),
             f"<table><tr>{cells('th', heads)}<th>GPU-hours, idle ones in front</th></tr>",
             *lines,
