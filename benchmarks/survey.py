@@ -139,7 +139,7 @@ def write(folder: Path, end: float, workloads: list[Made]) -> None:
 def survey(url: str, answer: Path) -> tuple[float, float]:
     """Run the command, and return its seconds and the most MiB that it had in memory."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "keda_gpu_scaler", "survey", "-o", "json"]
+    command = [sys.executable, "-m", "keda_gpu_scaler", "survey", "-o", "json", "--replay", "0"]
     with answer.open("wb") as file:
         process = subprocess.Popen([*command, "--prometheus-url", url], stdout=file)
         _, status, used = os.wait4(process.pid, 0)

@@ -13,6 +13,7 @@ from rich.table import Table
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench.backtest.advice import percent
+from keda_gpu_scaler.workbench.backtest.output import Result, json_of
 from keda_gpu_scaler.workbench.backtest.page import STYLE, cells
 from keda_gpu_scaler.workbench.survey.usage import Usage
 
@@ -59,13 +60,14 @@ class Survey(NamedTuple):
         yield from self.notes
 
 
-def write(survey: Survey, form: str) -> None:
-    """Write it to the standard output, as `text`, `markdown` or `json`."""
+def write(survey: Survey, form: str, replays: Sequence[Result] = ()) -> None:
+    """Write it to the standard output, as `text`, `markdown` or `json`, which has the replays."""
     if form == "json":
         values = {
             "seconds": survey.seconds,
             "workloads": [_as_json(usage, survey.price) for usage in survey.usages],
             "sentences": list(survey.sentences),
+            "replays": [json_of(result, survey.price) for result in replays],
         }
         typer.echo(msgspec.json.format(msgspec.json.encode(values)))
         return
