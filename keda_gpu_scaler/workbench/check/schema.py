@@ -30,6 +30,7 @@ _WORDS = {
 }
 _LIMITS = {
     "minimum": ("is {given}, below {wanted}", "Write {wanted} or more."),
+    "maximum": ("is {given}, above {wanted}", "Write {wanted} or less."),
     "minLength": ("is empty", "Write a value."),
     "minItems": ("is empty", "Write one or more."),
     "format": ("is {given}, too large for {wanted}", "Write a smaller number."),

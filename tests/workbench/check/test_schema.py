@@ -33,6 +33,14 @@ TAKEN = [
     changed(OTHERS, ("  scaleTargetRef: {name: web}\n", ""), ('{value: "70"}', "{value: null}")),
     changed(OTHERS, ("scaleTargetRef: {name: web}", "fallback: {replicas: 2}")),
 ]
+POLICIES = "scaleUp: {{policies: [{{type: {}}}]}}"
+
+
+def behavior(directions: str) -> str:
+    """Return a minimum of replicas with the behavior of the HPA below it."""
+    return f"1\n  advanced: {{horizontalPodAutoscalerConfig: {{behavior: {{{directions}}}}}}}"
+
+
 _REFUSED_BY_RULE = {
     "unknown-field": [
         ("0x1", "1\n  cooldownperiod: 9", "spec has no field cooldownperiod, and kubectl"),
@@ -66,6 +74,16 @@ _REFUSED_BY_RULE = {
         ("ScaledObject", "ScaleObject", "kind is ScaleObject, which does not exist. D"),
         ("ScaledObject", "scaledobject", "Did you mean ScaledObject?"),
         ("v1alpha1", "v1", "apiVersion is keda.sh/v1, which does not exist. Did you mean"),
+        (
+            "0x1",
+            behavior(POLICIES.format("Pod, value: 1, periodSeconds: 60")),
+            "Did you mean Pods?",
+        ),
+        (
+            "0x1",
+            behavior("scaleUp: {selectPolicy: Least}"),
+            "selectPolicy is Least, which does not",
+        ),
         ("type: cpu", "type: CPU", "spec.triggers[0].type is CPU, which does not"),
         ("type: cpu", "type: gpu-scaler", "for this scaler, external or external-push."),
         (
@@ -77,6 +95,13 @@ _REFUSED_BY_RULE = {
     "refused-value": [
         ("0x1", "-1", "spec.minReplicaCount is -1, below 0. Write 0 or more."),
         ("0x1", "1\n  cooldownPeriod: 5000000000", "too large for int32. Write a smaller"),
+        (
+            "0x1",
+            behavior("scaleDown: {stabilizationWindowSeconds: 3601}"),
+            "is 3601, above 3600. W",
+        ),
+        ("0x1", behavior(POLICIES.format("Pods, value: 1, periodSeconds: 1801")), "above 1800."),
+        ("0x1", behavior(POLICIES.format("Pods, value: 0, periodSeconds: 60")), "is 0, below 1."),
         ("type: cpu", 'type: ""', "spec.triggers[0].type is empty. Write a value."),
         ('{value: "70"}', "", "spec.triggers[0] has no metadata. Write metadata."),
         ("apiVersion: keda.sh/v1alpha1\n", "", "the object has no apiVersion. Write apiV"),
