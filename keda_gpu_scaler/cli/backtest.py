@@ -41,7 +41,6 @@ LONGEST_SECONDS = 90.0 * durations.DAY_SECONDS
 """Few Prometheus keep more, and it takes twenty minutes to read."""
 _OF_AN_EPISODE = "file", "namespace"
 """What a command with an episode takes."""
-_POSITIONAL = {"scaled_object": "NAMESPACE/NAME"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +118,7 @@ def _run_episodes(options: Options, text: str) -> bool:
         if field.name not in _OF_AN_EPISODE and getattr(options, field.name) != field.default:
             what = "expected none beside an Episode, which says all"
             name = f"--{field.name.replace('_', '-')}"
-            raise flags.wrong(_POSITIONAL.get(field.name, name), what)
+            raise flags.wrong({"scaled_object": "NAMESPACE/NAME"}.get(field.name, name), what)
     try:
         triggers = manifest_files.triggers({options.file: text}, options.namespace)
         manifest_files.refuse(

@@ -32,8 +32,6 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable
 
 T = TypeVar("T")
-OWN_QUERIES_AT_ONCE = 10
-OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE = 3
 WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
 """Asks Thanos, and VictoriaMetrics' cluster, to refuse a query rather than to answer in part.
 
@@ -61,9 +59,9 @@ class PrometheusClient(query_client.QueryClient):
         self.settings, self._before_query = settings, before_query
         self._longest_bytes: float = LONGEST_BYTES
         """A longer query for rows is sent in parts."""
-        self._own_turns = asyncio.Semaphore(OWN_QUERIES_AT_ONCE)
+        self._own_turns = asyncio.Semaphore(10)
         self._own_turns_by_namespaces: dict[frozenset[str], asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE)
+            lambda: asyncio.Semaphore(3)
         )
 
     @property
