@@ -43,9 +43,6 @@ class _Records(msgspec.Struct):
     alerts: Annotated[list[AlertRecord], msgspec.Meta(max_length=LIMIT)]
 
 
-_DECODER = msgspec.json.Decoder(_Records)
-
-
 def written_records(records: Sequence[AlertRecord]) -> bytes:
     """Return records as a replica sends them."""
     return msgspec.json.encode(_Records([*records]))
@@ -54,7 +51,7 @@ def written_records(records: Sequence[AlertRecord]) -> bytes:
 def read_records(body: bytes | bytearray) -> list[AlertRecord]:
     """Return the records that another replica sent, or raise RequestError if they are none."""
     try:
-        records = _DECODER.decode(body).alerts
+        records = msgspec.json.decode(body, type=_Records).alerts
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"expected the alerts that another replica knows of: {error}"
         raise errors.RequestError(message) from error

@@ -52,7 +52,7 @@ class SurveyReader:
         listed: dict[float, _Listed] = {}
         parts: dict[float, UsagePart] = {}
         for number, at in enumerate(ends, 1):
-            part = self._cached(at)
+            part = self._cache.get(self._key, begin_of(at))
             if part is None:
                 day = day_of(at)
                 if day not in listed:
@@ -73,9 +73,6 @@ class SurveyReader:
         return look, await self._client.number(
             "kube-state", text, self._source.instant()
         ) is not None
-
-    def _cached(self, at: float) -> UsagePart | None:
-        return self._cache.get(self._key, begin_of(at))
 
     async def _list(self, at: float) -> "_Listed":
         """Return what there was within the 24 hours before `at`."""

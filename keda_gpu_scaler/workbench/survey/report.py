@@ -74,7 +74,8 @@ def write(survey: Survey, form: str, replays: Sequence[Result] = ()) -> None:
     heads, rows = _table(survey)
     if form == "markdown":
         lines = [heads, ["---", *["---:"] * (len(heads) - 2), "---"], *rows]
-        typer.echo("\n".join(f"| {' | '.join(map(_in_markdown, line))} |" for line in lines))
+        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+        typer.echo("\n".join(f"| {' | '.join(line)} |" for line in escaped))
         typer.echo("\n" + "\n".join(survey.sentences))
         return
     console = Console(
@@ -134,10 +135,6 @@ def _table(survey: Survey) -> tuple[list[str], list[list[str]]]:
         for usage in survey.usages
     ]
     return [*heads, "known", "what to do"], rows
-
-
-def _in_markdown(text: str) -> str:
-    return text.replace("|", r"\|")
 
 
 def _as_json(usage: Usage, price: float | None) -> dict[str, Any]:
