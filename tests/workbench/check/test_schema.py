@@ -33,14 +33,6 @@ TAKEN = [
     changed(OTHERS, ("  scaleTargetRef: {name: web}\n", ""), ('{value: "70"}', "{value: null}")),
     changed(OTHERS, ("scaleTargetRef: {name: web}", "fallback: {replicas: 2}")),
 ]
-POLICIES = "scaleUp: {{policies: [{{type: {}}}]}}"
-
-
-def behavior(directions: str) -> str:
-    """Return a minimum of replicas with the behavior of the HPA below it."""
-    return f"1\n  advanced: {{horizontalPodAutoscalerConfig: {{behavior: {{{directions}}}}}}}"
-
-
 _REFUSED_BY_RULE = {
     "unknown-field": [
         ("0x1", "1\n  cooldownperiod: 9", "spec has no field cooldownperiod, and kubectl"),
@@ -74,16 +66,6 @@ _REFUSED_BY_RULE = {
         ("ScaledObject", "ScaleObject", "kind is ScaleObject, which does not exist. D"),
         ("ScaledObject", "scaledobject", "Did you mean ScaledObject?"),
         ("v1alpha1", "v1", "apiVersion is keda.sh/v1, which does not exist. Did you mean"),
-        (
-            "0x1",
-            behavior(POLICIES.format("Pod, value: 1, periodSeconds: 60")),
-            "Did you mean Pods?",
-        ),
-        (
-            "0x1",
-            behavior("scaleUp: {selectPolicy: Least}"),
-            "selectPolicy is Least, which does not",
-        ),
         ("type: cpu", "type: CPU", "spec.triggers[0].type is CPU, which does not"),
         ("type: cpu", "type: gpu-scaler", "for this scaler, external or external-push."),
         (
@@ -95,13 +77,6 @@ _REFUSED_BY_RULE = {
     "refused-value": [
         ("0x1", "-1", "spec.minReplicaCount is -1, below 0. Write 0 or more."),
         ("0x1", "1\n  cooldownPeriod: 5000000000", "too large for int32. Write a smaller"),
-        (
-            "0x1",
-            behavior("scaleDown: {stabilizationWindowSeconds: 3601}"),
-            "is 3601, above 3600. W",
-        ),
-        ("0x1", behavior(POLICIES.format("Pods, value: 1, periodSeconds: 1801")), "above 1800."),
-        ("0x1", behavior(POLICIES.format("Pods, value: 0, periodSeconds: 60")), "is 0, below 1."),
         ("type: cpu", 'type: ""', "spec.triggers[0].type is empty. Write a value."),
         ('{value: "70"}', "", "spec.triggers[0] has no metadata. Write metadata."),
         ("apiVersion: keda.sh/v1alpha1\n", "", "the object has no apiVersion. Write apiV"),
@@ -129,6 +104,19 @@ _REFUSED_BY_RULE = {
     ],
 }
 REFUSED = [(rule, *row) for rule, rows in _REFUSED_BY_RULE.items() for row in rows]
+_POLICY = "scaleUp: {{policies: [{{type: {}}}]}}"
+OF_THE_HPA = [
+    (
+        "refused-value",
+        "scaleDown: {stabilizationWindowSeconds: 3601}",
+        "3601, above 3600. Write 3600",
+    ),
+    ("refused-value", _POLICY.format("Pods, value: 1, periodSeconds: 1801"), "1801, above 1800."),
+    ("refused-value", _POLICY.format("Percent, value: 0, periodSeconds: 60"), "is 0, below 1."),
+    ("unknown-value", _POLICY.format("Pod, value: 1, periodSeconds: 60"), "Did you mean Pods?"),
+    ("unknown-value", "scaleUp: {selectPolicy: Least}", "selectPolicy is Least, which does not"),
+]
+"""What Kubernetes refuses only when KEDA writes the HPA."""
 
 
 @pytest.mark.parametrize("source", TAKEN)
@@ -143,6 +131,16 @@ def test_what_they_refuse_is_said_with_its_path_and_what_to_write(
     (one,) = report(changed(OTHERS, (before, after))).findings
     assert one.rule.name == rule
     assert said in f"{one.why}. {one.fix}"
+
+
+@pytest.mark.parametrize(("rule", "behavior", "said"), OF_THE_HPA)
+def test_what_the_hpa_may_not_have_is_refused_before_keda_writes_it(
+    rule: str, behavior: str, said: str
+) -> None:
+    hpa = f"advanced: {{horizontalPodAutoscalerConfig: {{behavior: {{{behavior}}}}}}}"
+    (finding,) = report(spec(OTHERS, hpa)).findings
+    assert finding.rule.name == rule
+    assert said in f"{finding.why}. {finding.fix}"
 
 
 def test_a_count_that_is_no_number_is_the_only_finding() -> None:
