@@ -115,8 +115,8 @@ proto: $(TOOLS) ### Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tools.generated chart-values chart
-schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys
-	@$(BIN)/python -m tools.generated schema
+schema: $(TOOLS) ## Regenerate the JSON Schema of triggers from their keys, and the table of fixed times
+	@$(BIN)/python -m tools.generated schema times
 keda-schema: $(TOOLS) ### Regenerate what check knows of ScaledObjects from the locked KEDA and Kubernetes
 	@$(BIN)/python -m tools.generated keda-schema
 lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)

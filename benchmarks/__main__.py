@@ -62,9 +62,9 @@ def main(
         if unknown := set(only or ()) - BENCHMARKS.keys():
             raise typer.BadParameter(f"no benchmark {', '.join(unknown)}: {', '.join(BENCHMARKS)}")
         chosen = {
-            name: one
-            for name, one in BENCHMARKS.items()
-            if name in (only or ()) or (not only and (full or not one.is_full_only))
+            name: benchmark
+            for name, benchmark in BENCHMARKS.items()
+            if name in (only or ()) or (not only and (full or not benchmark.is_full_only))
         }
         found, failed = _measured(chosen, rounds, console)
     else:
@@ -84,7 +84,7 @@ def show(found: Results, console: Console) -> None:
     for line in tables.cells(results.rows(found)):
         table.add_row(*line)
     console.print(table)
-    for detail in (each for one in found.values() for each in one.details):
+    for detail in (each for result in found.values() for each in result.details):
         beside = Table(*detail.head, title=detail.title)
         for cells in detail.cells:
             beside.add_row(*cells)
@@ -95,16 +95,16 @@ def _measured(
     chosen: Mapping[str, Benchmark], rounds: int, console: Console
 ) -> tuple[Results, list[str]]:
     """Run benchmarks one after the other; return what they found, and which failed."""
-    programs.build({program for one in chosen.values() for program in one.programs})
+    programs.build({program for benchmark in chosen.values() for program in benchmark.programs})
     found: Results = {}
     failed, raw = [], {}
-    for name, one in chosen.items():
+    for name, benchmark in chosen.items():
         console.print(f"[dim]{name} …[/dim]")
         began = time.monotonic()
         about = About.now()
         with tempfile.TemporaryDirectory(prefix="bench-") as directory:
             try:
-                measuring = one.measure(Path(directory), rounds)
+                measuring = benchmark.measure(Path(directory), rounds)
                 measured = asyncio.run(asyncio.wait_for(measuring, LONGEST_SECONDS))
             except Exception:  # noqa: BLE001 - the others are still measured, and the run fails
                 traceback.print_exc()

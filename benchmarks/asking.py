@@ -43,7 +43,7 @@ class Client:
         await self.name(trigger)
         metrics = await self._stub.GetMetrics(trigger.request(), timeout=CALL_SECONDS)
         self._check(
-            trigger, [one.metricValueFloat for one in metrics.metricValues], [trigger.value]
+            trigger, [value.metricValueFloat for value in metrics.metricValues], [trigger.value]
         )
         activity = await self._stub.IsActive(reference, timeout=CALL_SECONDS)
         self._check(trigger, activity.result, True)  # noqa: FBT003 - the right answer, not a flag
@@ -55,7 +55,7 @@ class Client:
             ServerError: an answer is not the right one.
         """
         specs = await self._stub.GetMetricSpec(trigger.reference(), timeout=CALL_SECONDS)
-        self._check(trigger, [one.metricName for one in specs.metricSpecs], [METRIC_NAME])
+        self._check(trigger, [spec.metricName for spec in specs.metricSpecs], [METRIC_NAME])
 
     def _check(self, trigger: Trigger, answer: object, right: object) -> None:
         if self._is_checked and answer != right:

@@ -154,7 +154,7 @@ class _Caller:
         said = await back.readline()
         if not said:
             raise ServerError("the caller has ended")
-        return [float(one) for one in json.loads(said)]
+        return [float(number) for number in json.loads(said)]
 
 
 @asynccontextmanager

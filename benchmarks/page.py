@@ -36,7 +36,7 @@ def blocks(found: Results) -> dict[str, str]:
         ),
     }
     made["decisions"] = tables.markdown(decided.HEAD, decided.cells(decided.committed()))
-    details = (each for one in found.values() for each in one.details)
+    details = (each for result in found.values() for each in result.details)
     made |= {each.key: tables.markdown(each.head, each.cells) for each in details}
     return {f"figures-{name}": text for name, text in made.items()}
 
@@ -44,8 +44,8 @@ def blocks(found: Results) -> dict[str, str]:
 def _machines(found: Results) -> list[list[str]]:
     """Return a line for each machine and month, with all that was measured there."""
     loads: dict[tuple[str, str, str], list[str]] = {}
-    for name, one in found.items():
-        loads.setdefault(_about(one.about), []).append(f"{name} {one.about.load:g}")
+    for name, result in found.items():
+        loads.setdefault(_about(result.about), []).append(f"{name} {result.about.load:g}")
     return [[*about, ", ".join(each)] for about, each in loads.items()]
 
 

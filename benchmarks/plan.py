@@ -67,7 +67,7 @@ class Served:
 async def measure(directory: Path, _rounds: int) -> Measured:
     """Measure each size once."""
     served = [await serve(directory / f"{size.objects}-{size.pods}", size) for size in SIZES]
-    return Measured(details=[detail(served)], raw={"sizes": [asdict(one) for one in served]})
+    return Measured(details=[detail(served)], raw={"sizes": [asdict(run) for run in served]})
 
 
 def detail(served: Sequence[Served]) -> Detail:
@@ -88,16 +88,16 @@ def detail(served: Sequence[Served]) -> Detail:
         ],
         cells=[
             [
-                f"{one.size.objects:,}",
-                f"{one.size.pods:,}",
-                f"{1000 * one.poll_cpu_seconds:.1f} ms",
-                f"{one.step_cpu_seconds:.2f} s",
-                f"{one.memory.resident_bytes / mib:.0f}",
-                f"{one.memory.peak_bytes / mib:.0f}",
-                f"{one.prometheus_cpu_seconds:.2f} s",
-                f"{one.queries * 60 / STEP_SECONDS:.0f}",
+                f"{run.size.objects:,}",
+                f"{run.size.pods:,}",
+                f"{1000 * run.poll_cpu_seconds:.1f} ms",
+                f"{run.step_cpu_seconds:.2f} s",
+                f"{run.memory.resident_bytes / mib:.0f}",
+                f"{run.memory.peak_bytes / mib:.0f}",
+                f"{run.prometheus_cpu_seconds:.2f} s",
+                f"{run.queries * 60 / STEP_SECONDS:.0f}",
             ]
-            for one in served
+            for run in served
         ],
     )
 

@@ -113,7 +113,9 @@ async def _to_zero(directory: Path, rounds: int) -> tuple[Rounds, dict[str, Memo
         found = await _play(contenders, rounds)
         counts = {SCALER: SCALER, **{f"{count}": f"{count}" for count in FEWER}}
         servers = {name: contenders[name].server for name in counts}
-        return found, {name: one.memory() for name, one in servers.items() if one is not None}
+        return found, {
+            name: server.memory() for name, server in servers.items() if server is not None
+        }
 
 
 async def _to_one(directory: Path, rounds: int) -> Rounds:
@@ -200,7 +202,7 @@ async def _all(
 ) -> None:
     """Poll each for the first time, which is not measured."""
     for begin in range(0, len(about), AT_ONCE):
-        await asyncio.gather(*(poll(one) for one in about[begin : begin + AT_ONCE]))
+        await asyncio.gather(*(poll(trigger) for trigger in about[begin : begin + AT_ONCE]))
 
 
 async def _play(
@@ -212,15 +214,15 @@ async def _play(
     begin = loop.time() + schedule.seconds_until_between(time.time())
     readings: dict[str, list[Used]] = {name: [] for name in contenders}
     async with asyncio.TaskGroup() as group:
-        for number, one in enumerate(contenders.values()):
-            asks = schedule.asks(one.triggers, seconds, polls_values=polls_values)
+        for number, contender in enumerate(contenders.values()):
+            asks = schedule.asks(contender.triggers, seconds, polls_values=polls_values)
             # Each between the asks of the others, and not all at the same instant.
-            behind = number / len(contenders) * schedule.SYNC_SECONDS / one.triggers
-            group.create_task(_asked(asks, one.ask, begin + behind))
+            behind = number / len(contenders) * schedule.SYNC_SECONDS / contender.triggers
+            group.create_task(_asked(asks, contender.ask, begin + behind))
         for number in range(rounds + 1):
             await asyncio.sleep(begin + number * schedule.STEP_SECONDS - loop.time())
-            for name, one in contenders.items():
-                readings[name].append(await one.used())
+            for name, contender in contenders.items():
+                readings[name].append(await contender.used())
     return {name: between(found) for name, found in readings.items()}
 
 
@@ -249,12 +251,12 @@ def between(readings: Sequence[Used]) -> list[Used]:
 
 def percents(used: Sequence[Used]) -> list[float]:
     """Return the CPU time of the server and its Prometheus, in percent of one core."""
-    return [100 * one.cpu_seconds / schedule.STEP_SECONDS for one in used]
+    return [100 * usage.cpu_seconds / schedule.STEP_SECONDS for usage in used]
 
 
 def server_percents(used: Sequence[Used]) -> list[float]:
     """Return the CPU time of the server alone."""
-    return [100 * one.server_seconds / schedule.STEP_SECONDS for one in used]
+    return [100 * usage.server_seconds / schedule.STEP_SECONDS for usage in used]
 
 
 def bill_row(rounds: Rounds) -> Row:
@@ -303,7 +305,7 @@ def queries_detail(rounds: Rounds) -> Detail:
 
 def _per_minute(used: Sequence[Used]) -> float:
     # Of the usual round: a query that is sent again on a busy machine is not part of it.
-    return 60 / schedule.STEP_SECONDS * median_low(one.queries for one in used)
+    return 60 / schedule.STEP_SECONDS * median_low(usage.queries for usage in used)
 
 
 def sizes_detail(rounds: Rounds, memories: dict[str, Memory]) -> Detail:

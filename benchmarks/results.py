@@ -73,7 +73,7 @@ def text(results: Results, raw: Mapping[str, object] | None = None) -> str:
         raw: everything else that a run measured, by the same names.
     """
     more = {} if raw is None else {"raw": raw}
-    every = {**{name: asdict(one) for name, one in results.items()}, **more}
+    every = {**{name: asdict(result) for name, result in results.items()}, **more}
     return json.dumps(every, indent=2, default=asdict)
 
 
@@ -81,12 +81,12 @@ def parse(text: str) -> Results:
     """Return the results of such a JSON."""
     said: dict[str, Any] = json.loads(text)
     said.pop("raw", None)
-    return {name: _found(one) for name, one in said.items()}
+    return {name: _found(result) for name, result in said.items()}
 
 
 def _found(said: Mapping[str, Any]) -> Found:
-    rows = [_row(one) for one in said["rows"]]
-    return Found(About(**said["about"]), rows, [Detail(**one) for one in said["details"]])
+    rows = [_row(row) for row in said["rows"]]
+    return Found(About(**said["about"]), rows, [Detail(**detail) for detail in said["details"]])
 
 
 def _row(said: Mapping[str, Any]) -> Row:
@@ -110,11 +110,11 @@ def merged(before: Results, now: Results) -> Results:
     """
     return before | {
         name: Found(
-            one.about,
-            _merged(before[name].rows, one.rows) if name in before else one.rows,
-            _merged(before[name].details, one.details) if name in before else one.details,
+            result.about,
+            _merged(before[name].rows, result.rows) if name in before else result.rows,
+            _merged(before[name].details, result.details) if name in before else result.details,
         )
-        for name, one in now.items()
+        for name, result in now.items()
     }
 
 
@@ -132,4 +132,4 @@ def write(results: Results, raw: Mapping[str, object]) -> Path:
 
 def rows(results: Results) -> list[Row]:
     """Return the rows of all benchmarks, in their order."""
-    return [row for one in results.values() for row in one.rows]
+    return [row for result in results.values() for row in result.rows]

@@ -139,7 +139,7 @@ def write(folder: Path, end: float, workloads: list[Made]) -> None:
 def survey(url: str, answer: Path) -> tuple[float, float]:
     """Run the command, and return its seconds and the most MiB that it had in memory."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "keda_gpu_scaler", "survey", "-o", "json"]
+    command = [sys.executable, "-m", "keda_gpu_scaler", "survey", "-o", "json", "--replay", "0"]
     with answer.open("wb") as file:
         process = subprocess.Popen([*command, "--prometheus-url", url], stdout=file)
         _, status, used = os.wait4(process.pid, 0)
@@ -158,16 +158,18 @@ async def main() -> None:
         answer = folder / "answer"
         async with PrometheusServer(folder / "server") as prometheus:
             seconds, mib = await asyncio.to_thread(survey, prometheus.url, answer)
-        found = {one["name"]: one for one in json.loads(answer.read_bytes())["workloads"]}
+        found = {
+            workload["name"]: workload for workload in json.loads(answer.read_bytes())["workloads"]
+        }
     worst, wrong = 0.0, []
     for made in workloads:
         hours, idle = counted(made)
-        one = found[made.name]
-        worst = max(worst, abs(one["gpu_hours"] / hours - 1))
-        worst = max(worst, abs(one["idle_gpu_hours"] - idle) / max(idle, 1.0))
+        workload = found[made.name]
+        worst = max(worst, abs(workload["gpu_hours"] / hours - 1))
+        worst = max(worst, abs(workload["idle_gpu_hours"] - idle) / max(idle, 1.0))
         begins = VERDICTS[made.kind.name]
-        if not one["verdict"].startswith(begins):
-            wrong.append(f"{made.name}: {one['verdict']}")
+        if not workload["verdict"].startswith(begins):
+            wrong.append(f"{made.name}: {workload['verdict']}")
     table = Table("what", "measured", "goal", title=f"{WORKLOADS} workloads, {DAYS} days")
     table.add_row("time of the survey", f"{seconds:.0f} s", f"≤ {MOST_SECONDS} s")
     table.add_row("memory of its process", f"{mib:.0f} MiB", f"≤ {MOST_MIB} MiB")

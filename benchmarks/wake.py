@@ -91,8 +91,8 @@ async def measure(kubeconfig: Path, directory: Path, moments: Sequence[float]) -
         begin = time.time() + READY_SECONDS
         appeared = [begin + moment for moment in moments]
         await _fill(prometheus, appeared)
-        for one in waking.sleepers(len(moments)):
-            await _put_to_sleep(client, one, one.trigger(prometheus.url, scaler.address))
+        for sleeper in waking.sleepers(len(moments)):
+            await _put_to_sleep(client, sleeper, sleeper.trigger(prometheus.url, scaler.address))
         await until(functools.partial(_is_ready, client), begin - time.time(), "KEDA is ready")
         await asyncio.sleep(appeared[-1] - time.time())
         await _all_awake(awake, len(waking.Kind) * len(moments))
@@ -129,8 +129,8 @@ async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None
     now, end = time.time(), appeared[-1] + WAKE_SECONDS
     await world.fill(prometheus, 1, end - now)
     await prometheus.write(
-        waking.rising(one.name, now, appeared[one.number], end)
-        for one in waking.sleepers(len(appeared))
+        waking.rising(sleeper.name, now, appeared[sleeper.number], end)
+        for sleeper in waking.sleepers(len(appeared))
     )
 
 
@@ -166,8 +166,11 @@ async def _put_to_sleep(
 
 async def _is_ready(client: lightkube.AsyncClient) -> bool:
     """Tell whether KEDA polls every ScaledObject by now."""
-    found: list[Any] = [one async for one in client.list(ScaledObject, namespace=world.NAMESPACE)]
-    conditions = [(one.status or {}).get("conditions", ()) for one in found]
+    found: list[Any] = [
+        scaled_object
+        async for scaled_object in client.list(ScaledObject, namespace=world.NAMESPACE)
+    ]
+    conditions = [(scaled_object.status or {}).get("conditions", ()) for scaled_object in found]
     return all(any(map(_says_ready, each)) for each in conditions)
 
 

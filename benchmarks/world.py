@@ -79,12 +79,12 @@ async def fill(prometheus: PrometheusServer, workloads: int, ahead_seconds: floa
 
 
 def _parts(workloads: int, begin: float) -> Iterator[Gpu | Up]:
-    pods = [(one, pod) for one in triggers(workloads) for pod in one.pods]
-    for index, (one, pod) in enumerate(pods):
+    pods = [(trigger, pod) for trigger in triggers(workloads) for pod in trigger.pods]
+    for index, (trigger, pod) in enumerate(pods):
         exporter = node(index // GPUS_PER_NODE)
         if index % GPUS_PER_NODE == 0:
             yield Up(instance=exporter, begin=begin)
-        yield Gpu(pod, one.percent, namespace=NAMESPACE, instance=exporter, begin=begin)
+        yield Gpu(pod, trigger.percent, namespace=NAMESPACE, instance=exporter, begin=begin)
 
 
 def node(number: int) -> str:

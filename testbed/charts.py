@@ -79,7 +79,7 @@ def _listed(file: str, name: str) -> dict[str, str]:
 
 
 def objects(manifests: str) -> list[Object]:
-    return [one for one in yaml.safe_load_all(manifests) if one is not None]
+    return [manifest for manifest in yaml.safe_load_all(manifests) if manifest is not None]
 
 
 def refusal(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:

@@ -40,16 +40,16 @@ def request(history: Iterable[Series]) -> bytes:
     """Return the body of the request that stores these series."""
     message = _Request(
         series=[
-            {"labels": _labels(one), "samples": [_sample(*at) for at in one.samples]}
-            for one in history
+            {"labels": _labels(series), "samples": [_sample(*at) for at in series.samples]}
+            for series in history
         ]
     )
     return b"".join(_snappy(message.SerializeToString()))
 
 
-def _labels(one: Series) -> list[dict[str, str]]:
+def _labels(series: Series) -> list[dict[str, str]]:
     """In the order of their names; an empty label is none, as in a scrape."""
-    texts = {"__name__": one.name, **one.labels}
+    texts = {"__name__": series.name, **series.labels}
     return [{"name": name, "value": text} for name, text in sorted(texts.items()) if text]
 
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from testbed.programs import ROOT
-from tools import keda_schema, schema
+from tools import fixed_times, keda_schema, schema
 from tools.chart import files
 
 MADE: Mapping[str, Callable[[], Mapping[Path, str]]] = {
     "chart-values": files.of_values,
     "chart": files.rendered,
+    "times": fixed_times.page,
     "schema": lambda: {schema.FILE: schema.text()},
     "keda-schema": lambda: {keda_schema.FILE: keda_schema.text()},
 }

@@ -1,7 +1,8 @@
 """What the API server and KEDA take for a ScaledObject, as a JSON Schema for `check`.
 
 `make keda-schema` makes it from the sources of the KEDA and the Kubernetes that the scenarios run:
-KEDA's CRD, the trigger types of its operator, and Kubernetes' metadata of objects.
+KEDA's CRD, the trigger types of its operator, and Kubernetes' metadata of objects. What Kubernetes
+refuses of the HPA that KEDA writes is in no schema: it is below.
 """
 
 import json
@@ -18,6 +19,16 @@ from testbed.go_modules import ROOT
 FILE = ROOT / "keda_gpu_scaler/workbench/check/scaledobject.json"
 _Schema = dict[str, Any]
 _KEPT = ("enum", "format", "minItems", "minLength", "minimum", "pattern", "required", "type")
+_DIRECTION: _Schema = {
+    "selectPolicy": {"enum": ["Max", "Min", "Disabled"]},
+    "stabilizationWindowSeconds": {"minimum": 0, "maximum": 3600},
+}
+_POLICY: _Schema = {
+    "type": {"enum": ["Pods", "Percent"]},
+    "value": {"minimum": 1},
+    "periodSeconds": {"minimum": 1, "maximum": 1800},
+}
+"""Both by `pkg/apis/autoscaling/validation` of Kubernetes 1.36."""
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
 
@@ -34,6 +45,11 @@ def schema() -> _Schema:
     fields["apiVersion"]["enum"] = [f"{crd['group']}/{version['name']}"]
     fields["kind"]["enum"] = [each["names"]["kind"] for each in crds.values()]
     fields["metadata"] = _compact(definitions[f"{_META}ObjectMeta"], definitions)
+    advanced = fields["spec"]["properties"]["advanced"]["properties"]
+    behavior = advanced["horizontalPodAutoscalerConfig"]["properties"]["behavior"]["properties"]
+    for direction in (each["properties"] for each in behavior.values()):
+        _limit(direction, _DIRECTION)
+        _limit(direction["policies"]["items"]["properties"], _POLICY)
     fields["status"] = {}  # the API server ignores it
     builder = (keda / "pkg/scaling/scalers_builder.go").read_text()
     types = re.findall(r'^\tcase (".*"):$', builder, re.MULTILINE)
@@ -41,6 +57,11 @@ def schema() -> _Schema:
     trigger["type"]["enum"] = sorted(name.strip('"') for line in types for name in line.split(", "))
     whole["required"].append("apiVersion")
     return whole
+
+
+def _limit(fields: _Schema, limits: _Schema) -> None:
+    for name, limit in limits.items():
+        fields[name] |= limit
 
 
 def _source(module: str) -> Path:

@@ -106,9 +106,9 @@ def metadata() -> dict[str, Any]:
 
 
 def _property(key: str) -> dict[str, Any]:
-    one = KEYS[key]
-    usual = {} if one.default is None else {"default": one.default}
-    return {"type": "string", "description": one.meaning, **usual, **_FORMS.get(key, {})}
+    described = KEYS[key]
+    usual = {} if described.default is None else {"default": described.default}
+    return {"type": "string", "description": described.meaning, **usual, **_FORMS.get(key, {})}
 
 
 def text() -> str:

@@ -15,7 +15,6 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.http_client import Bearer, Client, printable
 
-_PATH = "/alerts"
 REQUEST_SECONDS = 2.0
 LOOKUP_SECONDS = 1.0
 """Asking all others takes at most the sum of these two, even if some do not answer: the sender of
@@ -85,7 +84,7 @@ class Replicas:
     async def _request(
         self, replica_url: str, server_name: str, body: bytes | None
     ) -> bytes | bytearray | str:
-        url = replica_url + _PATH
+        url = replica_url + "/alerts"
         try:
             answer = await self._client.fetch(
                 url,

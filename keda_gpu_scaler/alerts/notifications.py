@@ -45,7 +45,6 @@ STATES = {
 }
 """Whether a rule in this state fires; None: the state does not say, so nothing changes."""
 
-_FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
 _KINDS: Mapping[type, str] = {list: "a list", dict: "an object"}
 
 
@@ -165,7 +164,7 @@ def _parse_alert(alert: object, scaled_object: ScaledObject | None) -> AlertUpda
         message = f"expected the status firing or resolved, found {shown(status)}"
         raise errors.RequestError(message)
     fingerprint = alert.get("fingerprint")
-    if not (isinstance(fingerprint, str) and _FINGERPRINT.fullmatch(fingerprint)):
+    if not (isinstance(fingerprint, str) and re.fullmatch(r"[0-9A-Za-z]{1,64}", fingerprint)):
         fingerprint = mark(labels)
     return AlertUpdate(
         Key(scaled_object or labelled_scaled_object(labels), fingerprint),

@@ -43,9 +43,6 @@ class _Records(msgspec.Struct):
     alerts: Annotated[list[AlertRecord], msgspec.Meta(max_length=LIMIT)]
 
 
-_DECODER = msgspec.json.Decoder(_Records)
-
-
 def written_records(records: Sequence[AlertRecord]) -> bytes:
     """Return records as a replica sends them."""
     return msgspec.json.encode(_Records([*records]))
@@ -54,7 +51,7 @@ def written_records(records: Sequence[AlertRecord]) -> bytes:
 def read_records(body: bytes | bytearray) -> list[AlertRecord]:
     """Return the records that another replica sent, or raise RequestError if they are none."""
     try:
-        records = _DECODER.decode(body).alerts
+        records = msgspec.json.decode(body, type=_Records).alerts
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"expected the alerts that another replica knows of: {error}"
         raise errors.RequestError(message) from error
@@ -109,16 +106,18 @@ class Peers:
     async def meet(self) -> None:
         """Ask each address that is new, or was lost, for what it knows, and then tell all of it."""
         async with self._sending:
-            replies = await self._replicas.ask(without=self._met)
+            replies, met = await self._replicas.ask(without=self._met), set[str]()
             for peer, reply in replies.items():
                 if isinstance(reply, bytes | bytearray):
                     try:
                         records = await asyncio.to_thread(read_records, reply)
                         await unhurried(self._alerts.merge(records))
-                        self._met.add(peer)
-                        self._unsent |= {record.key: record for record in self._alerts.records()}
+                        met.add(peer)
                     except errors.RequestError as error:
                         replies[peer] = f"an answer of another kind: {error}"
+            if met:
+                self._met |= met
+                self._unsent |= {record.key: record for record in self._alerts.records()}
             self._report(replies)
         await self.broadcast(())
 

@@ -37,12 +37,10 @@ from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
 from keda_gpu_scaler.workbench.cache import Cache
 
-DAY_SECONDS = 86_400.0
-LONGEST_SECONDS = 90 * DAY_SECONDS
+LONGEST_SECONDS = 90.0 * durations.DAY_SECONDS
 """Few Prometheus keep more, and it takes twenty minutes to read."""
 _OF_AN_EPISODE = "file", "namespace"
 """What a command with an episode takes."""
-_POSITIONAL = {"scaled_object": "NAMESPACE/NAME"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +118,12 @@ def _run_episodes(options: Options, text: str) -> bool:
         if field.name not in _OF_AN_EPISODE and getattr(options, field.name) != field.default:
             what = "expected none beside an Episode, which says all"
             name = f"--{field.name.replace('_', '-')}"
-            raise flags.wrong(_POSITIONAL.get(field.name, name), what)
+            raise flags.wrong({"scaled_object": "NAMESPACE/NAME"}.get(field.name, name), what)
     try:
         triggers = manifest_files.triggers({options.file: text}, options.namespace)
-        manifest_files.refuse(f for one in triggers for f in check.refused(one, one.mistakes))
+        manifest_files.refuse(
+            f for trigger in triggers for f in check.refused(trigger, trigger.mistakes)
+        )
         results = [cases.run_episode(manifest, triggers) for manifest in episodes]
     except ValueError as error:
         raise flags.failure(error, status=2) from error
@@ -215,8 +215,8 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     ):
         if not all(0 < number < math.inf for number in numbers):
             raise ValueError(f"{flag}: expected a number above 0")
-    start = durations.bounded("--start-up", options.start_up, DAY_SECONDS)
-    node = durations.bounded("--node", options.node, DAY_SECONDS)
+    start = durations.bounded("--start-up", options.start_up, durations.DAY_SECONDS)
+    node = durations.bounded("--node", options.node, durations.DAY_SECONDS)
     jobs = []
     for trigger, (scaled_object, spec) in zip(triggers, parsed, strict=True):
         cases.refuse(trigger, spec, cases.unfit(spec, options.capacity))

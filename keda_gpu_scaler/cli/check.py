@@ -90,7 +90,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         typer.echo(f"keda-gpu-scaler: stopped after {FINDINGS_LIMIT:,} findings", err=True)
     if fail_on != "never" and (
         not report.is_complete
-        or any(one.rule.severity.rank >= Severity(fail_on).rank for one in report.findings)
+        or any(finding.rule.severity.rank >= Severity(fail_on).rank for finding in report.findings)
     ):
         raise typer.Exit(1)
     if not (report.objects or report.findings or allow_none):

@@ -28,7 +28,6 @@ from keda_gpu_scaler.workbench.explain.why_not import why_not
 
 SERVER = "http://localhost:8080"
 """Where kubectl makes the HTTP port reachable; `_REACH_IT` says how."""
-_MOST_REPLICAS = 10_000
 _OF_A_RUNNING_SCALER = ("server", "token_file", "ca_file", "kubeconfig", "context")
 _FOR_A_RUNNING_SCALER = (
     "it is for a running scaler; with --file, set the connection to the source in "
@@ -86,7 +85,7 @@ class Options:
             "N",
             "Only show what would give this number of replicas, or zero.",
             min=0,
-            max=_MOST_REPLICAS,
+            max=10_000,
         ),
     ] = None
     drain: Annotated[

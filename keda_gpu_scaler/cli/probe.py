@@ -12,9 +12,6 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.workbench import check, manifest_files, probing
 
-_SCALED_OBJECT = ScaledObject("default", "probe")
-_SAMPLE = {"workload": "probe", "threshold": "70"}
-
 
 def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     target: Annotated[
@@ -80,8 +77,8 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     except ValueError as error:
         raise flags.wrong("HOST[:PORT]", error) from error
     if file is None:
-        keys = dict(metadata) if metadata else _SAMPLE
-        triggers = [probing.reference(scaled_object or _SCALED_OBJECT, keys)]
+        keys = dict(metadata) if metadata else {"workload": "probe", "threshold": "70"}
+        triggers = [probing.reference(scaled_object or ScaledObject("default", "probe"), keys)]
     else:
         triggers = _triggers_of(file, scaled_object)
     try:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,6 +21,8 @@ from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench import local
 from keda_gpu_scaler.workbench.backtest import output
+from keda_gpu_scaler.workbench.backtest.output import Result
+from keda_gpu_scaler.workbench.backtest.past import pause
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey import preflight, report
 from keda_gpu_scaler.workbench.survey.first_object import scaled_object
@@ -95,12 +97,14 @@ def survey(options: Options) -> None:
     if options.html is not None:
         options.html.write_text(report.page(found), encoding="utf-8")
     objects = _objects(options, found.usages)
-    report.write(found, options.output)
+    worth = [text for usage, text in objects if usage.is_ever_idle]
+    replays = _replays(options, worth[: options.replay])
+    report.write(found, options.output, list(replays) if options.output == "json" else ())
     if not found.usages:
         raise flags.failure(f"no pod with a GPU in the last {options.since}")
     if options.output == "text":
-        worth = [text for usage, text in objects if usage.is_ever_idle]
-        _replay(options, worth[: options.replay])
+        for result in replays:
+            output.write([result], options.price, None, as_json=False)
 
 
 def _objects(options: Options, found: Sequence[Usage]) -> list[tuple[Usage, str]]:
@@ -114,7 +118,7 @@ def _objects(options: Options, found: Sequence[Usage]) -> list[tuple[Usage, str]
     return objects
 
 
-def _replay(options: Options, texts: list[str]) -> None:
+def _replays(options: Options, texts: list[str]) -> Iterator[Result]:
     for text in texts:
         replayed = backtest.Options(
             file="-",
@@ -124,8 +128,7 @@ def _replay(options: Options, texts: list[str]) -> None:
         )
         # Its reason is on the standard error output; the survey stands, and so do the others.
         with contextlib.suppress(typer.Exit):
-            results = asyncio.run(backtest.replayed(replayed, text))
-            output.write(results, options.price, None, as_json=False)
+            yield from asyncio.run(backtest.replayed(replayed, text))
 
 
 def _settings(options: Options) -> PrometheusSettings:
@@ -140,7 +143,7 @@ async def _read(
     options: Options, settings: PrometheusSettings, cache: Cache[UsagePart], seconds: float
 ) -> tuple[list[UsagePart], tuple[Look, bool]]:
     console = Console(stderr=True)
-    client = PrometheusClient(options.source, settings)
+    client = PrometheusClient(options.source, settings, before_query=pause)
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(f"read {options.since}", total=1.0)

@@ -232,7 +232,6 @@ _WAITING = 5
 """What vLLM's production-stack takes, and the depth at which llm-d calls a server saturated."""
 _AT_ONCE = 16
 """What llm-d's guide takes."""
-_FULL = 0.8
 _SATURATED = 0.7
 """What llm-d's guides take."""
 
@@ -240,7 +239,7 @@ _TABLE = (
     Preset(name="vllm-queue", added=(_VLLM_WAITING,), threshold=_WAITING),
     Preset(name="vllm-running", added=(_VLLM_RUNNING,), threshold=_AT_ONCE),
     Preset(name="vllm-requests", added=(_VLLM_WAITING, _VLLM_RUNNING), threshold=_AT_ONCE),
-    Preset(name="vllm-kv-cache", added=(_VLLM_KV_CACHE,), threshold=_FULL),
+    Preset(name="vllm-kv-cache", added=(_VLLM_KV_CACHE,), threshold=0.8),
     Preset(name="sglang-queue", added=(_SGLANG_WAITING,), threshold=_WAITING),
     Preset(name="sglang-running", added=(_SGLANG_RUNNING,), threshold=_AT_ONCE),
     Preset(name="sglang-requests", added=(_SGLANG_WAITING, _SGLANG_RUNNING), threshold=_AT_ONCE),

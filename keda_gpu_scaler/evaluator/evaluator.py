@@ -181,10 +181,14 @@ class Evaluator:
         spec, snapshot = tracked.spec, reading.snapshot
         if snapshot is None or reading.trouble is not None:
             return None
-        look = await self._at_sources.of(spec.source, spec.pods.namespace, deadline)
-        if look is None:
-            return None
-        return cause(unread(spec, snapshot.of(spec.pods.namespace)), look)
+        try:
+            look = await self._at_sources.of(spec.source, spec.pods.namespace, deadline)
+            if look is None:
+                return None
+            return cause(unread(spec, snapshot.of(spec.pods.namespace)), look)
+        except Exception as error:  # noqa: BLE001 - a fault of ours; words are not worth an answer
+            why = f"the look for the cause failed ({type(error).__name__}: {error})"
+            return Cause(NO_PODS, why, "please report this")
 
     async def _with_other_signals(
         self,

@@ -17,7 +17,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import attributed
-from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodKey
 from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
@@ -26,6 +26,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     ReportedPods,
     absent_gpus,
     advance_reported_pods,
+    awaiting,
     busy_before,
     confined,
     join,
@@ -34,7 +35,12 @@ from keda_gpu_scaler.snapshot.reported_pods import (
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import EVIDENCE_SECONDS, REMEMBERED_SECONDS, RETRY_SECONDS
+from keda_gpu_scaler.times import (
+    EVIDENCE_SECONDS,
+    LEAST_GRACE_SECONDS,
+    REMEMBERED_SECONDS,
+    RETRY_SECONDS,
+)
 
 _NAMES = {
     EvidenceSource.KUBERNETES: "the Kubernetes API",
@@ -139,6 +145,7 @@ class SnapshotFetcher:
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
+        self._unsure, self._unsure_until = frozenset[PodKey](), float("-inf")
 
     def forget_after(self, at: float) -> None:
         """Forget what was learnt at later instants: the source's clock was set back."""
@@ -157,6 +164,9 @@ class SnapshotFetcher:
         observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
         reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
         last_at = reported_pods.at
+        if last_at is None:
+            self._unsure, self._unsure_until = invented, at + LEAST_GRACE_SECONDS
+        self._unsure &= invented if at < self._unsure_until else frozenset()
         is_seamless = last_at is not None and at - last_at < snapshot_query.span_seconds
         before = self._watched if is_seamless else {}
         watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
@@ -178,7 +188,7 @@ class SnapshotFetcher:
         recorded = {name for name, since in watched.items() if at - since >= REMEMBERED_SECONDS}
         return await asyncio.to_thread(
             build_snapshot,
-            reported_pods,
+            awaiting(reported_pods, self._unsure, at),
             pod_statuses,
             observation,
             snapshot_query.namespaces,

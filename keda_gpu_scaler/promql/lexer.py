@@ -83,7 +83,6 @@ _ESCAPE = re.compile(
     | u(?P<short>[0-9A-Fa-f]{4}) | U(?P<long>[0-9A-Fa-f]{8}) | )""",
     re.VERBOSE,
 )
-_BACKSLASH = rb"\\"
 _LETTERS = dict(zip(b"abfnrtv'\"", b"\a\b\f\n\r\t\v'\"", strict=True))
 _WRONG = "an escape that is not Prometheus', or a text that is not UTF-8"
 
@@ -105,7 +104,7 @@ def unquoted(literal: str) -> str:
         written = inside.encode()
         if quote != "`":
             # Taken apart first: the patterns of the scaler's own queries have thousands of these.
-            pieces = written.split(_BACKSLASH)
+            pieces = written.split(rb"\\")
             written = b"\\".join(
                 _ESCAPE.sub(lambda escape: _unescaped(escape, quote.encode()), piece)
                 if b"\\" in piece

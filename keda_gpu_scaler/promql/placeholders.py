@@ -21,7 +21,6 @@ WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"
 NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
 _BY_LOWER_CASE = {name.lower(): name for name in NAMES}
 _PLACEHOLDER = r"\{\ *([A-Za-z_][A-Za-z0-9_.\ -]*)\}"
-_ONLY = re.compile(_PLACEHOLDER)
 _EXACT = re.compile(rf"\{{(?:{'|'.join(NAMES)})\}}")
 _IN_PATTERN = re.compile(
     rf"""
@@ -33,7 +32,6 @@ _IN_PATTERN = re.compile(
 )
 """Each looks at every character a few times at most, also where a bracket is never closed: a class
 then ends with the text, so that nothing of it is read again."""
-_IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*\}}|{_PLACEHOLDER}", re.VERBOSE)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -52,9 +50,9 @@ class Values:
 class _Place(Enum):
     """What a string literal is read as."""
 
-    TEXT = _ONLY
+    TEXT = re.compile(_PLACEHOLDER)
     PATTERN = _IN_PATTERN
-    REPLACEMENT = _IN_REPLACEMENT
+    REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*\}}|{_PLACEHOLDER}", re.VERBOSE)
 
 
 def are_in(text: str) -> bool:

@@ -2,8 +2,9 @@
 
 Pure text. The scaler itself does not send this query: all triggers share one snapshot. Both give
 the same value if all pods of the workload have reported for the whole window, and are not full. The
-query cannot tell whether a pod is missing, warming or gone. Nor does an unbelievable sample make
-the whole instant of its pod unknown: here the pod's other GPUs still count.
+query cannot tell whether a pod is missing, warming or gone, nor whether a row without a UUID is
+about a GPU of another row. Nor does an unbelievable sample make the whole instant of its pod
+unknown: here the pod's other GPUs still count.
 """
 
 from collections.abc import Collection, Iterable

@@ -204,6 +204,10 @@ def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> PodRecord:
     pod, reason = judged.pod, _WHY[judged.state]
     if judged.state == "missing" and not pod.was_seen:
         reason = "no exporter has shown it yet"
+    elif judged.state in {"missing", "silent"} and any(
+        gpu.refused[-1:] == (pod.last_seen,) for gpu in pod.gpus
+    ):
+        reason = "its exporter shows a number that no GPU can have, and it is refused"
     status, since = pod.status, since_when(spec, pod)
     if status is not None and status.unschedulable is not None and not pod.ended:
         reason = f"{reason}; unschedulable for {reasons.waited(status.unschedulable, at)}"

@@ -9,8 +9,6 @@ from enum import StrEnum
 
 from keda_gpu_scaler.decision.summary import Summary
 
-VERSION = 1
-
 
 class SettingOrigin(StrEnum):
     """Where a value of the trigger comes from."""
@@ -159,7 +157,7 @@ class SourceRecord:
 class Record(Summary):
     """One decision with everything it was made of."""
 
-    version: int = VERSION
+    version: int = 1
     at: float
     refused: bool
     """GetMetrics and IsActive answer with an error, by `onUnknown: error`."""

@@ -45,7 +45,6 @@ class Status(NamedTuple):
 
 
 _OK = Status(grpc.StatusCode.OK, "")
-_CANCELLED = Status(grpc.StatusCode.CANCELLED, "")
 _LATE = Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
 BUSY = Status(
     grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -132,7 +131,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
                 if _is_abandoned(error):
                     seconds_left: float | None = context.time_remaining()
                     is_late = seconds_left is not None and seconds_left < _LATENCY_SECONDS
-                    outcome = _LATE if is_late else _CANCELLED
+                    outcome = _LATE if is_late else Status(grpc.StatusCode.CANCELLED, "")
                     raise asyncio.CancelledError from None
                 outcome = _failure_status(method, error)
             finally:

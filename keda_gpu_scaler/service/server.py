@@ -37,7 +37,6 @@ MAX_REQUEST_BYTES = 1024 * 1024
 # gRPC spreads the age of connections by 10 % either way. A stream may be opened at the very end of
 # a connection's age and then lives for the unspread age; 30 s are for its last evaluation.
 _GRACE_SECONDS_BEYOND_STREAMS = 30.0
-_INT32_MAX = 2**31 - 1
 _SOURCES_WAIT_SECONDS = 15.0
 """A little longer than a source has by default for its first answer."""
 
@@ -146,7 +145,7 @@ def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
 
 
 def _milliseconds(seconds: float) -> int:
-    return min(round(seconds * 1000), _INT32_MAX)
+    return min(round(seconds * 1000), 2**31 - 1)
 
 
 def _following_credentials(files: "CertificateFiles") -> grpc.ServerCredentials:

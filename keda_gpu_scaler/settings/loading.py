@@ -31,7 +31,6 @@ _SERVICE_LINK = re.compile(
     rf"{PREFIX}(\w+_)?(SERVICE_HOST=.*|SERVICE_PORT(_\w+)?=\d+|PORT_\d+_[A-Z]+_[A-Z]+=.*"
     r"|PORT(_\d+_[A-Z]+)?=(tcp|udp|sctp)://.*)"
 )
-_SECRETS = ("token", "password", "headers")
 _SHOWN_CHARACTERS = 100
 
 
@@ -163,7 +162,7 @@ def _shown(key: str, value: object) -> str:
     """Return the value of a setting as a mistake in it may show it; without a key, nothing."""
     if not key or not isinstance(value, str):
         return ""
-    if key.endswith(_SECRETS):
+    if key.endswith(("token", "password", "headers")):
         return ": a value that is not shown"
     without_user = re.sub(r"(?s)^(\S*?//)?.*@", r"\1***@", value)
     text = re.sub(r"(?s)\?.*", "?***", without_user)

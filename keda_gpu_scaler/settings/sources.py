@@ -27,7 +27,6 @@ CONFIG = SettingsConfigDict(
     use_attribute_docstrings=True,
     defer_build=True,  # a process needs them only as parts of `Settings`
 )
-_MIB = 2**20
 
 
 class ApiSettings(BaseModel):
@@ -125,7 +124,7 @@ class ScrapeSettings(BaseModel):
         Field(default_factory=lambda data: data["interval_seconds"])
     )
     """Longest time for one scrape; by default, and at most, the interval."""
-    max_response_bytes: values.Bytes = 16 * _MIB
+    max_response_bytes: values.Bytes = 16 * 2**20
     """Largest answer of an exporter."""
     namespaces: values.Namespaces = EVERY_NAMESPACE
     """Namespaces whose ScaledObjects may use it, separated by commas, or * for all."""

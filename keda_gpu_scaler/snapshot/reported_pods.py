@@ -112,6 +112,17 @@ def without(reported_pods: ReportedPods, invented: Collection[PodKey]) -> Report
     return replace(reported_pods, pods=pods) if invented else reported_pods
 
 
+def awaiting(reported_pods: ReportedPods, unsure: Collection[PodKey], at: float) -> ReportedPods:
+    """Return the pods with those that are shown and that no list has, as pods without a number.
+
+    One that went just before a scaler's first list is shown until the next scrape, and nothing
+    tells it from one that does not exist. So its rows count for nothing, and no replica is given up
+    meanwhile.
+    """
+    pods = {key: Pod(key[1], (), None, at, at) for key in unsure}
+    return replace(reported_pods, pods={**reported_pods.pods, **pods}) if pods else reported_pods
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One observation with the health of every target in it."""

@@ -3,7 +3,7 @@
 Each of them is behind the ports in `evaluator/ports.py`; none of them decides anything.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -29,27 +29,28 @@ __all__ = ["opened", "start_evaluator"]
 
 
 @asynccontextmanager
-async def opened(
+async def opened(  # noqa: PLR0913 - what a source is made of, by name
     name: str,
     settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
     observe: facts.Observer,
     *evidence_providers: EvidenceProvider,
     without_gpus: frozenset[str] = frozenset(),
     at: float | None = None,
+    before_query: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Source]:
     """Open the source that these settings describe, while the context lasts.
 
     A direct source begins to scrape; the others connect with the first query. The evidence of
     `evidence_providers` comes before the source's own. `at` is the time that is the present for
     every query, in Unix seconds; None: the present. `without_gpus` is what pods may ask for
-    and is no GPU.
+    and is no GPU. Each query to a Prometheus waits for `before_query`.
 
     Raises:
         errors.SettingsError: only a Prometheus can be asked about another time.
     """
     source: PrometheusSource | ScrapeSource | InfluxdbSource
     if isinstance(settings, PrometheusSettings):
-        client = PrometheusClient(name, settings, observe)
+        client = PrometheusClient(name, settings, observe, before_query=before_query)
         source = PrometheusSource(client, without_gpus=without_gpus, at=at)
     elif at is not None:
         message = f"source {name} is of type {settings.type}: only prometheus can be asked about "

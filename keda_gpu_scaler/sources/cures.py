@@ -43,9 +43,20 @@ _CURES = {
     ),
 }
 """By how what was seen begins; the first one that fits counts."""
+_CURES_OF_OWN_QUERIES = {
+    r"no answer within": (
+        "make the query cheaper, such as by a recording rule, unless the source answers no query"
+    ),
+    r"HTTP 403": "query what the source's account may read, or let it read this",
+}
+"""Of queries that users write, in place of those above."""
 
 
-def with_cure(seen: str) -> str:
-    """Return the text of an error with what to change, if that is known."""
-    cure = next((cure for pattern, cure in _CURES.items() if re.match(pattern, seen)), None)
+def with_cure(seen: str, *, is_own: bool = False) -> str:
+    """Return the text of an error with what to change, if that is known.
+
+    `is_own`: the query is a user's own, and what fails may be this query and not the source.
+    """
+    cures = _CURES | _CURES_OF_OWN_QUERIES if is_own else _CURES
+    cure = next((cure for pattern, cure in cures.items() if re.match(pattern, seen)), None)
     return seen if cure is None else f"{seen}; {cure}"

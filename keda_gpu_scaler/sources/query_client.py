@@ -38,6 +38,8 @@ _FEWEST_BYTES = {b"{": 128, b"[": 32, b":": 16, b",": 8}
 """An answer of the largest size has at most one of these in so many bytes: 130,000 rows of two
 objects each, a million points, two million labels. Rows of 15,000 pods in kube-state-metrics, or an
 hour of the points of 4,000 GPUs, are fewer; read, they take at most 300 MiB."""
+_OWN_KINDS = frozenset({"demand", "past-demand", "own", "own-age", "own-history"})
+"""Queries that users write."""
 
 
 class QueryClient(Client):
@@ -79,7 +81,7 @@ class QueryClient(Client):
         try:
             yield
         except errors.SourceError as error:
-            text = cures.with_cure(str(error))
+            text = cures.with_cure(str(error), is_own=kind in _OWN_KINDS)
             report(text)
             raise type(error)(text) from error
         except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _MILLISECONDS))
+DAY_SECONDS = 86_400
 _TEXTS_KEPT = 1024
 """More than the triggers of one cluster have; each of their decisions says the same ones again."""
 

@@ -33,8 +33,6 @@ _CUT_CHARACTERS = LONGEST_BYTES // 2 - 1_024
 """How much is shown of a line that is too long: at most twice as long where it is a value."""
 REPEAT_SECONDS = 60.0
 """A library's line is written once in this time, however often it is repeated."""
-_REMEMBERED = 256
-_COMPARED_CHARACTERS = 1_000
 _OWN = "keda_gpu_scaler"
 """The logger of this process's own lines; all others are those of libraries."""
 _STDERR = 2
@@ -65,14 +63,12 @@ class _Queue(logging.handlers.QueueHandler):
         self.lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
         super().__init__(self.lines)
         self.dropped = 0
-        self._written: TTLCache[tuple[str, str], bool] = TTLCache(
-            _REMEMBERED, REPEAT_SECONDS, clock
-        )
+        self._written: TTLCache[tuple[str, str], bool] = TTLCache(256, REPEAT_SECONDS, clock)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue the line, unless a library repeats it; `handle` holds the lock."""
         if record.name != _OWN:
-            key = record.name, str(record.msg)[:_COMPARED_CHARACTERS]
+            key = record.name, str(record.msg)[:1_000]
             if key in self._written:
                 return
             self._written[key] = True

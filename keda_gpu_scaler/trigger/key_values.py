@@ -21,8 +21,6 @@ _VALUE_LIMIT = 4096
 _MESSAGE_LIMIT = 4000
 """Bytes in the trailer; gRPC implementations refuse trailers of 8 KiB and more in total."""
 _SHOWN_CHARACTERS = 100
-_ESCAPED_CHARACTERS = 200
-_STAND_IN_NAMESPACE = "default"
 
 T = TypeVar("T")
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
@@ -43,7 +41,7 @@ class Reader:
             shown = _quoted(self.namespace)
             self._note("", f"the ScaledObject's namespace {shown}", "expected a namespace")
             self._wrong.add("namespace")
-            self.namespace = _STAND_IN_NAMESPACE
+            self.namespace = "default"
         if not workload.is_name(scaled_object.name):
             shown = _quoted(scaled_object.name)
             self._note("", f"the ScaledObject's name {shown}", "expected a Kubernetes name")
@@ -143,7 +141,7 @@ def _quoted(value: str) -> str:
 def _escaped(value: str) -> str:
     """Return the beginning of a value in ASCII, on one line."""
     text = value[:_SHOWN_CHARACTERS].encode("unicode_escape").decode("ascii")
-    return text.replace('"', '\\"')[:_ESCAPED_CHARACTERS]
+    return text.replace('"', '\\"')[:200]
 
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -189,10 +187,9 @@ def _duration(smallest: float, largest: float, text: str) -> float:
 
 _LARGEST_WINDOW_SECONDS = 3600.0
 """A snapshot holds every point of its longest window for every GPU."""
-_LARGEST_TIMEOUT_SECONDS = 86_400.0
 window = partial(_duration, 1, _LARGEST_WINDOW_SECONDS)
 warmup = partial(_duration, 0, _LARGEST_WINDOW_SECONDS)
-timeout = partial(_duration, 1, _LARGEST_TIMEOUT_SECONDS)
+timeout = partial(_duration, 1, durations.DAY_SECONDS)
 """May be long, as it needs no samples in memory."""
 
 

@@ -18,7 +18,6 @@ MOST_TICKS = 7
 _TICK_SECONDS = (60, 300, 900, 1800, 3600)
 _HIGHEST_PERCENT = 90.0
 """The largest value does not touch the row above."""
-_THIN_PERCENT = 2.0
 
 Value = Callable[[Change], float | None]
 
@@ -77,7 +76,7 @@ class Period(NamedTuple):
             if begin >= end:
                 continue
             value = value_of(change)
-            height = 100.0 if value is None else max(_THIN_PERCENT, _height(value, whole))
+            height = 100.0 if value is None else max(2.0, _height(value, whole))
             x = self.percent(begin)
             yield Bar(x, round(self.percent(end) - x, 2), 100.0 - height, height, value)
 

@@ -124,18 +124,18 @@ def migrate(file: str, text: str, address: str) -> Migration:
     )
     if broken or not report.is_complete:
         raise ValueError(f"{file}: its YAML has a form that is not known here, or too many objects")
-    known = {(one.rule, one.message) for one in before.findings}
+    known = {(finding.rule, finding.message) for finding in before.findings}
     for plan, becomes in zip(plans, written, strict=True):
-        found = [one for one in report.findings if one.subject == becomes.subject]
-        new = (one for one in found if (one.rule, one.message) not in known)
+        found = [finding for finding in report.findings if finding.subject == becomes.subject]
+        new = (finding for finding in found if (finding.rule, finding.message) not in known)
         reason = _reason(plan, becomes, new)
         if reason:
             position = plan.manifest.triggers[min(plan.wanted)].node.position
             plan.kept.append((position, reason))
             plan.edits.clear()
         elif plan.wanted:
-            plan.edits += _of_spec(lines, plan.manifest, {one.rule.name for one in found})
-    kept = sorted((*one, plan.manifest.subject) for plan in plans for one in plan.kept)
+            plan.edits += _of_spec(lines, plan.manifest, {finding.rule.name for finding in found})
+    kept = sorted((*reason, plan.manifest.subject) for plan in plans for reason in plan.kept)
     said = (f"{file}:{place.line}:{place.column}: {subject}: {why}" for place, why, subject in kept)
     triggers = [trigger.type for manifest in manifests for trigger in manifest.triggers]
     moved, reasons = _text(lines, plans), tuple(map(errors.without_controls, said))
@@ -160,9 +160,9 @@ def _reason(plan: _Plan, becomes: Manifest, found: Iterable[Finding]) -> str:
     if any(becomes.triggers[place].metadata != keys for place, keys in plan.wanted.items()):
         return "it has an alias, or a form that is not known here"
     wrong = (
-        f"{one.why}. {one.fix}"
-        for one in found
-        if one.rule.severity is Severity.ERROR and one.rule.name not in _REMEDIED
+        f"{finding.why}. {finding.fix}"
+        for finding in found
+        if finding.rule.severity is Severity.ERROR and finding.rule.name not in _REMEDIED
     )
     return next(wrong, "") if plan.wanted else ""
 
@@ -252,7 +252,11 @@ def _read(
     signs = [node for node in nodes if isinstance(node, tree.Operation) and node.sign != "or"]
     is_ratio = reading.unlike_sum == readings.RATIO
     if is_ratio and sorted(names) == ["count", "sum"]:
-        counted = [one for one in signs if one.sign != "/" or not readings.counts(one.right)]
+        counted = [
+            operation
+            for operation in signs
+            if operation.sign != "/" or not readings.counts(operation.right)
+        ]
         return "avg", "avg", counted
     if is_ratio and {*names} == {"sum"}:
         return "avg", "avg", signs
@@ -278,12 +282,12 @@ def _of_gpus(trigger: Trigger, root: tree.Node, reading: Meaning) -> _Asked:
     if seconds:
         asked.keys["window"] = durations.text(seconds)
     # A share of the memory is what is in use, by the sum of that and what is free, or by all.
-    divided = [readings.of(one.left).names for one in signs if one.sign == "/"]
+    divided = [readings.of(operation.left).names for operation in signs if operation.sign == "/"]
     in_use = [known_metrics.SIGNALS.get(names, (None, 0.0))[0] for names in divided]
     is_share = len(reading.names) > 1 and Signal.MEMORY_USED in in_use
     if signal.is_percentage:
         asked.factor = _TO_PERCENT.get(reading.unit or Unit.AMOUNT, 0.0)
-    is_plain = len(reading.names) == 1 and all(one.sign != "+" for one in signs)
+    is_plain = len(reading.names) == 1 and all(operation.sign != "+" for operation in signs)
     if not asked.factor or not (is_share or is_plain) or (signs and not signal.is_percentage):
         raise _KeptError(f"the unit of its number is not known; {_PAGE}")
     return asked
@@ -292,16 +296,23 @@ def _of_gpus(trigger: Trigger, root: tree.Node, reading: Meaning) -> _Asked:
 def _of_requests(trigger: Trigger, root: tree.Node, reading: Meaning) -> _Asked:
     query, names = trigger.metadata["query"], reading.names
     for preset in PRESETS.values():
-        read = [one for each in preset.added for one in each if not names.isdisjoint(one.names)]
-        is_whole = len(read) == len(preset.added) and all(one.matchers in query for one in read)
-        if is_whole and names <= {name for one in read for name in one.names}:
+        read = [
+            metric
+            for metrics in preset.added
+            for metric in metrics
+            if not names.isdisjoint(metric.names)
+        ]
+        is_whole = len(read) == len(preset.added) and all(
+            metric.matchers in query for metric in read
+        )
+        if is_whole and names <= {name for metric in read for name in metric.names}:
             break
     else:
         raise _KeptError(f"no preset counts {', '.join(sorted(names))}; {_PAGE}")
     if preset.is_of_router:
         raise _KeptError(f"no query names the demandRouter that demandPreset: {preset.name} needs")
     outer, _, signs = _read(trigger, root, reading)
-    is_known = reading.unit in _TO_PERCENT or all(one.sign == "+" for one in signs)
+    is_known = reading.unit in _TO_PERCENT or all(operation.sign == "+" for operation in signs)
     if outer not in ("avg", "sum") or not (is_known and _is_sum_of(preset, root)):
         raise _KeptError(f"no key says what its query makes of {preset.name}; {_PAGE}")
     asked = _Asked({"demandPreset": preset.name}, prefix="demand")
@@ -344,7 +355,7 @@ def _rewritten(
     first, column = node.position.line - 1, node.position.column - 1
     dash = lines[first].rfind("-", 0, column)
     end = _end(lines, first, dash)
-    places = [entry.position for one in (node, block) for entry in one.entries.values()]
+    places = [entry.position for mapping in (node, block) for entry in mapping.entries.values()]
     befores = [lines[place.line - 1][: place.column - 1].strip() for place in places]
     is_inside = all(first < place.line <= end for place in places)
     if dash < 0 or not is_inside or befores[0] != "-" or any(befores[1:]):
@@ -376,7 +387,7 @@ def _rewritten(
 def _line(key: str, wanted: Mapping[str, str]) -> str:
     """Return a key with its value, in quotes where YAML would read something else."""
     plain = f"{key}: {wanted[key]}"
-    value = next((one.get(key) for one in documents.read(plain).documents), None)
+    value = next((document.get(key) for document in documents.read(plain).documents), None)
     is_same = value is not None and (value.kind, value.scalar) == ("string", wanted[key])
     return plain if is_same else f"{key}: {json.dumps(wanted[key])}"
 

@@ -22,7 +22,6 @@ from keda_gpu_scaler.workbench.check.findings import Finding
 
 LONGEST_PAUSE_SECONDS = 15.0
 """The usual step of a source, and how soon a change of the files is noticed."""
-_ENDINGS = (".yaml", ".yml", ".json")
 _NOT_OURS = (
     "none of its triggers is for this scaler: expected one of type external or external-push, "
     "with gpu-scaler in its scalerAddress, or with the key workload or podPattern"
@@ -33,7 +32,9 @@ _NO_NAMESPACE = "metadata.namespace: not given; expected the namespace that it w
 def contents(folder: Path) -> tuple[dict[str, str], list[ObserveRefused]]:
     """Return the texts of a folder's files by their names, and what cannot be read. It blocks."""
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix in _ENDINGS)
+        paths = sorted(
+            path for path in folder.iterdir() if path.suffix in {".yaml", ".yml", ".json"}
+        )
     except OSError as error:
         reason = f"the folder cannot be read: {error.strerror}"
         return {}, [ObserveRefused(str(folder), 0, reason)]

@@ -158,7 +158,9 @@ class Cluster:
         with self._bootstrap() as client:
             service = client.get(APIService, "v1beta1.external.metrics.k8s.io")
         conditions = (service.status and service.status.conditions) or []
-        return any(one.type == "Available" and one.status == "True" for one in conditions)
+        return any(
+            condition.type == "Available" and condition.status == "True" for condition in conditions
+        )
 
     def _apply(self, manifests: str) -> None:
         with self._bootstrap() as client:

@@ -93,7 +93,7 @@ class Network:
                 loopback(endpoint["addresses"][0]),
                 {each.get("name", ""): each["port"] for each in found.get("ports", [])},
             )
-            for found in [one.to_dict() async for one in slices]
+            for found in [piece.to_dict() async for piece in slices]
             for endpoint in found.get("endpoints", [])
             if endpoint.get("conditions", {}).get("ready", True)
         ]

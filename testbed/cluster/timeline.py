@@ -59,9 +59,11 @@ class Timeline:
 
     def path(self, subject: str, aspect: str, since_seconds: float = 0) -> list[object]:
         """Return every value in order: the one at `since_seconds`, and each change after it."""
-        seen = [one for one in self.entries if (one.subject, one.aspect) == (subject, aspect)]
-        earlier = [one.value for one in seen if one.at_seconds < since_seconds]
-        return earlier[-1:] + [one.value for one in seen if one.at_seconds >= since_seconds]
+        seen = [
+            entry for entry in self.entries if (entry.subject, entry.aspect) == (subject, aspect)
+        ]
+        earlier = [entry.value for entry in seen if entry.at_seconds < since_seconds]
+        return earlier[-1:] + [entry.value for entry in seen if entry.at_seconds >= since_seconds]
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.entries))

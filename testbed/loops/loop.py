@@ -115,7 +115,7 @@ class Loop(ClosedLoop[SimPod]):
     @property
     def errors(self) -> int:
         """How many answers were errors, of which KEDA's fallback is made."""
-        return sum(one.refused or one.active is None for one in self.decisions)
+        return sum(decision.refused or decision.active is None for decision in self.decisions)
 
     def seconds_until(self, replicas: int) -> float:
         """Return after how many seconds so many replicas were wanted for the first time."""
@@ -162,7 +162,7 @@ class Loop(ClosedLoop[SimPod]):
             samples: what it sees of the GPUs, if that is not what the monitoring shows.
             is_observing: it observes, and neither KEDA nor the HPA asks it.
         """
-        api = Api(pods=self.pods, owner=self.owned_by, wanted=self.wanted)
+        api = Api(pods=self.pods, owner=self.owned_by, wanted=self.wanted, since=self.clock)
         stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
         source = self.monitoring.ports(*stronger)
         return Evaluator(
@@ -303,7 +303,7 @@ class Loop(ClosedLoop[SimPod]):
         self.beside.append((self.replicas, first, second))
 
     async def _fetched(self) -> None:
-        flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
+        flights = [task for task in asyncio.all_tasks() if task.get_name().startswith("fetch ")]
         await asyncio.gather(*flights)
 
     async def _demanded(self) -> list[Metric]:

@@ -101,7 +101,9 @@ async def test_every_workload_of_the_past_is_told(
     queries = await prometheus.requests()
     again = await surveyed(*arguments, "-o", "json")
     assert await prometheus.requests() - queries < queries, "whole parts are not read again"
-    found = {one["name"]: one for one in json.loads(again.stdout)["workloads"]}
+    told = json.loads(again.stdout)
+    assert [replay["scaled_object"] for replay in told["replays"]] == ["ml/bert"]
+    found = {workload["name"]: workload for workload in told["workloads"]}
     assert found.keys() == {"bert", "queue", "lost"}
     hours = found["queue"]["gpu_hours"]
     assert 8 <= hours <= 12

@@ -16,7 +16,7 @@ import pytest
 from testbed import charts, programs
 from tests.repository.test_docs_snippets import SCALED_OBJECTS
 from tests.workbench.check.cases import changed
-from tests.workbench.check.test_schema import OTHERS, REFUSED
+from tests.workbench.check.test_schema import OF_THE_HPA, OTHERS, REFUSED
 
 pytestmark = [pytest.mark.xdist_group("dry-run"), pytest.mark.usefixtures("helm")]
 _SECONDS = 120
@@ -37,6 +37,14 @@ VALUES = "values.yaml"
 """Files that Helm reads and no API server does."""
 EPISODES = "episodes"
 """The folder of files that `backtest` reads and no API server does."""
+HPA = """apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: {}}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+  maxReplicas: 2
+  behavior: {{{}}}
+"""
 Objects = Mapping[str, Iterable[charts.Object]]
 """Objects by the name of what they come from."""
 
@@ -159,7 +167,7 @@ def test_every_other_file_and_every_scaled_object_in_a_page_is_taken(
 
 
 def test_what_check_says_that_the_api_server_refuses_is_refused(kubeconfig: Path) -> None:
-    """Kubectl goes on after a refusal, so the last object, which is right, is taken alone.
+    """Kubectl goes on after a refusal, so the last two, which are right, are taken alone.
 
     It ends at a document that it cannot read itself.
     """
@@ -170,6 +178,8 @@ def test_what_check_says_that_the_api_server_refuses_is_refused(kubeconfig: Path
         and after not in {"", "null", ".inf"}
     ]
     named = [text.replace("name: web\n", f"name: w{n}\n", 1) for n, text in enumerate(wrong)]
+    named += [HPA.format(f"h{n}", behavior) for n, (_, behavior, _) in enumerate(OF_THE_HPA)]
+    right = HPA.format("right", "scaleDown: {stabilizationWindowSeconds: 3600}")
     done = subprocess.run(
         [
             programs.path("kubectl"),
@@ -178,10 +188,13 @@ def test_what_check_says_that_the_api_server_refuses_is_refused(kubeconfig: Path
             "--dry-run=server",
             "-f-",
         ],
-        input="\n---\n".join([*named, OTHERS]),
+        input="\n---\n".join([*named, right, OTHERS]),
         capture_output=True,
         check=False,
         text=True,
         timeout=_SECONDS,
     )
-    assert done.stdout == "scaledobject.keda.sh/web created (server dry run)\n"
+    assert done.stdout.splitlines() == [
+        "horizontalpodautoscaler.autoscaling/right created (server dry run)",
+        "scaledobject.keda.sh/web created (server dry run)",
+    ]

@@ -103,6 +103,15 @@ async def test_nothing_is_asked_while_the_source_fails_or_the_demand_alone_count
     assert unread.source.looked == 0
 
 
+async def test_a_fault_of_ours_in_the_look_costs_no_poll_its_answer(unread: Bench) -> None:
+    unread.source.shows = Look(metrics=[{}])  # a row that no query asks for
+    await unread.ask()
+    await unread.landed()
+    decided = await unread.again()
+    assert decided.state is State.UNKNOWN
+    assert "the look for the cause failed (KeyError: '__name__')" in decided.reason
+
+
 async def test_a_source_that_cannot_be_asked_gives_no_cause() -> None:
     source = ScriptedSource(World(()), Clock())
     assert await Looks({"default": source.ports()}, source.clock).of("default", "ml", 0.0) is None

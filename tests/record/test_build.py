@@ -11,7 +11,7 @@ from keda_gpu_scaler import trigger
 from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
 from keda_gpu_scaler.record.record import Record, Says, SettingOrigin
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence, Unschedulable
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from testbed.triggers import BERT, access, demanding, spec
@@ -95,6 +95,17 @@ def test_a_gpu_whose_newest_number_is_refused_shows_none() -> None:
     broken = replace(busy, gpus=tuple(replace(gpu, refused=(NOW + 1,)) for gpu in busy.gpus))
     (pod,) = record(spec(), snapshot(broken)).pods
     assert [(gpu.value, gpu.refused, gpu.sampled_at) for gpu in pod.gpus] == [(None, 1, NOW + 1)]
+
+
+def test_a_pod_of_which_only_refused_numbers_are_shown_is_not_said_to_be_shown_no_more() -> None:
+    blank = GpuSamples("GPU-x", (), (), refused=(NOW - STEP, NOW))
+    for status, state in ((said(is_ready=True), "silent"), (None, "missing")):
+        of_blank = replace(bert("b", 90, status=status), gpus=(blank,))
+        (shown,) = record(spec(), snapshot(of_blank)).pods
+        assert (shown.state, shown.reason) == (
+            state,
+            "its exporter shows a number that no GPU can have, and it is refused",
+        )
 
 
 def test_defaults_are_shown_and_told_from_what_was_written() -> None:

@@ -11,7 +11,7 @@ from testbed.programs import ROOT
 @pytest.mark.parametrize(
     "names",
     [
-        ("chart-values", "schema"),
+        ("chart-values", "times", "schema"),
         pytest.param(("chart",), marks=pytest.mark.needs("helm")),
         pytest.param(("keda-schema",), marks=pytest.mark.needs("keda-crds.yaml")),
     ],

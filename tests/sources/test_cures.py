@@ -64,3 +64,18 @@ def test_what_servers_say_names_the_setting_if_one_is_wrong(seen: str, setting: 
     assert text.startswith(seen)
     assert (setting is None) is (text == seen)
     assert (setting or "") in text.removeprefix(seen)
+
+
+def test_a_query_of_a_users_own_may_be_what_fails() -> None:
+    for seen, cure in {
+        "no answer within 2 s": "make the query cheaper",
+        "HTTP 403, forbidden: no": "query what the source's account may read",
+        "HTTP 401, unauthorized: no": "set bearer_token_file",
+    }.items():
+        assert f"{seen}; {cure}" in cures.with_cure(seen, is_own=True)
+
+
+async def test_a_demand_query_that_is_too_slow_is_to_be_cheaper() -> None:
+    async with HttpServer(hangs) as server, connected(server.url, timeout="500ms") as source:
+        with pytest.raises(errors.SourceTimeoutError, match="make the query cheaper"):
+            await source.number("sum(waiting)")

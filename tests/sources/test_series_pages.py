@@ -7,13 +7,7 @@ from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.scrape.page_samples import parse
 from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
 from tests.support import exporters
-from tests.support.exporters import (
-    SAMPLES,
-    SHARED,
-    approximately,
-    newest,
-    snapshot_query,
-)
+from tests.support.exporters import SAMPLES, approximately, newest, snapshot_query
 
 SHOWN = [(name, signal) for name, sample in SAMPLES.items() for signal in sample.shown]
 
@@ -21,9 +15,8 @@ SHOWN = [(name, signal) for name, sample in SAMPLES.items() for signal in sample
 # The table
 
 
-def test_every_profile_has_a_page_and_its_numbers() -> None:
+def test_every_profile_has_a_page() -> None:
     assert set(SAMPLES) == set(profiles.PROFILES)
-    assert {path.stem for path in exporters.PAGES.iterdir()} == {*SAMPLES, SHARED}
 
 
 def test_every_signal_of_a_profile_has_its_numbers() -> None:

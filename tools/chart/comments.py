@@ -35,7 +35,7 @@ def values() -> list[Value]:
 
 def table() -> list[str]:
     """Return the lines of the table that the chart's README shows."""
-    rows = (f"| `{one.path}` | `{one.default}` | {one.meaning} |" for one in values())
+    rows = (f"| `{value.path}` | `{value.default}` | {value.meaning} |" for value in values())
     return ["| value | default | meaning |", "| --- | --- | --- |", *rows]
 
 

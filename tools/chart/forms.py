@@ -58,7 +58,7 @@ def of(field: FieldInfo, *, required: bool = False) -> Part:
     marks = list(_marks(field))
     if _is_path(field.annotation):
         return {"type": "string"}
-    if choices := [one for part in _parts(field.annotation) for one in _choices(part)]:
+    if choices := [choice for part in _parts(field.annotation) for choice in _choices(part)]:
         return {"enum": choices}
     form = next((form for mark, form in _FORMS if mark in marks), None) or next(
         (form for mark in marks for form in _general(mark)), SCALAR

@@ -54,9 +54,9 @@ def _forget_names(part: Part) -> None:
     """Leave out the names that were passed on when the schema was written."""
     inner = part.get("properties", {})
     part |= {"properties": {n: p for n, p in inner.items() if p.get("description") != PASSED_ON}}
-    for one in part["properties"].values():
-        if "properties" in one:
-            _forget_names(one)
+    for field in part["properties"].values():
+        if "properties" in field:
+            _forget_names(field)
 
 
 def _settings() -> Part:

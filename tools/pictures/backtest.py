@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from benchmarks.decisions import HERE, PEAK_REPLICAS, THRESHOLD, load
 from benchmarks.drawings import Curve, Panel, picture, words
+from keda_gpu_scaler.spec.durations import DAY_SECONDS
 from keda_gpu_scaler.workbench.backtest.advice import Alternative, Case, percent, replay, share
 from keda_gpu_scaler.workbench.backtest.recipes import AVERAGE
 from keda_gpu_scaler.workbench.backtest.replay import Limits, clairvoyant
@@ -13,7 +14,6 @@ from keda_gpu_scaler.workbench.backtest.work import Work
 from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.triggers import spec
 
-DAY_SECONDS = 86_400
 WINDOW_SECONDS = 600
 """Of a row of ServeGen's."""
 

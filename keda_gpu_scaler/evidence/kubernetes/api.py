@@ -27,13 +27,11 @@ has 1.5 MiB at most in etcd, and up to three times as much as JSON."""
 PAGE_BYTES = 32 * 2**20
 LINE_BYTES = 8 * 2**20
 """The limit of one object in a watch, with room."""
-PAGE_SECONDS = 30.0
 WATCH_SECONDS = 15
 """The API server ends a watch after this time and sends a bookmark before. So the client hears from
 it at least as often, with four requests a minute."""
 SILENCE_SECONDS = WATCH_SECONDS + 5.0
 """After this time without data a watch is dead: it should have ended before."""
-_CONNECT_SECONDS = 5.0
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 _MALFORMED = (msgspec.MsgspecError, RecursionError, ValueError)
@@ -129,7 +127,7 @@ class Api:
             ValueError: there is no configuration, or it is wrong; the message says what is.
         """
         # Nothing else from the environment of a scaler: no proxy.
-        timeout = httpx2.Timeout(silence_seconds, connect=_CONNECT_SECONDS)
+        timeout = httpx2.Timeout(silence_seconds, connect=5.0)
         connection = client_adapter.ConnectionParams(
             timeout=timeout, trust_env=configuration is not None
         )
@@ -196,7 +194,7 @@ class Api:
         path: str,
         query: Mapping[str, str] | None = None,
         accept: str = _JSON,
-        seconds: float | None = PAGE_SECONDS,
+        seconds: float | None = 30.0,
     ) -> AsyncIterator[httpx2.Response]:
         """Yield the answer to a request; every error until it is read gets its words here.
 

@@ -56,7 +56,6 @@ _ANY: Mapping[Signal, Measure] = {
     Signal.DECODER: _codec("DCGM_FI_DEV_DEC_UTIL"),
 }
 _SAMPLES_FIRST = {**_ANY, Signal.UTILIZATION: Measure((SAMPLED, ENGINE))}
-_ENGINE_ONLY = {**_ANY, Signal.UTILIZATION: Measure((ENGINE,))}
 _OLD_USED = model.in_mebibytes("dcgm_fb_used")
 _OLD_NAMES: Mapping[Signal, Measure] = {
     Signal.UTILIZATION: Measure(
@@ -114,7 +113,7 @@ PROFILES = {
     ),
     "dcgm-prof": Profile(
         "dcgm-exporter, profiling metrics alone",
-        model.conventions(model.PLAIN, _ENGINE_ONLY),
+        model.conventions(model.PLAIN, {**_ANY, Signal.UTILIZATION: Measure((ENGINE,))}),
         to_name_pods=TO_NAME_PODS,
     ),
     "dcgm-old": Profile(

@@ -13,7 +13,7 @@ import re
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode
@@ -32,8 +32,6 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable
 
 T = TypeVar("T")
-OWN_QUERIES_AT_ONCE = 10
-OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE = 3
 WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
 """Asks Thanos, and VictoriaMetrics' cluster, to refuse a query rather than to answer in part.
 
@@ -52,15 +50,18 @@ class PrometheusClient(query_client.QueryClient):
         settings: PrometheusSettings,
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        before_query: Callable[[], Awaitable[None]] | None = None,
         **httpx_arguments: Any,  # noqa: ANN401 - httpx's
     ) -> None:
+        """Prepare the client without connecting; each query waits for `before_query`."""
         super().__init__(name, settings, observe, clock, **httpx_arguments)
-        self.settings = settings
+        self.settings, self._before_query = settings, before_query
         self._longest_bytes: float = LONGEST_BYTES
         """A longer query for rows is sent in parts."""
-        self._own_turns = asyncio.Semaphore(OWN_QUERIES_AT_ONCE)
+        self._own_turns = asyncio.Semaphore(10)
         self._own_turns_by_namespaces: dict[frozenset[str], asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE)
+            lambda: asyncio.Semaphore(3)
         )
 
     @property
@@ -117,6 +118,8 @@ class PrometheusClient(query_client.QueryClient):
         None: as usual. `kind` is for the log and the metrics.
         """
         settings = self.settings
+        if self._before_query is not None:
+            await self._before_query()
         # Prometheus takes no durations with a fraction, such as 2.5s, but numbers of seconds.
         form = {"query": text, "timeout": f"{settings.timeout_seconds:.3f}", **WHOLE_ANSWERS}
         if at is not None:

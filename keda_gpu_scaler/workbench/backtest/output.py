@@ -80,7 +80,7 @@ def write(
     if html is not None:
         html.write_text(page(sections), encoding="utf-8")
     if as_json:
-        values = [_as_json(result, price) for result in results]
+        values = [json_of(result, price) for result in results]
         typer.echo(msgspec.json.format(msgspec.json.encode(values)))
         return
     console = Console(
@@ -167,7 +167,8 @@ def _notes(result: Result) -> Iterator[str]:
         yield f"Left out: {', '.join(result.job.others)}."
 
 
-def _as_json(result: Result, price: float | None) -> dict[str, Any]:
+def json_of(result: Result, price: float | None) -> dict[str, Any]:
+    """Return a result as its JSON has it."""
     work = result.work
     return {
         "scaled_object": str(result.job.scaled_object),

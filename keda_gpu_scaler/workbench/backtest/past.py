@@ -18,8 +18,11 @@ from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 
 CHUNK_SECONDS = 3600
 """Of the past that one query is about."""
-QUERY_SECONDS = 0.5
-"""From one query to the next: whoever else uses the Prometheus comes first."""
+
+
+async def pause() -> None:
+    """Wait before a query: whoever else uses the Prometheus comes first."""
+    await asyncio.sleep(0.5)
 
 
 class PastReader:
@@ -36,7 +39,8 @@ class PastReader:
     async def __aenter__(self) -> Self:
         """Open the source; SettingsError: it has no past. SourceError: it does not answer."""
         spec, name = self._spec, self._spec.source
-        opened = sources.opened(name, self._settings.sources[name], facts.ignore)
+        settings = self._settings.sources[name]
+        opened = sources.opened(name, settings, facts.ignore, before_query=pause)
         source = (await self._stack.enter_async_context(opened)).within(spec.pods.namespace)
         if source.past is None:
             await self._stack.aclose()
@@ -74,11 +78,9 @@ class PastReader:
     async def _fetch(self, at: float) -> Chunk:
         spec, span_seconds = self._spec, at - _begin(at)
         snapshot_query = replace(snapshot_query_of(spec, STEP_SECONDS), span_seconds=span_seconds)
-        await asyncio.sleep(QUERY_SECONDS)
         observation = await self._past.past(snapshot_query, at, STEP_SECONDS)
         demands = None
         if spec.demand is not None:
-            await asyncio.sleep(QUERY_SECONDS)
             demands = await self._past.past_numbers(
                 spec.demand.text, span_seconds, at, STEP_SECONDS
             )

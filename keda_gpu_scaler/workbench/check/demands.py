@@ -173,7 +173,9 @@ def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
-    gpus = ((one, "threshold", spec.threshold, "a GPU") for one, spec in percentages(manifest))
+    gpus = (
+        (trigger, "threshold", spec.threshold, "a GPU") for trigger, spec in percentages(manifest)
+    )
     others = (
         (number.trigger, number.threshold_key, number.threshold, "a replica")
         for number in numbers(manifest)

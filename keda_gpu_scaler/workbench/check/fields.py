@@ -19,7 +19,6 @@ from keda_gpu_scaler.workbench.check.findings import Wrong
 from keda_gpu_scaler.workbench.check.manifests import OUR_NAME, Manifest, Trigger
 
 _DEMANDS = frozenset({"demandQuery", "demandPreset"})
-_SHRINKS = ("static", "currentReplicasIfLower")
 _APPS = "apps/v1"
 """Where KEDA looks for a scale target without apiVersion."""
 _OTHERS = {
@@ -37,7 +36,6 @@ _OTHERS = {
 """Kinds without a scale subresource: their API group, and what to scale of an object NAME."""
 _OF_APPS = ("Deployment", "StatefulSet", "ReplicaSet")
 """Kinds of apps/v1 that KEDA can scale."""
-_GRPC_SCHEMES = frozenset({"", "dns", "passthrough"})
 _HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
 """Of the chart's Service for people."""
 
@@ -105,7 +103,7 @@ def fallback_scales_in(manifest: Manifest) -> Iterator[Wrong]:
     if (
         replicas is not None
         and 0 < replicas < manifest.maximum
-        and behavior in _SHRINKS
+        and behavior in ("static", "currentReplicasIfLower")
         and _is_error_counted(manifest)
     ):
         why = (
@@ -174,7 +172,7 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
         host, _, port = target.rstrip("/").rpartition("/")[2].rpartition(":")
         is_tls = trigger.metadata.get("enableTLS", "").lower() == "true"
         is_http = port == _HTTP_PORT and OUR_NAME in address
-        if scheme.lower() not in _GRPC_SCHEMES:
+        if scheme.lower() not in {"", "dns", "passthrough"}:
             why = f"scalerAddress begins with {shown(scheme)}://, which is not a scheme of gRPC"
         elif is_http or host.partition(".")[0].endswith(_HTTP_SERVICE):
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"

@@ -10,7 +10,6 @@ from keda_gpu_scaler.workbench.check import RULES, Report
 from keda_gpu_scaler.workbench.check.findings import Severity
 
 _HOME = "https://github.com/keda-gpu-scaler/keda-gpu-scaler"
-_PAGE = f"{_HOME}/blob/v{__version__}/docs/check.md#rules"
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
@@ -50,7 +49,7 @@ def as_sarif(report: Report) -> str:
             {
                 "id": rule.name,
                 "shortDescription": {"text": rule.meaning},
-                "helpUri": _PAGE,
+                "helpUri": f"{_HOME}/blob/v{__version__}/docs/check.md#rules",
                 "defaultConfiguration": {"level": rule.severity.value},
             }
             for rule in RULES.values()

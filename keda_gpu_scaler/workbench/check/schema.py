@@ -30,6 +30,7 @@ _WORDS = {
 }
 _LIMITS = {
     "minimum": ("is {given}, below {wanted}", "Write {wanted} or more."),
+    "maximum": ("is {given}, above {wanted}", "Write {wanted} or less."),
     "minLength": ("is empty", "Write a value."),
     "minItems": ("is empty", "Write one or more."),
     "format": ("is {given}, too large for {wanted}", "Write a smaller number."),
@@ -139,7 +140,7 @@ def _one_of(text: str, known: list[str]) -> str:
 
 def _wrong_type(name: str, position: Position, node: Node, wanted: str | list[str]) -> Wrong:
     types = [wanted] if isinstance(wanted, str) else wanted
-    words, text = " or ".join(_WORDS[one] for one in types), shown(node.scalar)
+    words, text = " or ".join(_WORDS[kind] for kind in types), shown(node.scalar)
     given = f"{node.kind} ({text})" if text else node.kind
     why = f"{name} is a {given}, and the API server accepts only {words} here"
     fix = f"Write {words}."

@@ -22,8 +22,6 @@ _OTHERS = {
     Kind.CRON_JOB: "a Job's controller does not look at costs",
 }
 """Kinds whose pods no ReplicaSet controls, and what happens instead."""
-_GONE = frozenset({"ended", "given up"})
-_SHOWN = 300
 
 
 def drain(record: Record) -> Iterator[str]:
@@ -38,7 +36,7 @@ def drain(record: Record) -> Iterator[str]:
     if kind in _OTHERS:
         yield f"# no costs: {_OTHERS[kind]}"
         return
-    existing = [pod for pod in record.pods if pod.state not in _GONE]
+    existing = [pod for pod in record.pods if pod.state not in {"ended", "given up"}]
     known = [pod for pod in existing if pod.load is not None and workload.is_name(pod.name)]
     if not known:
         yield "# no costs: no pod's load is known"
@@ -69,4 +67,4 @@ def _level(pod: PodRecord) -> tuple[float, float]:
 
 def _comment(text: str) -> str:
     """Return a comment of one line, whatever is in the text."""
-    return f"# {errors.without_controls(text[:_SHOWN])}".rstrip()
+    return f"# {errors.without_controls(text[:300])}".rstrip()

@@ -28,7 +28,6 @@ from keda_gpu_scaler.autoscaling.api_objects import (
 _ANNOTATION = "autoscaling.keda.sh/"
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 """What Go's `ParseBool` takes for false; KEDA takes every other value of an annotation for true."""
-_MESSAGE_CHARACTERS = 160
 _ROUNDING = 0.001
 """The HPA shows an average rounded up to the next thousandth."""
 
@@ -412,5 +411,5 @@ def replicas_in_words(count: int | None) -> str:
 def _message(condition: Condition) -> str:
     """Return the end of a condition's message, where the cause stands."""
     message = condition.message or condition.reason
-    cut = message[-_MESSAGE_CHARACTERS:]
+    cut = message[-160:]
     return cut if cut == message else f"…{cut}"

@@ -14,12 +14,11 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
-from keda_gpu_scaler.workbench.backtest.past import QUERY_SECONDS
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey.usage import (
-    DAY_SECONDS,
     LIST_SECONDS,
     STEP_SECONDS,
     Links,
@@ -53,7 +52,7 @@ class SurveyReader:
         listed: dict[float, _Listed] = {}
         parts: dict[float, UsagePart] = {}
         for number, at in enumerate(ends, 1):
-            part = self._cached(at)
+            part = self._cache.get(self._key, begin_of(at))
             if part is None:
                 day = day_of(at)
                 if day not in listed:
@@ -75,9 +74,6 @@ class SurveyReader:
             "kube-state", text, self._source.instant()
         ) is not None
 
-    def _cached(self, at: float) -> UsagePart | None:
-        return self._cache.get(self._key, begin_of(at))
-
     async def _list(self, at: float) -> "_Listed":
         """Return what there was within the 24 hours before `at`."""
         metrics = profiles.metric_names(profiles.AUTO, Signal.UTILIZATION)
@@ -85,7 +81,6 @@ class SurveyReader:
         rows: list[Row] = []
         for shown in (f"{{__name__=~{alternatives(metrics)}}}", kube_state_texts.GPU_REQUESTS):
             text = f"group by ({by}) (last_over_time({shown}[1d]))"
-            await asyncio.sleep(QUERY_SECONDS)
             rows += await self._client.ask("namespaces", text, at, parse_vector)
         named = {row.labels.get(label, "") for row in rows for label in profiles.NAMESPACE_LABELS}
         namespaces = frozenset(named - {""})
@@ -106,7 +101,6 @@ class SurveyReader:
     async def _owners(
         self, namespaces: frozenset[str], at: float, metric: str, label: str
     ) -> list[Row]:
-        await asyncio.sleep(QUERY_SECONDS)
         write = partial(_owners_text, metric, label)
         return await self._client.rows("owners", namespaces, write, at, parse_vector)
 
@@ -114,12 +108,10 @@ class SurveyReader:
         begin, span_seconds = begin_of(at), at - begin_of(at)
         if not listed.namespaces:
             return UsagePart(begin, {})
-        await asyncio.sleep(QUERY_SECONDS)
         snapshot_query = SnapshotQuery(
             Signal.UTILIZATION, profiles.AUTO, listed.namespaces, span_seconds, 0.0
         )
         observation = await self._source.past(snapshot_query, at, STEP_SECONDS)
-        await asyncio.sleep(QUERY_SECONDS)
         write = partial(_running_text, span_seconds)
         rows = await self._client.rows("pods", listed.namespaces, write, at, parse_matrix)
         there = {_key(row, "pod"): frozenset(time for time, _ in row.points) for row in rows}
@@ -145,7 +137,7 @@ def begin_of(at: float) -> float:
 
 def day_of(at: float) -> float:
     """Return the day of that part: what is listed at its last part reaches back to its begin."""
-    return begin_of(at) // DAY_SECONDS
+    return begin_of(at) // durations.DAY_SECONDS
 
 
 def _key(row: Row, label: str) -> tuple[str, str]:

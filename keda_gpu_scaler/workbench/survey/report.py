@@ -12,8 +12,10 @@ from rich.table import Table
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.workbench.backtest.advice import percent
+from keda_gpu_scaler.workbench.backtest.output import Result, json_of
 from keda_gpu_scaler.workbench.backtest.page import STYLE, cells
-from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS, Usage, percent
+from keda_gpu_scaler.workbench.survey.usage import Usage
 
 WIDTH = 140
 _BAR_PIXELS = 400
@@ -32,6 +34,10 @@ class Survey(NamedTuple):
     """What the source has of exporters, in sentences."""
 
     @property
+    def days(self) -> float:
+        return self.seconds / durations.DAY_SECONDS
+
+    @property
     def sentences(self) -> Iterator[str]:
         """What it comes to, in sentences."""
         hours = sum(usage.gpu_hours for usage in self.usages)
@@ -43,7 +49,7 @@ class Survey(NamedTuple):
         cost = "" if self.price is None else f", {idle * self.price:,.2f} at {self.price:g} an hour"
         yield (
             f"{len(self.usages)} workloads held GPUs for {hours:,.0f} hours in "
-            f"{self.seconds / DAY_SECONDS:.3g} days, idle for {idle:,.0f} of them "
+            f"{self.days:.3g} days, idle for {idle:,.0f} of them "
             f"({percent(idle / hours)}{cost})."
         )
         if unknown := [usage for usage in self.usages if not usage.is_judged]:
@@ -54,20 +60,22 @@ class Survey(NamedTuple):
         yield from self.notes
 
 
-def write(survey: Survey, form: str) -> None:
-    """Write it to the standard output, as `text`, `markdown` or `json`."""
+def write(survey: Survey, form: str, replays: Sequence[Result] = ()) -> None:
+    """Write it to the standard output, as `text`, `markdown` or `json`, which has the replays."""
     if form == "json":
         values = {
             "seconds": survey.seconds,
             "workloads": [_as_json(usage, survey.price) for usage in survey.usages],
             "sentences": list(survey.sentences),
+            "replays": [json_of(result, survey.price) for result in replays],
         }
         typer.echo(msgspec.json.format(msgspec.json.encode(values)))
         return
     heads, rows = _table(survey)
     if form == "markdown":
         lines = [heads, ["---", *["---:"] * (len(heads) - 2), "---"], *rows]
-        typer.echo("\n".join(f"| {' | '.join(map(_in_markdown, line))} |" for line in lines))
+        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+        typer.echo("\n".join(f"| {' | '.join(line)} |" for line in escaped))
         typer.echo("\n" + "\n".join(survey.sentences))
         return
     console = Console(
@@ -99,7 +107,7 @@ def page(survey: Survey) -> str:
     return "\n".join(
         [
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>survey</title>',
-            f"<style>{STYLE}</style><h1>GPUs of {survey.seconds / DAY_SECONDS:.3g} days</h1>",
+            f"<style>{STYLE}</style><h1>GPUs of {survey.days:.3g} days</h1>",
             *(f"<p>{escape(sentence)}</p>" for sentence in survey.sentences),
             f"<table><tr>{cells('th', heads)}<th>GPU-hours, idle ones in front</th></tr>",
             *lines,
@@ -127,10 +135,6 @@ def _table(survey: Survey) -> tuple[list[str], list[list[str]]]:
         for usage in survey.usages
     ]
     return [*heads, "known", "what to do"], rows
-
-
-def _in_markdown(text: str) -> str:
-    return text.replace("|", r"\|")
 
 
 def _as_json(usage: Usage, price: float | None) -> dict[str, Any]:

@@ -17,14 +17,15 @@ from msgspec import Struct
 
 from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.observation import Observation
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.trigger.metadata import IDLE_PERCENT
+from keda_gpu_scaler.workbench.backtest.advice import percent
 
 STEP_SECONDS = 60
 """Of the past: four of the usual scrapes. It makes a week of 800 GPUs 8 million numbers."""
 LIST_SECONDS = 300
 """How often it is asked which pods there were: a pod is there between two lists that show it."""
-DAY_SECONDS = 86_400.0
 LEAST_KNOWN = 0.5
 """A workload that is known for less of its time is not judged."""
 NEVER_IDLE, OFTEN_FULL = 0.02, 0.2
@@ -257,8 +258,8 @@ class Usage:
             return "not known: no exporter shows its GPUs"
         if not self.is_judged:
             return f"not known: exporters showed it for {percent(self.known)} of its time only"
-        if self.longest_idle_seconds >= DAY_SECONDS:
-            days = self.longest_idle_seconds / DAY_SECONDS
+        if self.longest_idle_seconds >= durations.DAY_SECONDS:
+            days = self.longest_idle_seconds / durations.DAY_SECONDS
             return f"idle for {days:.1f} days at a stretch: is it still needed?"
         if self.full >= OFTEN_FULL:
             return (
@@ -267,10 +268,6 @@ class Usage:
         if not self.is_ever_idle:
             return "never idle: do not touch"
         return "scale it by its load"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def usages(parts: Sequence[UsagePart]) -> list[Usage]:

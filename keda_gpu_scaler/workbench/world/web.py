@@ -15,8 +15,6 @@ from keda_gpu_scaler.transport.http_server import Bounds, HttpServer
 from keda_gpu_scaler.workbench.world import exposition
 from keda_gpu_scaler.workbench.world.cluster import Cluster, WorkloadKey
 
-_UNPROCESSABLE = 422
-
 
 def server(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> HttpServer:
     """Return a server of an application, that ends within seconds."""
@@ -42,7 +40,7 @@ def application(cluster: Cluster, clock: Callable[[], float]) -> Starlette:
             key = WorkloadKey.checked(**request.path_params)
             wanted = cluster.changed(key, await request.body())
         except ValueError as error:
-            raise HTTPException(_UNPROCESSABLE, str(error)) from error
+            raise HTTPException(422, str(error)) from error
         cluster.put(key, wanted, clock())
         return JSONResponse(_description(cluster, key, clock()))
 

@@ -18,6 +18,7 @@ from keda_gpu_scaler.query.promql_texts import (
     TARGETS,
 )
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Row
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
 from keda_gpu_scaler.sources.prometheus import client
@@ -251,3 +252,17 @@ async def test_now_and_instants_follow_the_servers_clock(offset: float) -> None:
     prometheus.answers["clock"] = client.Clock(later, takes_long_queries=True)
     await source.synchronize()
     assert source.now() == later
+
+
+async def test_each_part_of_a_query_waits_where_the_past_is_read(server: HttpServer) -> None:
+    waits = list[None]()
+
+    async def wait() -> None:
+        waits.append(None)
+
+    settings = PrometheusSettings.model_validate({"url": server.url})
+    prometheus = client.PrometheusClient("default", settings, before_query=wait)
+    names = frozenset(f"{'long' * 15}-{number:03}" for number in range(400))
+    await prometheus.rows("age", names, "|".join, AT, client.parse_vector)
+    await prometheus.close()
+    assert len(waits) == len(server.requests) > 1

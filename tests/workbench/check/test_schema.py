@@ -104,6 +104,19 @@ _REFUSED_BY_RULE = {
     ],
 }
 REFUSED = [(rule, *row) for rule, rows in _REFUSED_BY_RULE.items() for row in rows]
+_POLICY = "scaleUp: {{policies: [{{type: {}}}]}}"
+OF_THE_HPA = [
+    (
+        "refused-value",
+        "scaleDown: {stabilizationWindowSeconds: 3601}",
+        "3601, above 3600. Write 3600",
+    ),
+    ("refused-value", _POLICY.format("Pods, value: 1, periodSeconds: 1801"), "1801, above 1800."),
+    ("refused-value", _POLICY.format("Percent, value: 0, periodSeconds: 60"), "is 0, below 1."),
+    ("unknown-value", _POLICY.format("Pod, value: 1, periodSeconds: 60"), "Did you mean Pods?"),
+    ("unknown-value", "scaleUp: {selectPolicy: Least}", "selectPolicy is Least, which does not"),
+]
+"""What Kubernetes refuses only when KEDA writes the HPA."""
 
 
 @pytest.mark.parametrize("source", TAKEN)
@@ -118,6 +131,16 @@ def test_what_they_refuse_is_said_with_its_path_and_what_to_write(
     (one,) = report(changed(OTHERS, (before, after))).findings
     assert one.rule.name == rule
     assert said in f"{one.why}. {one.fix}"
+
+
+@pytest.mark.parametrize(("rule", "behavior", "said"), OF_THE_HPA)
+def test_what_the_hpa_may_not_have_is_refused_before_keda_writes_it(
+    rule: str, behavior: str, said: str
+) -> None:
+    hpa = f"advanced: {{horizontalPodAutoscalerConfig: {{behavior: {{{behavior}}}}}}}"
+    (finding,) = report(spec(OTHERS, hpa)).findings
+    assert finding.rule.name == rule
+    assert said in f"{finding.why}. {finding.fix}"
 
 
 def test_a_count_that_is_no_number_is_the_only_finding() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from keda_gpu_scaler.spec.durations import DAY_SECONDS
 from keda_gpu_scaler.workbench.survey.reading import PART_SECONDS, begin_of, day_of
-from keda_gpu_scaler.workbench.survey.usage import DAY_SECONDS
 
 MIDNIGHT = 20_000 * DAY_SECONDS
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from keda_gpu_scaler.snapshot.observation import Observation, Series, Target
+from keda_gpu_scaler.spec.durations import DAY_SECONDS
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 from keda_gpu_scaler.workbench.survey.usage import (
-    DAY_SECONDS,
     LIST_SECONDS,
     STEP_SECONDS,
     Links,
@@ -164,7 +164,7 @@ DAY = round(DAY_SECONDS / STEP_SECONDS)
         (["b" * 97 + "iii"], {}, "scale it by its load"),
         (["f" * 20 + "b" * 80], {}, "all of it was full for 20 % of the time: it needs more"),
         (["f" * 19 + "i" * 81], {}, "scale it by its load"),
-        (["i" * DAY], {"pods": 3}, "not known: exporters showed it for 33 % of its time only"),
+        (["i" * DAY], {"pods": 3}, "not known: exporters showed it for 33.3 % of its time only"),
         (["?" * DAY], {"most_gpus": 0, "shown": 0}, "not known: no exporter shows its GPUs"),
     ],
 )
