@@ -4,7 +4,7 @@ The ReplicaSet controller takes pods that are not Ready first, then those of the
 (`controller_utils.go`, `ActivePodsWithRanks`). A pod without a cost counts as one of 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
 
 from keda_gpu_scaler.autoscaling.api_objects import HpaMetric, HpaObject
@@ -54,6 +54,23 @@ def _metrics(hpa: HpaObject) -> Iterator[Metric]:
             value = max(value - _ROUNDING, 0.0) * hpa.status.current_replicas
         metric_type = MetricType.AVERAGE_VALUE if is_average else MetricType.VALUE
         yield Metric(value=value, target=target.number or 0.0, metric_type=metric_type)
+
+
+def kept(costs: Mapping[str, int], fresh: Mapping[str, int], going: int) -> dict[str, int]:
+    """Return the costs of pods while a scale-in of so many is waited for, the lowest first.
+
+    Those that are written stay, so that few are written. A pod whose load is not known any more has
+    none; nor has one of those that would go, if another pod has become less busy: that one takes
+    its cost. `fresh` are the costs by the newest samples.
+    """
+    costs = {pod: cost for pod, cost in costs.items() if pod in fresh}
+    planned, least_busy = list(costs)[:going], list(fresh)[:going]
+    busy = sorted((pod for pod in planned if pod not in least_busy), key=lambda pod: -fresh[pod])
+    idle = (pod for pod in least_busy if pod not in planned)
+    for leaves, comes in zip(busy, idle, strict=False):
+        if fresh[comes] < fresh[leaves]:
+            costs[comes] = costs.pop(leaves)
+    return dict(sorted(costs.items(), key=lambda item: item[1]))
 
 
 def change(cost: str | None, mark: str | None, wanted: int | None) -> dict[str, str | None]:

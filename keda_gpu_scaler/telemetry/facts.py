@@ -270,7 +270,8 @@ class ObserveRefused(Fact, frozen=True):
 class DeletionCosts(Fact, frozen=True):
     """Which pods of a Deployment go first if the HPA scales in; stated at each change."""
 
-    scaled_object: ScaledObject
+    namespace: str
+    scaled_object: str
     replicas: int
     ahead: int
     """How many the HPA may set soon."""

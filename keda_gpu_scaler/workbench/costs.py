@@ -1,8 +1,8 @@
 """Writes deletion costs on pods before the HPA scales in, and removes what it wrote.
 
 Each round compares what pods should have with what they have, so that nothing has to be remembered:
-what an earlier process left is removed by the first round. Costs are written once for each step of
-a scale-in. `autoscaling.scale_in` says when that is near, and `explain.drain` who is least busy.
+what an earlier process left is removed by the first round. `autoscaling.scale_in` says when a
+scale-in is near, and `explain.drain` who is least busy.
 """
 
 import asyncio
@@ -155,7 +155,7 @@ class CostWriter:
         return parsed
 
     async def _renew(self, followed: _Followed, hpa: api_objects.HpaObject) -> None:
-        """Make costs when a scale-in is near, once for each step of it, of the first trigger."""
+        """Make costs by the first trigger when a scale-in is near, anew for each step of it."""
         for scaled_object, spec in followed.triggers:
             # The source's samples are read again and again, as for KEDA.
             await self._evaluator.evaluate(scaled_object, spec, None, wait_for_fresh=True)
@@ -167,13 +167,14 @@ class CostWriter:
             record = await self._evaluator.record(*followed.triggers[0])
             known = {} if record.state == State.UNKNOWN else costs_of(record)
             if followed.replicas == replicas and before:
-                known = {pod: cost for pod, cost in before.items() if pod in known}
+                known = scale_in.kept(before, known, replicas - ahead)
             followed.costs, followed.replicas = known, replicas
         if followed.costs != before:
             going = tuple(followed.costs)[: replicas - ahead]
-            scaled_object = followed.triggers[0].scaled_object
-            fact = facts.DeletionCosts(scaled_object, replicas, ahead, going, self._dry_run)
-            self._observe(fact)
+            named = followed.triggers[0].scaled_object
+            self._observe(
+                facts.DeletionCosts(*named, replicas, ahead, going, dry_run=self._dry_run)
+            )
 
     async def _write(self, namespace: str, costs: Mapping[str, Costs]) -> bool:
         """Write what pods should have; tell whether one has a cost of this program's."""

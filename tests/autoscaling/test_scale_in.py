@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from keda_gpu_scaler.autoscaling.api_objects import HpaObject
-from keda_gpu_scaler.autoscaling.scale_in import COST, MARK, Forecast, change
+from keda_gpu_scaler.autoscaling.scale_in import COST, MARK, Forecast, change, kept
 
 AHEAD = 30.0
 PAUSE = 5.0
@@ -137,6 +137,34 @@ def test_an_average_that_was_rounded_up_asks_for_no_replica_more() -> None:
     """140 over three replicas is shown as 46.667, and needs two."""
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 0}}
     assert Forecast().follow(hpa(3, 46.667, behavior=behavior), 0, AHEAD) == 2
+
+
+WRITTEN = {"b": -4, "c": -3, "d": -2, "f": -1}
+
+
+@pytest.mark.parametrize(
+    ("fresh", "going", "stay"),
+    [
+        (WRITTEN, 1, WRITTEN),
+        # Another order of those that stay, or that are equal, is no reason to write.
+        ({"b": -4, "c": -3, "f": -2, "d": -1}, 2, WRITTEN),
+        ({"a": -1, "b": -1, "c": -1, "d": -1, "f": -1}, 1, WRITTEN),
+        # The first one has got a request.
+        ({"c": -4, "d": -3, "f": -2, "b": -1}, 1, {"c": -4, "d": -2, "f": -1}),
+        ({"d": -4, "c": -3, "f": -2, "b": -1}, 2, {"d": -4, "c": -3, "f": -1}),
+        # Two have: the busier one loses its cost to the idlest.
+        ({"f": -4, "d": -3, "c": -2, "b": -1}, 2, {"f": -4, "d": -3}),
+        # A pod's load is not known any more.
+        ({"c": -3, "d": -2, "f": -1}, 1, {"c": -3, "d": -2, "f": -1}),
+        ({}, 1, {}),
+    ],
+)
+def test_while_a_scale_in_is_waited_for_only_what_matters_is_written_again(
+    fresh: dict[str, int], going: int, stay: dict[str, int]
+) -> None:
+    renewed = kept(WRITTEN, fresh, going)
+    assert renewed == stay
+    assert list(renewed) == list(stay)
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,20 @@ async def test_each_step_of_a_scale_in_has_costs_of_its_own(stage: Stage) -> Non
     assert stage.cluster.costs["b"] == "-2"
 
 
+async def test_a_pod_that_gets_work_while_a_scale_in_is_near_loses_its_cost_to_another(
+    stage: Stage,
+) -> None:
+    stage.cluster.average = "30"
+    await stage.round()
+    assert stage.told == [("c",)]
+    source = stage.bench.source
+    source.world = World((*source.world.pods[:1], WorldPod(NAMES["c"]), *source.world.pods[2:]))
+    stage.bench.clock.seconds += 600
+    await stage.round()
+    assert stage.told == [("c",), ("d",)]
+    assert stage.cluster.costs == {"b": "-1", "d": "-3"}
+
+
 async def test_what_a_killed_process_has_left_goes_at_the_next_start(stage: Stage) -> None:
     stage.cluster.average = "70"
     stage.cluster.annotate("b", cost="-1", mark="-1")
