@@ -161,19 +161,21 @@ class CostWriter:
             await self._evaluator.evaluate(scaled_object, spec, None, wait_for_fresh=True)
         ahead = followed.forecast.follow(hpa, self._clock(), self._ahead_seconds)
         replicas, before = followed.forecast.replicas, followed.costs
-        if ahead >= replicas:
-            followed.costs = {}
-        else:
+        going = max(0, replicas - ahead)
+        # The pods of a step may not be deleted yet; until its next sync the HPA shows it.
+        is_under_way = bool(before) and hpa.status.current_replicas > replicas
+        followed.costs = {}
+        if going or is_under_way:
             record = await self._evaluator.record(*followed.triggers[0])
             known = {} if record.state == State.UNKNOWN else costs_of(record)
-            if followed.replicas == replicas and before:
-                known = scale_in.kept(before, known, replicas - ahead)
-            followed.costs, followed.replicas = known, replicas
+            if is_under_way or (before and followed.replicas == replicas):
+                followed.costs = scale_in.kept(before, known, going)
+            else:
+                followed.costs, followed.replicas = known, replicas
         if followed.costs != before:
-            going = tuple(followed.costs)[: replicas - ahead]
-            named = followed.triggers[0].scaled_object
+            named, first = followed.triggers[0].scaled_object, tuple(followed.costs)[:going]
             self._observe(
-                facts.DeletionCosts(*named, replicas, ahead, going, dry_run=self._dry_run)
+                facts.DeletionCosts(*named, replicas, ahead, first, dry_run=self._dry_run)
             )
 
     async def _write(self, namespace: str, costs: Mapping[str, Costs]) -> bool:

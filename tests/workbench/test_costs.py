@@ -43,6 +43,8 @@ class FakeCluster:
     pods: dict[str, Json]
     replicas: int = 3
     average: str = "10"
+    set_replicas: int | None = None
+    """What the HPA has just set; None: it is what there was at its last sync."""
     triggers: list[Json] = field(default_factory=list)
     kind: str = "deployments"
     owner: tuple[str, str] = ("Deployment", "bert")
@@ -116,7 +118,7 @@ class FakeCluster:
         }
         status = {
             "currentReplicas": self.replicas,
-            "desiredReplicas": self.replicas,
+            "desiredReplicas": self.set_replicas or self.replicas,
             "currentMetrics": [current],
             "conditions": [{"type": "ScalingActive", "status": "True"}],
         }
@@ -243,6 +245,20 @@ async def test_when_the_scale_in_is_over_its_costs_are_removed_and_nothing_else(
     assert stage.cluster.annotations("d") == ("7", None)
     assert len(stage.cluster.patches) == 3
     assert stage.told == [("c", "d"), ()]
+
+
+async def test_until_the_hpa_looks_again_the_pods_of_its_step_may_still_be_there(
+    stage: Stage,
+) -> None:
+    stage.cluster.average = "30"
+    await stage.round()
+    stage.cluster.set_replicas = 2
+    for _ in range(3):
+        await stage.round()
+    assert stage.cluster.costs == OF_LOADS
+    stage.cluster.replicas, stage.cluster.average = 2, "45"
+    await stage.round()
+    assert stage.cluster.costs == {}
 
 
 async def test_at_a_load_that_stays_nothing_is_written(stage: Stage) -> None:

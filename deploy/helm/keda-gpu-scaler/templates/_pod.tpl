@@ -61,3 +61,16 @@ tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
+
+{{- define "keda-gpu-scaler.dnsEgress" -}}
+# DNS, wherever it is answered. OpenShift's pods answer at 5353, and a rule is about the port of a pod.
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+    - port: 5353
+      protocol: UDP
+    - port: 5353
+      protocol: TCP
+{{- end -}}
