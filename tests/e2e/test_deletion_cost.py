@@ -39,6 +39,7 @@ async def test_the_least_busy_pod_goes_first_and_nothing_else_is_touched(
     await lab.reaches("bert", REPLICAS)
     async with _account(lab, helm) as (client, command):
         names = sorted(await _annotations(lab))
+        lab.simulator.of_pod.update(dict.fromkeys(names, PERCENT))
         protected = names[0]
         await _annotate(lab.client, lab, protected, {COST: "100"})
         await _refuses_all_else(client, lab, names[1], protected)
