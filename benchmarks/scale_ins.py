@@ -439,7 +439,7 @@ async def _started(cluster: Cluster, directory: Path, stage: Stage) -> AsyncIter
             "scrape_timeout": "1s",
             "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
         }
-        prometheus = PrometheusServer(directory, [scraped])
+        prometheus = PrometheusServer(directory, [scraped], life_seconds=LONGEST_RUN)
         await stack.enter_async_context(prometheus)
         address = f"127.0.0.1:{free_port()}"
         http = f"127.0.0.1:{free_port()}"
