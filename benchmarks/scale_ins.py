@@ -141,6 +141,8 @@ class SimulatedWorkload:
     removed: list[tuple[float, str, list[SimulatedServer]]] = field(default_factory=list)
     """When which pod went, and those that were Ready then, itself included."""
     cut: int = 0
+    in_time: int = 0
+    """How many of the pods that were removed had a cost of the command's."""
     cuts: dict[float, list[int]] = field(default_factory=dict)
     """How many requests each pod would lose that was Ready when a scale-in began."""
     patches: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -215,6 +217,7 @@ class SimulatedWorkload:
         pod.is_ending = True
         self.cut += pod.to_cut(now)
         if pod.is_ready:
+            self.in_time += pod.annotations[1] is not None
             self.removed.append((began, pod.name, there))
 
 
@@ -396,6 +399,7 @@ def _rows(stage: Stage) -> list[Row]:
         / max(1, len(chosen[namespace]))
         for namespace in (WITH, WITHOUT)
     }
+    in_time = sum(each.in_time for each in stage.workloads) / max(1, len(chosen[WITH]))
     best = {
         namespace: sum(fewest_cut(each) for each in stage.workloads if each.namespace == namespace)
         / max(1, len(chosen[namespace]))
@@ -422,6 +426,7 @@ def _rows(stage: Stage) -> list[Row]:
             f"≥ {LEAST_BUSY:.0%}",
             share[WITH] >= LEAST_BUSY,
         ),
+        ("of these with a cost in time", f"{in_time:.1%}", "", True),
         ("of these the least busy, without", f"{share[WITHOUT]:.1%}", "", True),
         ("requests cut for each pod removed, with costs", f"{cut[WITH]:.3f}", "", True),
         ("requests cut for each pod removed, without", f"{cut[WITHOUT]:.3f}", "", True),

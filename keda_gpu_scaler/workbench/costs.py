@@ -127,7 +127,7 @@ class CostWriter:
         hpas = await self._get(HPAS, namespace, _Hpas)
         by_name = {hpa.metadata.name: hpa for hpa in hpas.items}
         before, self._followed[namespace] = self._followed[namespace], {}
-        costs: dict[str, Costs] = {}
+        seen: list[tuple[str, _Followed, api_objects.HpaObject, int]] = []
         for raw in scaled.items:
             try:
                 found = msgspec.json.decode(raw, type=api_objects.ScaledObject)
@@ -143,10 +143,17 @@ class CostWriter:
                 followed = _Followed(found.metadata.generation, triggers)
             self._followed[namespace][name] = followed
             if followed.triggers:
-                await self._renew(followed, hpa)
-                if followed.costs:
-                    costs[found.spec.scale_target_ref.name] = followed.costs
-        return costs
+                ahead = followed.forecast.follow(hpa, self._clock(), self._ahead_seconds)
+                seen.append((found.spec.scale_target_ref.name, followed, hpa, ahead))
+        # As KEDA does, so that samples are known when they are needed.
+        triggers = [trigger for _, followed, _, _ in seen for trigger in followed.triggers]
+        evaluate = self._evaluator.evaluate
+        await asyncio.gather(
+            *(evaluate(*trigger, None, wait_for_fresh=True) for trigger in triggers)
+        )
+        for _, followed, hpa, ahead in seen:
+            await self._renew(followed, hpa.status.current_replicas, ahead)
+        return {name: followed.costs for name, followed, _, _ in seen if followed.costs}
 
     def _triggers(self, text: str, namespace: str) -> list[FileTrigger]:
         """Return the triggers of a ScaledObject for this scaler; KEDA is told what is wrong."""
@@ -154,16 +161,15 @@ class CostWriter:
         parsed, _ = check.parse(objects[0].ours if objects else (), self._access)
         return parsed
 
-    async def _renew(self, followed: _Followed, hpa: api_objects.HpaObject) -> None:
-        """Make costs by the first trigger when a scale-in is near, anew for each step of it."""
-        for scaled_object, spec in followed.triggers:
-            # The source's samples are read again and again, as for KEDA.
-            await self._evaluator.evaluate(scaled_object, spec, None, wait_for_fresh=True)
-        ahead = followed.forecast.follow(hpa, self._clock(), self._ahead_seconds)
+    async def _renew(self, followed: _Followed, existing: int, ahead: int) -> None:
+        """Make costs by the first trigger when a scale-in is near, anew for each step of it.
+
+        `existing` are the replicas at the HPA's last sync, `ahead` those that it may set soon.
+        """
         replicas, before = followed.forecast.replicas, followed.costs
         going = max(0, replicas - ahead)
         # The pods of a step may not be deleted yet; until its next sync the HPA shows it.
-        is_under_way = bool(before) and hpa.status.current_replicas > replicas
+        is_under_way = bool(before) and existing > replicas
         followed.costs = {}
         if going or is_under_way:
             record = await self._evaluator.record(*followed.triggers[0])
