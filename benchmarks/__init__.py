@@ -22,6 +22,7 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     streams     open streams of external-push, beside what is measured
     waking      when demand appears, and how long each trigger took
     wake        KEDA's own prometheus trigger and ours, on the real KEDA
+    scale_ins   which pods go, with `deletion-cost` and without: `make bench-deletion-cost`
     decided     the rows of a score of decisions, as a table and as a picture
     decisions   replicas on public traces, by the scaler and by recipes: `make bench-decisions`
 

@@ -40,6 +40,9 @@ class Condition(Struct, frozen=True):
 
 class _Metadata(Struct, frozen=True, rename="camel"):
     creation_timestamp: datetime
+    name: str = ""
+    generation: int = 0
+    """It grows with each change of the spec."""
     annotations: dict[str, str] = {}
 
 
@@ -155,8 +158,10 @@ class Behavior(Struct, frozen=True, rename="camel"):
 
 
 class _HpaSpec(Struct, frozen=True, rename="camel"):
+    min_replicas: Count = 1
+    max_replicas: Count = 100
     metrics: tuple[HpaMetric, ...] | None = None
-    behavior: Behavior = Behavior()
+    behavior: Behavior | None = None
 
 
 class _HpaStatus(Struct, frozen=True, rename="camel"):
@@ -169,6 +174,7 @@ class _HpaStatus(Struct, frozen=True, rename="camel"):
 class HpaObject(Struct, frozen=True):
     """The HorizontalPodAutoscaler that KEDA created."""
 
+    metadata: _Name = _Name()
     spec: _HpaSpec = _HpaSpec()
     status: _HpaStatus = _HpaStatus()
     """What it did at its last sync."""

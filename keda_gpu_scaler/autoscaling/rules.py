@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, ScalingPolicy
+from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, ScalingPolicy, quantity
 
 
 class MetricType(StrEnum):
@@ -52,6 +52,13 @@ class Tolerances:
 
     up: float = 0.1
     down: float = 0.1
+
+    @classmethod
+    def of(cls, behavior: Behavior) -> "Tolerances":
+        up, down = quantity(behavior.scale_up.tolerance), quantity(behavior.scale_down.tolerance)
+        return cls(
+            up=CLUSTERS.up if up is None else up, down=CLUSTERS.down if down is None else down
+        )
 
     def include(self, ratio: float) -> bool:
         """Tell whether nothing changes at this ratio; both ends are included (`isWithin`)."""
@@ -101,6 +108,27 @@ class Hpa:
         if self.behavior is not None and step.replicas != scale.spec:
             self._store(now, step.replicas - scale.spec, self.behavior)
         return step
+
+    def follow(
+        self, now: float, before: int, scale: Scale, metrics: Sequence[Metric], ahead_seconds: float
+    ) -> int:
+        """Return what an HPA elsewhere may set within some seconds, if the metrics stay so.
+
+        `before` is what the replicas were when this was asked last: policies count its changes. As
+        after a start of its controller, earlier recommendations are not known, and the replicas
+        there are count as one.
+        """
+        if scale.spec == 0:
+            return 0
+        if not self._recommendations:
+            self._recommendations.append((now, scale.spec))
+        elif self.behavior is not None and before != scale.spec:
+            self._store(now, scale.spec - before, self.behavior)
+        self._step(now, scale, metrics)
+        remembered = self._recommendations
+        ahead = self._step(now + ahead_seconds, scale, metrics)
+        self._recommendations = remembered
+        return ahead.replicas
 
     def _step(self, now: float, scale: Scale, metrics: Sequence[Metric]) -> Step:
         bounded = min(max(scale.spec, self.floor), self.maximum)

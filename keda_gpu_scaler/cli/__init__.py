@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "app", "main"]
 COMMANDS = {
     "serve": "Run the scaler that KEDA calls, until a signal ends it.",
     "observe": "Evaluate ScaledObjects in files, and scale nothing.",
+    "deletion-cost": "Let the least busy pods go first when the HPA scales in.",
     "check": "Find mistakes in ScaledObjects before you apply them.",
     "migrate": "Replace KEDA's prometheus triggers in a file by this scaler's.",
     "probe": "Call a scaler as KEDA does, and show its answers.",
@@ -34,7 +35,7 @@ COMMANDS = {
     "demo": "Play four scenes of this scaler beside recipes of others.",
 }
 """What the list of commands says of each; 64 characters fit on a line of 80."""
-_PLAIN = frozenset({"serve", "observe"})
+_PLAIN = frozenset({"serve", "observe", "deletion-cost"})
 """Commands that print only lines of the log."""
 _NOT_PLAIN = ("h2", "pygments", "rich")
 """What httpx and structlog load where it is installed, for HTTP/2 and for terminals. It takes 5 MiB
@@ -57,15 +58,16 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - private to Typer
+    file = name.replace("-", "_")
     absent = [each for each in _NOT_PLAIN if name in _PLAIN and each not in sys.modules]
     sys.modules |= dict.fromkeys(absent)  # type: ignore[arg-type] # as if they were not there
     try:
-        module = importlib.import_module(f"keda_gpu_scaler.cli.{name}")
+        module = importlib.import_module(f"keda_gpu_scaler.cli.{file}")
     finally:
         for each in absent:
             del sys.modules[each]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name)(_with_flags(getattr(module, name)))
+    single.command(name)(_with_flags(getattr(module, file)))
     return typer.main.get_command(single)
 
 

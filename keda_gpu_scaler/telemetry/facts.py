@@ -267,6 +267,19 @@ class ObserveRefused(Fact, frozen=True):
     reason: str
 
 
+class DeletionCosts(Fact, frozen=True):
+    """Which pods of a Deployment go first if the HPA scales in; stated at each change."""
+
+    namespace: str
+    scaled_object: str
+    replicas: int
+    ahead: int
+    """How many the HPA may set soon."""
+    pods: tuple[str, ...]
+    """Those that go, the least busy first; empty: none has a cost of this program's any more."""
+    dry_run: bool
+
+
 class PeersAsked(Fact, frozen=True):
     """How many addresses of replicas answered when they were last told of alerts or asked."""
 

@@ -37,6 +37,7 @@ _STRENGTH = tuple(EvidenceSource)
 _LINES: Mapping[type[facts.Fact], tuple[int, str]] = {
     facts.AlertsChanged: (logging.INFO, "alerts.changed"),
     facts.CertificateRefused: (logging.WARNING, "certificate.refused"),
+    facts.DeletionCosts: (logging.INFO, "costs.changed"),
     facts.ExportersFound: (logging.INFO, "source.exporters"),
     facts.ObserveRead: (logging.INFO, "observe.read"),
     facts.ObserveRefused: (logging.WARNING, "observe.refused"),

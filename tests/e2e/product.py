@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))
 
 @dataclass(slots=True)
 class Scaler:
-    """One `keda-gpu-scaler serve`, always at the same address."""
+    """One `keda-gpu-scaler serve`, or a command with its settings, always at the same address."""
 
     directory: Path
     prometheus_url: str
@@ -26,11 +26,12 @@ class Scaler:
     kubeconfig: Path | None = None
     """The kubeconfig of the API server, where its settings use one."""
     http_port: int = field(default_factory=free_port)
+    command: Sequence[str] = ("serve",)
     _program: Program = field(init=False)
 
     def __post_init__(self) -> None:
         log = self.directory / f"scaler-{self.port}.log"
-        self._program = Program("scaler", [_COMMAND, "serve"], log, self._environment())
+        self._program = Program("scaler", [_COMMAND, *self.command], log, self._environment())
 
     @property
     def address(self) -> str:

@@ -37,12 +37,27 @@ _CLOUDS = {
 pages of both are in tests/data/exporters."""
 
 
+class _Uneven(Cluster):
+    """Shows other loads of some pods."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_pod: dict[str, float] = {}
+
+    def percents(self, now: float) -> dict[str, float]:
+        names = {uid: pod.name for uid, pod in self.pods.items()}
+        percents = super().percents(now)
+        return {uid: self.of_pod.get(names[uid], load) for uid, load in percents.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Simulator:
     """The way to a simulator that shows a lab's nodes, and its namespace's pods."""
 
     namespace: str
     port: int
+    of_pod: dict[str, float]
+    """The loads of single pods by their names, where they are not an even part."""
     _client: httpx.AsyncClient
 
     async def change(self, workload: str, **fields: object) -> None:
@@ -54,7 +69,7 @@ class Simulator:
 @contextlib.asynccontextmanager
 async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simulator]:
     """Show what a lab has from now until the block ends."""
-    shown, listed = Cluster(), asyncio.Event()
+    shown, listed = _Uneven(), asyncio.Event()
     following = kubernetes.following(
         shown,
         listed.set,
@@ -72,7 +87,7 @@ async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simu
         try:
             port = await server.start()
             async with httpx.AsyncClient(transport=inside, base_url="http://simulator") as client:
-                yield Simulator(lab, port, client)
+                yield Simulator(lab, port, shown.of_pod, client)
         finally:
             await server.stop()
 

@@ -1,4 +1,4 @@
-"""An API server over HTTP: lists in pages, watches line by line, and errors in words.
+"""An API server over HTTP: lists in pages, watches line by line, patches, and errors in words.
 
 lightkube finds the API server and authenticates. Its own lists and watches are not used: they
 cannot request metadata only or bookmarks, and wait forever for a connection that has died.
@@ -46,6 +46,10 @@ class AbsentError(errors.SourceRefusedError):
     """There is no such object."""
 
 
+class ConflictError(errors.SourceRefusedError):
+    """The object has changed since it was read."""
+
+
 class _TooLargeError(errors.SourceMalformedError):
     """An answer is larger than pages may be."""
 
@@ -53,6 +57,7 @@ class _TooLargeError(errors.SourceMalformedError):
 _REFUSALS: Mapping[int, type[errors.SourceRefusedError]] = {
     httpx2.codes.GONE: ExpiredError,
     httpx2.codes.NOT_FOUND: AbsentError,
+    httpx2.codes.CONFLICT: ConflictError,
 }
 
 
@@ -184,27 +189,42 @@ class Api:
         async with self._answer(f"get {what}", path) as answer:
             return await _body(answer)
 
+    async def annotate(
+        self, resource: Resource, name: str, version: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        """Write annotations of an object, None to remove one, if it is still of this version."""
+        change = {"metadata": {"resourceVersion": version, "annotations": annotations}}
+        path, action = f"{resource.path()}/{name}", f"patch {resource}"
+        async with self._answer(action, path, patch=json.encode(change)) as answer:
+            await _body(answer)
+
     async def close(self) -> None:
         await self._client.aclose()
 
     @contextlib.asynccontextmanager
-    async def _answer(
+    async def _answer(  # noqa: PLR0913 - one request
         self,
         action: str,
         path: str,
         query: Mapping[str, str] | None = None,
         accept: str = _JSON,
+        *,
         seconds: float | None = 30.0,
+        patch: bytes | None = None,
     ) -> AsyncIterator[httpx2.Response]:
         """Yield the answer to a request; every error until it is read gets its words here.
 
         `action` has the verb and the resource; `seconds` is the time until the answer is read.
         """
-        headers = {"Accept": accept}
+        headers, method = {"Accept": accept}, "GET"
+        if patch is not None:
+            headers["Content-Type"], method = "application/merge-patch+json", "PATCH"
         try:
             async with (
                 asyncio.timeout(seconds),
-                self._client.stream("GET", path, params=query, headers=headers) as answer,
+                self._client.stream(
+                    method, path, params=query, headers=headers, content=patch
+                ) as answer,
             ):
                 if answer.status_code != http_client.OK:
                     message, body = _NO_REASON, await _body(answer)

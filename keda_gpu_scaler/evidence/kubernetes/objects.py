@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from keda_gpu_scaler.autoscaling import scale_in
 from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES, OTHER_RESOURCES
 from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement, Unschedulable
 from keda_gpu_scaler.spec import workload
@@ -36,7 +37,7 @@ class _OwnerReference(Struct):
 
 
 class _Annotations(Struct):
-    """What controllers note about ReplicaSets, and schedulers of parts of GPUs read of pods."""
+    """What controllers note about ReplicaSets, and what schedulers and they read of pods."""
 
     deployment_replicas: str = field(default="", name="deployment.kubernetes.io/desired-replicas")
     deployment_revision: str = field(default="", name="deployment.kubernetes.io/revision")
@@ -44,6 +45,8 @@ class _Annotations(Struct):
     rollout_revision: str = field(default="", name="rollout.argoproj.io/revision")
     gpu_fraction: str = field(default="", name="gpu-fraction")
     gpu_memory: str = field(default="", name="gpu-memory")
+    deletion_cost: str | None = field(default=None, name=scale_in.COST)
+    deletion_cost_mark: str | None = field(default=None, name=scale_in.MARK)
 
 
 class _Metadata(Struct, rename="camel"):
@@ -160,15 +163,17 @@ class Resource(NamedTuple):
     metadata_only: bool = False
     most: int = OBJECTS
     """A list of more is an error."""
+    place: str = ""
+    """Such as namespaces/ml; empty: everywhere."""
 
     def __str__(self) -> str:
         """Return the name as in kubectl: pods, replicasets.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, place: str = "") -> str:
-        """Return the URL path of all objects, or of those in a place such as namespaces/ml."""
+        """Return the URL path of all objects of its place, or of those in another one."""
         start = f"/apis/{self.group}" if self.group else "/api"
-        return "/".join(filter(None, (start, self.version, place, self.plural)))
+        return "/".join(filter(None, (start, self.version, place or self.place, self.plural)))
 
 
 class ScaleReference(NamedTuple):

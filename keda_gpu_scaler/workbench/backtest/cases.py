@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.autoscaling.api_objects import Behavior, quantity
+from keda_gpu_scaler.autoscaling.api_objects import Behavior
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, MetricType, Tolerances
 from keda_gpu_scaler.spec.spec import GpuAggregation, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
@@ -70,12 +70,7 @@ def limits_of(manifest: Manifest) -> Limits:
             behavior = msgspec.convert(written.plain, Behavior, strict=False)
         except msgspec.ValidationError as error:
             raise ValueError(f"{manifest.subject}: {'.'.join(_BEHAVIOR)}: {error}") from error
-        up, down = (
-            quantity(direction.tolerance) for direction in (behavior.scale_up, behavior.scale_down)
-        )
-        tolerances = Tolerances(
-            up=CLUSTERS.up if up is None else up, down=CLUSTERS.down if down is None else down
-        )
+        tolerances = Tolerances.of(behavior)
     cooldown = node.integer("spec", "cooldownPeriod")
     return Limits(
         minimum=manifest.minimum,

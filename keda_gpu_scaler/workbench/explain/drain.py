@@ -1,6 +1,6 @@
 """Which pods the ReplicaSet controller should take first: the least busy ones, by their cost.
 
-Pure, and nothing is written: it is for people, who may run what it prints. Every cost is below 0,
+Pure: `deletion-cost` writes the costs, and people may run what is printed. Every cost is below 0,
 which is what a pod without one counts as: a pod whose load is not known is never taken before one
 whose load is. A record may come from anything that answers on the scaler's port, so a line of it is
 a comment or one command about a Kubernetes name.
@@ -9,11 +9,11 @@ a comment or one command about a Kubernetes name.
 from collections.abc import Iterator
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.autoscaling.scale_in import COST
 from keda_gpu_scaler.record.record import PodRecord, Record
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind
 
-ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 _OTHERS = {
     Kind.STATEFUL_SET: "a StatefulSet always takes the pod with the highest number",
     Kind.LEADER_WORKER_SET: "a LeaderWorkerSet always takes the group with the highest number",
@@ -22,6 +22,7 @@ _OTHERS = {
     Kind.CRON_JOB: "a Job's controller does not look at costs",
 }
 """Kinds whose pods no ReplicaSet controls, and what happens instead."""
+_GONE = {"ended", "given up"}
 
 
 def drain(record: Record) -> Iterator[str]:
@@ -36,27 +37,36 @@ def drain(record: Record) -> Iterator[str]:
     if kind in _OTHERS:
         yield f"# no costs: {_OTHERS[kind]}"
         return
-    existing = [pod for pod in record.pods if pod.state not in {"ended", "given up"}]
-    known = [pod for pod in existing if pod.load is not None and workload.is_name(pod.name)]
-    if not known:
+    costs = costs_of(record)
+    if not costs:
         yield "# no costs: no pod's load is known"
     annotate = f"kubectl annotate pod --namespace {namespace}"
-    levels = sorted({_level(pod) for pod in known})
-    for pod in sorted(known, key=lambda pod: (_level(pod), pod.name)):
-        load, busiest = _level(pod)
+    by_name = {pod.name: pod for pod in record.pods}
+    for name, cost in costs.items():
+        load, busiest = _level(by_name[name])
         moment = f", busiest moment {busiest:g} {record.gpu_unit}" if busiest >= 0 else ""
         yield _comment(f"load {load:g} {record.gpu_unit}{moment}")
-        cost = levels.index((load, busiest)) - len(levels)
-        yield f"{annotate} {pod.name} --overwrite {ANNOTATION}={cost}"
-    with_cost = {pod.name for pod in known}
-    for pod in existing:
-        if pod.name in with_cost:
+        yield f"{annotate} {name} --overwrite {COST}={cost}"
+    for pod in record.pods:
+        if pod.name in costs or pod.state in _GONE:
             continue
         yield _comment(f"{pod.name} gets none, and loses one from before: {pod.reason}")
         if workload.is_name(pod.name):
-            yield f"{annotate} {pod.name} {ANNOTATION}-"
+            yield f"{annotate} {pod.name} {COST}-"
     if record.pods_left_out:
         yield f"# {record.pods_left_out} more pods are not listed, and get none"
+
+
+def costs_of(record: Record) -> dict[str, int]:
+    """Return the cost of each pod whose load is known, the least busy one's first."""
+    known = [
+        pod
+        for pod in record.pods
+        if pod.state not in _GONE and pod.load is not None and workload.is_name(pod.name)
+    ]
+    known.sort(key=lambda pod: (_level(pod), pod.name))
+    levels = sorted({_level(pod) for pod in known})
+    return {pod.name: levels.index(_level(pod)) - len(levels) for pod in known}
 
 
 def _level(pod: PodRecord) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.api_objects import (
+    Behavior,
     Condition,
     Direction,
     HpaMetric,
@@ -399,7 +400,7 @@ def _asked(facts: Facts) -> str:
 
 
 def _direction(facts: Facts, *, up: bool) -> Direction:
-    behavior = facts.seen_hpa.spec.behavior
+    behavior = facts.seen_hpa.spec.behavior or Behavior()
     return behavior.scale_up if up else behavior.scale_down
 
 

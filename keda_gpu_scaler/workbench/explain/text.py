@@ -11,6 +11,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench.explain import gates
+from keda_gpu_scaler.workbench.explain.drain import costs_of
 from keda_gpu_scaler.workbench.explain.why_not import WhyNot
 
 _SIGNAL = {
@@ -126,6 +127,9 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
     yield "GetMetrics", holds if record.value is None else _number(record.value)
     yield "average", _number(record.average, record.unit)
     yield "replicas asked for", _number(record.recommended)
+    costs = costs_of(record) if record.workload.startswith("deployment/") else {}
+    if len(costs) > 1:
+        yield "least busy", f"{next(iter(costs))}, which goes first by deletion costs"
     yield "source", f"{source.name}, {age}; list of pods: {pods}"
     if shown_by := {metric for pod in record.pods for metric in pod.shown_by}:
         yield "metrics", "; ".join(sorted(shown_by))

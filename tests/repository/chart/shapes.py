@@ -24,8 +24,10 @@ class Release:
 
     objects: tuple[Object, ...]
 
-    def of(self, kind: str) -> list[Object]:
-        return [one for one in self.objects if one["kind"] == kind]
+    def of(self, kind: str, *, costs: bool = False) -> list[Object]:
+        """Return the objects of a kind without those of `deletion-cost`, or only these."""
+        of_kind = (one for one in self.objects if one["kind"] == kind)
+        return [one for one in of_kind if ("-costs" in one["metadata"]["name"]) is costs]
 
     def the(self, kind: str, suffix: str = "") -> Object:
         """Return the only object of a kind with this ending of its name."""

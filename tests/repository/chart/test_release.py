@@ -146,3 +146,54 @@ def test_keda_is_let_in_from_its_namespace_if_that_is_set_else_from_the_usual_on
 @EACH_CASE
 def test_helm_finds_nothing_to_complain_of(case: str) -> None:
     charts.run("helm", "lint", "--strict", "--values", str(charts.values(case)), str(charts.CHART))
+
+
+def test_only_the_account_of_deletion_cost_may_patch_and_only_pods_of_its_namespaces() -> None:
+    found = shapes.release("everything")
+    roles = found.of("Role", costs=True)
+    assert [role["metadata"]["namespace"] for role in roles] == ["team-a", "team-b"]
+    writing = {
+        (resource, verb)
+        for role in (*roles, *found.of("Role"), *found.of("ClusterRole"))
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if verb not in {"get", "list", "watch"}
+    }
+    assert writing == {("pods", "patch")}
+    (account,) = found.of("ServiceAccount", costs=True)
+    subjects = [binding["subjects"] for binding in found.of("RoleBinding", costs=True)]
+    assert {one["name"] for (one,) in subjects} == {account["metadata"]["name"]}
+    assert found.pod["spec"]["serviceAccountName"] != account["metadata"]["name"]
+
+
+def test_deletion_cost_runs_once_and_takes_no_call_of_keda() -> None:
+    found = shapes.release("everything")
+    (deployment,) = found.of("Deployment", costs=True)
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    pod = deployment["spec"]["template"]
+    container, *_ = pod["spec"]["containers"]
+    known = {name for one in shapes.command("deletion-cost").params for name in one.opts}
+    command, *flags = container["args"]
+    assert command == "deletion-cost"
+    assert {flag.partition("=")[0] for flag in flags} == {"--namespace", "--dry-run"} <= known
+    variables = {one["name"] for one in container["env"]}
+    assert {name for name in variables if "WEBHOOK" in name} == set()
+    labels = pod["metadata"]["labels"].items()
+    budgets = [one["spec"]["selector"]["matchLabels"] for one in found.of("PodDisruptionBudget")]
+    for selector in (*(one["spec"]["selector"] for one in found.of("Service")), *budgets):
+        assert not selector.items() <= labels
+    (policy,) = found.of("NetworkPolicy", costs=True)
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ([], "deletionCost.enabled needs the namespaces whose pods it may annotate"),
+        (["--set=deletionCost.namespaces={ml}", "--kube-version=1.29"], "needs Kubernetes 1.30"),
+    ],
+)
+def test_deletion_cost_needs_namespaces_and_a_policy(flags: list[str], why: str) -> None:
+    assert why in charts.refusal("--set=deletionCost.enabled=true", *flags)

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import trigger
+from keda_gpu_scaler.autoscaling.scale_in import COST
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.workbench.explain.drain import ANNOTATION, drain
+from keda_gpu_scaler.workbench.explain.drain import drain
 from testbed.triggers import BERT, access, spec
 from tests.support.records import record
 from tests.support.snapshots import NOW, bert, said, snapshot, unseen
@@ -19,7 +20,7 @@ from tests.support.snapshots import NOW, bert, said, snapshot, unseen
 PODS = "bert-7b6667bd9-"
 COMMAND = re.compile(
     "kubectl annotate pod --namespace [a-z0-9-]+ (?P<pod>[a-z0-9.-]+) "
-    f"(?:--overwrite {ANNOTATION}=(?P<cost>-[0-9]+)|{ANNOTATION}-)"
+    f"(?:--overwrite {COST}=(?P<cost>-[0-9]+)|{COST}-)"
 )
 
 
@@ -63,17 +64,17 @@ def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
     assert list(drain(decided(*pods))) == [
         "# ml/bert: deployment/bert by gpu-utilization",
         "# load 90 %, busiest moment 90 %",
-        f"kubectl annotate pod --namespace ml {PODS}bbbbb --overwrite {ANNOTATION}=-1",
+        f"kubectl annotate pod --namespace ml {PODS}bbbbb --overwrite {COST}=-1",
         (
             f"# {PODS}ccccc gets none, and loses one from before: its load is not known yet: its "
             "samples cover less than half the window"
         ),
-        f"kubectl annotate pod --namespace ml {PODS}ccccc {ANNOTATION}-",
+        f"kubectl annotate pod --namespace ml {PODS}ccccc {COST}-",
         (
             f"# {PODS}ddddd gets none, and loses one from before: it was never Ready, and is "
             "younger than startTimeout"
         ),
-        f"kubectl annotate pod --namespace ml {PODS}ddddd {ANNOTATION}-",
+        f"kubectl annotate pod --namespace ml {PODS}ddddd {COST}-",
     ]
 
 

@@ -91,6 +91,9 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and .Values.test.clientSecret (not .Values.tls.enabled) -}}
 {{- $wrong = append $wrong "test.clientSecret is set, and tls.enabled is false: set it to true, or leave the name out" -}}
 {{- end -}}
+{{- if and .Values.deletionCost.enabled (not .Values.deletionCost.namespaces) -}}
+{{- $wrong = append $wrong "deletionCost.enabled needs the namespaces whose pods it may annotate: set deletionCost.namespaces" -}}
+{{- end -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
 {{- $wrong = append $wrong "networkPolicy.egress.enabled is true, and networkPolicy.enabled is false: set both, or none" -}}
 {{- end -}}
@@ -158,8 +161,10 @@ replica none can let a drain go on and keep one, so any does. */ -}}
 {{- $wrong = append $wrong "admissionPolicy.validationActions has Deny and Warn, which would say everything twice: leave one of them out" -}}
 {{- end -}}
 {{- $version := .Capabilities.KubeVersion.Version -}}
-{{- if and $policy.enabled (semverCompare "<1.30.0-0" $version) -}}
-{{- $wrong = append $wrong (printf "admissionPolicy.enabled needs Kubernetes 1.30, and this cluster has %s: set it to false" $version) -}}
+{{- range $value, $enabled := dict "admissionPolicy" $policy.enabled "deletionCost" .Values.deletionCost.enabled -}}
+{{- if and $enabled (semverCompare "<1.30.0-0" $version) -}}
+{{- $wrong = append $wrong (printf "%s.enabled needs Kubernetes 1.30, and this cluster has %s: set it to false" $value $version) -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.tls.certManager.enabled -}}
 {{- range $of, $lifetime := dict "tls.certManager" .Values.tls.certManager "tls.certManager.client" .Values.tls.certManager.client -}}
