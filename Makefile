@@ -150,7 +150,7 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 rootfs: $(TOOLS) ### Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m testbed.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
-.PHONY: tools bench bench-full bench-figures bench-decisions bench-survey bench-wake bench-deletion-cost clean
+.PHONY: tools bench bench-full bench-figures bench-decisions bench-survey bench-wake bench-latency bench-deletion-cost clean
 tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an hour, once)
 	@$(BIN)/python -m testbed.programs
 bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only polling')
@@ -167,6 +167,8 @@ bench-wake: $(TOOLS) ### Measure how long KEDA's own trigger and ours take to wa
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 bench-deletion-cost: $(TOOLS) ### Count the requests that scale-ins cut, with deletion-cost and without: 20 minutes
 	@$(BIN)/python -m benchmarks.scale_ins $(ARGS)
+bench-latency: $(TOOLS) ### Follow a ramp by a demand, and in steps by the latency, on a model of an LLM server
+	@$(BIN)/python -m benchmarks.latency
 clean: ## Remove everything that make made
 	@rm -rf .cache .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@rm -rf build dist mutants .coverage .coverage.* coverage.xml

@@ -26,6 +26,10 @@ def _with_queue(gpu: float, _seconds: float) -> float:
     return gpu / 70 + 3 / 1_000_000
 
 
+def _one_more(gpu: float, _seconds: float) -> float:
+    return gpu / 70 + min(gpu, 1)
+
+
 formulas = pytest.mark.parametrize("formula", [_alone, _with_queue])
 Formula = Callable[[float, float], float]
 
@@ -94,12 +98,13 @@ async def test_a_rollout_with_a_surge_in_an_outage_is_adopted_by_nobody(
 
 
 @each
+@pytest.mark.parametrize(("formula", "grown"), [(_alone, [0, 1, 2]), (_one_more, [0, 1, 3])])
 async def test_it_wakes_by_its_demand_follows_the_load_and_goes_when_it_is_idle(
-    evidence: EvidenceSource,
+    evidence: EvidenceSource, formula: Formula, grown: list[int]
 ) -> None:
     loop = _loop(
         evidence,
-        _alone,
+        formula,
         trigger=WAKES,
         replicas=0,
         offered=lambda t: 120.0 if 600 <= t < 1800 else 0.0,
@@ -108,6 +113,6 @@ async def test_it_wakes_by_its_demand_follows_the_load_and_goes_when_it_is_idle(
     await loop.run(600, keda=True)
     assert set(loop.sizes) == {0}
     await loop.run(900, keda=True)
-    assert loop.grown[:3] == [0, 1, 2]
+    assert loop.grown[:3] == grown
     await loop.run(2400, keda=True)
     assert loop.sizes[-1] == 0
