@@ -75,6 +75,9 @@ EVIDENCE_SECONDS = 2.0
 USABLE_STEPS = 2
 """A snapshot older than this is not used while a newer one can be had. Less: polls wait for a fetch
 that is under way. More: they are answered by older samples."""
+SPREAD_SECONDS = 0.4
+"""Streams look at a new instant spread over this time. Shorter: a thousand of them hold up calls.
+Longer: what is new is pushed later."""
 WIDEN_SECONDS = 1.0
 """A fetch only for new namespaces waits this long after the last fetch, to collect more."""
 LOOK_AGAIN_SECONDS = 120.0

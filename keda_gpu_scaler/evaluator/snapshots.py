@@ -1,9 +1,8 @@
 """One shared snapshot for all triggers of a source, signal and profile, refreshed by their calls.
 
 Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
-is running. A poll waits for it only without a usable snapshot; the HPA and streams always do. Once
-the source is known to be down, only a poll waits that could otherwise not be answered. So a
-thousand triggers cost one query per step, and none while no trigger is evaluated.
+is running, and says itself for how long it waits for it (`evaluator.suffices`). So a thousand
+triggers cost one query per step, and none while no trigger is evaluated.
 
 A source that is queried by namespace has its own snapshots for each namespace; every user's own
 query has its own snapshot too. A snapshot that no trigger asked for in ten minutes is dropped when
@@ -47,6 +46,10 @@ class Reading(NamedTuple):
     """How far that clock is behind, because all samples of the source arrive so late."""
     trouble: str | None
     """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
+    is_usable: bool
+    """Whether there is a snapshot of at most two steps ago."""
+    is_fetching: bool
+    """Whether a fetch is under way that is not slow yet."""
     lost_at: float
     """Since when fetches fail, on the source's clock; `now` if they do not."""
     clock_seconds: float
@@ -116,62 +119,45 @@ class SharedSnapshot:
         """The newest instant of which a fetch was tried."""
 
     async def read(
-        self,
-        spec: TriggerSpec,
-        snapshot_query: SnapshotQuery,
-        deadline: float,
-        *,
-        wait_for_fresh: bool = False,
-        wait_for_recovery: bool = False,
+        self, snapshot_query: SnapshotQuery, deadline: float, suffices: Callable[[Reading], bool]
     ) -> Reading:
-        """Return what is known for a trigger, as new as can be had before `deadline`.
-
-        If there is a usable snapshot, a running fetch is waited for only with `wait_for_fresh`. If
-        the source is down, it is waited for only with `wait_for_recovery`. A fetch that is slow is
-        not waited for.
-        """
-        if self._refusal is None:
-            await self._refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
-        reading = self._reading(snapshot_query)
-        if wait_for_recovery and reading.is_cut_off(spec):
-            await self._flight.wait(deadline)
-            reading = self._reading(snapshot_query)
-        return reading
-
-    async def _refresh(
-        self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool
-    ) -> None:
+        """Return what is known as soon as it suffices, and otherwise at the deadline."""
         self._asked_at[snapshot_query] = self._clock()
         while True:
-            instant = self._samples.instant()
-            is_current = self._is_current(snapshot_query, instant)
-            if not self._flight.is_under_way and self._is_due(instant, is_current=is_current):
-                self._flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
-            is_awaited = wait_for_fresh and self._flight.is_under_way
-            if self.trouble is not None or (is_current and not is_awaited):
-                return
+            self._fetch_if_due(snapshot_query)
+            reading = self._reading(snapshot_query)
+            if suffices(reading):
+                return reading
             if not await self._wait(deadline):
-                return
+                return self._reading(snapshot_query)
 
     def _reading(self, snapshot_query: SnapshotQuery) -> Reading:
-        now = self._samples.now()
+        samples, now, slow = self._samples, self._samples.now(), self._flight.trouble
+        trouble = self._refusal or self._failure
+        if trouble is None and slow is not None:
+            trouble = f"source {self._key.source}: {slow}"
         return Reading(
             snapshot=self.snapshot if self._covers(snapshot_query) else None,
             now=now,
-            lag_seconds=self._samples.lag_seconds,
-            trouble=self.trouble,
+            lag_seconds=samples.lag_seconds,
+            trouble=trouble,
+            is_usable=self._is_usable(snapshot_query, samples.instant()),
+            is_fetching=self._flight.is_under_way and slow is None,
             lost_at=now if self._failure is None else self._failing_since,
             clock_seconds=self._clock(),
-            step_seconds=self._samples.step_seconds,
+            step_seconds=samples.step_seconds,
         )
 
     @property
-    def trouble(self) -> str | None:
-        """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
-        trouble = self._refusal or self._failure
-        if trouble is not None or self._flight.trouble is None:
-            return trouble
-        return f"source {self._key.source}: {self._flight.trouble}"
+    def due_seconds(self) -> float:
+        """The time until there can be a newer snapshot.
+
+        A fetch that is slow is looked at again when it has taken twice the time.
+        """
+        if self._flight.is_under_way:
+            return self._clock() - self._flight.launched_at
+        samples = self._samples
+        return samples.instant() + samples.step_seconds + samples.settled_seconds - samples.now()
 
     @property
     def is_idle(self) -> bool:
@@ -189,16 +175,21 @@ class SharedSnapshot:
     async def close(self) -> None:
         await self._flight.close()
 
-    def _is_current(self, snapshot_query: SnapshotQuery, instant: float) -> bool:
+    def _fetch_if_due(self, snapshot_query: SnapshotQuery) -> None:
+        """Start a fetch of a newer instant, or of this one for a query that it does not cover."""
+        if self._refusal is not None or self._flight.is_under_way:
+            return
+        instant = self._samples.instant()
+        is_newer = instant > self._tried or self._is_set_back(instant)
+        is_wider = self._failure is None and not self._is_usable(snapshot_query, instant)
+        if is_newer or (is_wider and self._until_wider() <= 0):
+            self._flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
+
+    def _is_usable(self, snapshot_query: SnapshotQuery, instant: float) -> bool:
         """Tell whether the snapshot covers this and is usable while a newer one can be had."""
         if self.snapshot is None or not self._covers(snapshot_query):
             return False
         return abs(instant - self.snapshot.at) <= USABLE_STEPS * self._samples.step_seconds
-
-    def _is_due(self, instant: float, *, is_current: bool) -> bool:
-        if instant > self._tried or self._is_set_back(instant):
-            return True
-        return self._failure is None and not is_current and self._until_wider() <= 0
 
     def _is_set_back(self, instant: float) -> bool:
         """Tell whether the clock is farther behind the snapshot than it is worth waiting for."""
@@ -301,6 +292,12 @@ class Snapshots:
     async def close(self) -> None:
         for shared in self._shared_snapshots.values():
             await shared.close()
+
+    def due_seconds(self, spec: TriggerSpec) -> float:
+        """Return the time until a trigger's snapshot can be a newer one."""
+        shared = self._shared_snapshots.get(self.needs(spec)[1])
+        step_seconds = self._sources[spec.source].samples.step_seconds
+        return step_seconds if shared is None else shared.due_seconds
 
     def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, SnapshotKey]:
         """Return what a trigger asks of its source, and the snapshot that it shares."""

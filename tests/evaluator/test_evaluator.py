@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
@@ -59,17 +59,17 @@ async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "is_patient", "value"),
-    [(2, False, 450), (1, True, 200), (3, False, 200)],
-    ids=["usable", "usable, and waited for", "too old"],
+    ("steps", "caller", "value"),
+    [(2, Caller.POLL, 450), (1, Caller.STREAM, 200), (1, Caller.HPA, 200), (3, Caller.POLL, 200)],
+    ids=["usable", "usable, and waited for", "as the HPA does", "too old"],
 )
 async def test_a_newer_snapshot_is_waited_for_by_who_is_patient_or_has_none(
-    bench: Bench, *, steps: int, is_patient: bool, value: float
+    bench: Bench, steps: int, caller: Caller, value: float
 ) -> None:
     await bench.ask()
     bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
     bench.clock.seconds += steps * STEP
-    decided = await bench.evaluator.evaluate(BERT, spec(), None, wait_for_fresh=is_patient)
+    decided = await bench.evaluator.evaluate(BERT, spec(), None, caller)
     assert decided.value == value
     await bench.landed()
     assert len(bench.source.fetched) == 2

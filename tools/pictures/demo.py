@@ -58,6 +58,7 @@ class ScrapedRounds:
     simulated: MadeUp
     step_seconds: float = scenario.SYNC_SECONDS
     lag_seconds: float = 0.0
+    settled_seconds: float = 0.0
     kept: Rounds = field(default_factory=lambda: Rounds(keep_seconds=600, collection_seconds=0))
     first: asyncio.Event = field(default_factory=asyncio.Event)
 
