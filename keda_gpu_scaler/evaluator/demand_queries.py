@@ -25,8 +25,13 @@ from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import BEGUN_SECONDS, GAP_SECONDS, OVERDUE_SECONDS, SLOW_SECONDS
+from keda_gpu_scaler.times import (
+    BEGUN_SECONDS,
+    FORGET_SECONDS,
+    GAP_SECONDS,
+    OVERDUE_SECONDS,
+    SLOW_SECONDS,
+)
 
 NOTHING = "its query gives nothing"
 

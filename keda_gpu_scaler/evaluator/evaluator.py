@@ -22,8 +22,9 @@ from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.evaluator.ports import Alerting, ScaleTargets, Source
-from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
-from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading
+from keda_gpu_scaler.evaluator.shared_source import SourceDown
+from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     Answer,
     GpuDecision,
@@ -36,7 +37,6 @@ from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import TRIGGERS
 from keda_gpu_scaler.times import (
     HPA_SECONDS,
     MARGIN_SECONDS,
@@ -105,7 +105,7 @@ class Evaluator:
         self._demands = Demands(sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds)
         self._at_sources = Looks(sources, clock)
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
-        self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, HPA_SECONDS, clock)
+        self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(facts.TRIGGERS, HPA_SECONDS, clock)
         """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
         self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
 

@@ -13,8 +13,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import Accelerators, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import LOOK_AGAIN_SECONDS, LOOK_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS, LOOK_AGAIN_SECONDS, LOOK_SECONDS
 
 KEPT = 1_000
 """Sources that are asked by namespace have one for each."""

@@ -5,9 +5,10 @@
 
 import math
 import operator
+import sys
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import NamedTuple
 
 from cachetools import TTLCache
@@ -29,14 +30,14 @@ from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
-from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading
+from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, deep_size
-from keda_gpu_scaler.times import HPA_SECONDS, REPEATED_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS, HPA_SECONDS, REPEATED_SECONDS
 
 
 @dataclass(slots=True)
@@ -162,6 +163,19 @@ TRACKED_BYTES = 48 * 2**20
 """Room for fifteen thousand usual triggers."""
 _DECISION_BYTES = 2048
 """What is remembered of one trigger beside its spec."""
+
+
+def deep_size(value: object) -> int:
+    """Return the bytes of a value and of all that it consists of.
+
+    What is shared with other values counts as well: the result is rather too large.
+    """
+    size = sys.getsizeof(value)
+    if isinstance(value, tuple | frozenset):
+        return size + sum(map(deep_size, value))
+    if is_dataclass(value):
+        return size + sum(deep_size(getattr(value, part.name)) for part in fields(value))
+    return size
 
 
 class TrackedTriggers:

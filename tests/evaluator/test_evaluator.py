@@ -75,6 +75,18 @@ async def test_a_newer_snapshot_is_waited_for_by_who_is_patient_or_has_none(
     assert len(bench.source.fetched) == 2
 
 
+async def test_a_stream_gets_the_newest_decision_also_within_the_second_of_a_poll(
+    bench: Bench,
+) -> None:
+    bench.clock.seconds += 4.8
+    await bench.ask()
+    bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
+    bench.clock.seconds += 0.4  # the next step begins
+    pushed = await bench.evaluator.evaluate(BERT, spec(), None, Caller.STREAM)
+    assert pushed.value == 200
+    assert await bench.ask() is pushed
+
+
 async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:
     for _ in range(30):
         bench.clock.seconds += 1.5

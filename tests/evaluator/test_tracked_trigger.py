@@ -9,7 +9,7 @@ from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS
 from testbed import triggers
 from testbed.triggers import spec
 from tests.support.scripted import AWAY, Clock, ScriptedCluster, ScriptedSource

@@ -11,7 +11,7 @@ import grpc
 from keda_gpu_scaler import service
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
-from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.evaluator.shared_source import SourceDown
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
