@@ -127,11 +127,11 @@ class Evaluator:
 
         Each ScaledObject has a moment of its own within the time over which they are spread.
         """
+        _, key = self._snapshots.needs(spec)
+        shared = self._snapshots.of(key, spec, scaled_object.namespace)
         spread_seconds = SPREAD_SECONDS * (hash(scaled_object) % 100 + 1) / 100
-        due_seconds = min(
-            self._snapshots.due_seconds(spec) + spread_seconds,
-            self._demands.due_seconds(scaled_object, spec),
-        )
+        demand_seconds = self._demands.due_seconds(scaled_object, spec)
+        due_seconds = min(shared.due_seconds + spread_seconds, demand_seconds)
         return due_seconds if due_seconds > 0 else SAME_POLL_SECONDS
 
     def has_replicas(self, scaled_object: ScaledObject) -> bool:

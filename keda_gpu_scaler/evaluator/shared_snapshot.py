@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from cachetools import TTLCache
+
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher, SharedSource
@@ -115,8 +117,10 @@ class SharedSnapshot:
         """Why the newest fetch failed; None: it did not."""
         self._failing_since = float("-inf")
         """The first instant that could not be fetched then, on the source's clock."""
-        self._asked_at: dict[SnapshotQuery, float] = {}
-        """When a trigger last asked for each query."""
+        self._wanted: TTLCache[SnapshotQuery, None] = TTLCache(
+            math.inf, FORGET_SECONDS, flight.clock
+        )
+        """What triggers ask for."""
         self._span_seconds = 0.0
         self._tried = float("-inf")
         """The newest instant of which a fetch was tried."""
@@ -125,7 +129,7 @@ class SharedSnapshot:
         self, snapshot_query: SnapshotQuery, deadline: float, suffices: Callable[[Reading], bool]
     ) -> Reading:
         """Return what is known as soon as it suffices, and otherwise at the deadline."""
-        self._asked_at[snapshot_query] = self._clock()
+        self._wanted[snapshot_query] = None
         has_time = True
         while True:
             reading = self._reading(snapshot_query)
@@ -170,9 +174,7 @@ class SharedSnapshot:
     @property
     def is_idle(self) -> bool:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
-        forgotten_before = self._clock() - FORGET_SECONDS
-        is_wanted = any(when >= forgotten_before for when in self._asked_at.values())
-        return not self._flight.is_under_way and not is_wanted
+        return not self._flight.is_under_way and not self._wanted
 
     def _covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
@@ -220,13 +222,7 @@ class SharedSnapshot:
                 self._snapshot_fetcher.forget_after(self._tried)
             elif self.snapshot is not None and self._tried < self.snapshot.at:
                 return  # until the clock has caught up with the snapshot
-            forgotten_before = self._clock() - FORGET_SECONDS
-            self._asked_at = {
-                snapshot_query: when
-                for snapshot_query, when in self._asked_at.items()
-                if when >= forgotten_before
-            }
-            snapshot_query = merged(self._asked_at)
+            snapshot_query = merged(list(self._wanted))
             self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds
         except errors.SourceError as error:

@@ -82,12 +82,6 @@ class Snapshots:
         for shared in self._shared_snapshots.values():
             await shared.close()
 
-    def due_seconds(self, spec: TriggerSpec) -> float:
-        """Return the time until a trigger's snapshot can be a newer one."""
-        shared = self._shared_snapshots.get(self.needs(spec)[1])
-        step_seconds = self._sources[spec.source].samples.step_seconds
-        return step_seconds if shared is None else shared.due_seconds
-
     def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, SnapshotKey]:
         """Return what a trigger asks of its source, and the snapshot that it shares."""
         source = self._sources[spec.source]
