@@ -107,6 +107,8 @@ class Evaluator:
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
         self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(facts.TRIGGERS, HPA_SECONDS, clock)
         """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
+        self._turn = asyncio.Lock()
+        """Of streams: thousands of them can wait for the same fetch."""
         self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
 
     async def close(self) -> None:
@@ -186,6 +188,9 @@ class Evaluator:
         caller: Caller,
     ) -> tuple[Reading, Answer]:
         reading = await self._read(tracked, deadline, caller)
+        if caller is Caller.STREAM:
+            async with self._turn:  # one after the other, with other calls in between
+                await asyncio.sleep(0)
         gpu = decide_gpus(tracked, reading, target_trouble, is_observing=self._is_observing)
         found = None
         if gpu.decision.is_unread and not tracked.spec.is_by_demand:

@@ -1,6 +1,7 @@
 """Claims about one trigger's way to a decision: sharing, waiting, failing, remembering."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -85,6 +86,23 @@ async def test_a_stream_gets_the_newest_decision_also_within_the_second_of_a_pol
     pushed = await bench.evaluator.evaluate(BERT, spec(), None, Caller.STREAM)
     assert pushed.value == 200
     assert await bench.ask() is pushed
+
+
+async def test_streams_that_wait_for_one_fetch_leave_turns_to_other_calls(bench: Bench) -> None:
+    bench.source.gate = asyncio.Event()
+    waiting = [
+        asyncio.create_task(
+            bench.evaluator.evaluate(ScaledObject("ml", f"bert-{n}"), spec(), None, Caller.STREAM)
+        )
+        for n in range(50)
+    ]
+    await asyncio.wait(waiting, timeout=0)
+    bench.source.gate.set()
+    answered = [0]
+    while answered[-1] < len(waiting):
+        await asyncio.sleep(0)
+        answered.append(sum(stream.done() for stream in waiting))
+    assert max(now - before for before, now in itertools.pairwise(answered)) <= 2
 
 
 async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:
