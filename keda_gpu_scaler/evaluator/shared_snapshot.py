@@ -112,7 +112,7 @@ class SharedSnapshot:
         self._snapshot_fetcher = SnapshotFetcher(
             source.samples, source.evidence_fetcher, absent_kept
         )
-        self._flight, self._clock = flight, flight.clock
+        self.flight, self._clock = flight, flight.clock
         self._failure: str | None = None
         """Why the newest fetch failed; None: it did not."""
         self._failing_since = float("-inf")
@@ -142,9 +142,9 @@ class SharedSnapshot:
         samples, covers = self._samples, self._covers(snapshot_query)
         instant = samples.instant()
         is_usable = covers and abs(self._ahead_steps(instant)) <= USABLE_STEPS
-        if not self._flight.is_under_way and self._is_due(instant, is_usable=is_usable):
-            self._flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
-        now, slow = samples.now(), self._flight.trouble
+        if not self.flight.is_under_way and self._is_due(instant, is_usable=is_usable):
+            self.flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
+        now, slow = samples.now(), self.flight.trouble
         trouble = self._refusal or self._failure
         if trouble is None and slow is not None:
             trouble = f"source {self._key.source}: {slow}"
@@ -154,7 +154,7 @@ class SharedSnapshot:
             lag_seconds=samples.lag_seconds,
             trouble=trouble,
             is_usable=is_usable,
-            is_fetching=self._flight.is_under_way and slow is None,
+            is_fetching=self.flight.is_under_way and slow is None,
             lost_at=now if self._failure is None else self._failing_since,
             clock_seconds=self._clock(),
             step_seconds=samples.step_seconds,
@@ -166,24 +166,21 @@ class SharedSnapshot:
 
         A fetch that is slow is looked at again when it has taken twice the time.
         """
-        if self._flight.is_under_way:
-            return self._clock() - self._flight.launched_at
+        if self.flight.is_under_way:
+            return self._clock() - self.flight.launched_at
         samples = self._samples
         return samples.instant() + samples.step_seconds + samples.settled_seconds - samples.now()
 
     @property
     def is_idle(self) -> bool:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
-        return not self._flight.is_under_way and not self._wanted
+        return not self.flight.is_under_way and not self._wanted
 
     def _covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
         if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
             return False
         return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
-
-    async def close(self) -> None:
-        await self._flight.close()
 
     def _is_due(self, instant: float, *, is_usable: bool) -> bool:
         """Tell whether there is a newer instant, or this one for a query that is not covered."""
@@ -202,12 +199,12 @@ class SharedSnapshot:
         return (at - instant) / self._samples.step_seconds
 
     def _until_wider(self) -> float:
-        return self._flight.launched_at + WIDEN_SECONDS - self._clock()
+        return self.flight.launched_at + WIDEN_SECONDS - self._clock()
 
     async def _wait(self, deadline: float) -> bool:
         """Wait for the running fetch or the next start; tell whether there was time for it."""
-        if self._flight.is_under_way:
-            return await self._flight.wait(deadline) or deadline > self._flight.slow_at
+        if self.flight.is_under_way:
+            return await self.flight.wait(deadline) or deadline > self.flight.slow_at
         left_seconds = max(0.0, deadline - self._clock())
         pause_seconds = max(0.0, self._until_wider())
         await asyncio.sleep(min(left_seconds, pause_seconds))
@@ -277,8 +274,8 @@ class SnapshotFetcher:
         before = self._watched if is_seamless else {}
         watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
         new_namespaces = self._new_namespaces(watched, at)
+        of_new = replace(snapshot_query, namespaces=new_namespaces)
         if new_namespaces:
-            of_new = replace(snapshot_query, namespaces=new_namespaces)
             try:
                 reported_pods = await self._with_past(reported_pods, of_new, at)
                 watched |= dict.fromkeys(new_namespaces, float("-inf"))
@@ -286,10 +283,9 @@ class SnapshotFetcher:
                 # A source that cannot answer this larger query still answers the small ones. A pod
                 # that never reported is then believed absent only after an hour of watching.
                 self._past_refused_at = at
-            reported_pods = await self._advance(without(reported_pods, invented), observation)
+        reported_pods = await self._advance(without(reported_pods, invented), observation)
+        if new_namespaces:
             reported_pods = await self._look_back(reported_pods, observation, of_new)
-        else:
-            reported_pods = await self._advance(without(reported_pods, invented), observation)
         self._reported_pods, self._watched = reported_pods, watched
         recorded = {name for name, since in watched.items() if at - since >= REMEMBERED_SECONDS}
         return await asyncio.to_thread(

@@ -80,7 +80,7 @@ class Snapshots:
 
     async def close(self) -> None:
         for shared in self._shared_snapshots.values():
-            await shared.close()
+            await shared.flight.close()
 
     def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, SnapshotKey]:
         """Return what a trigger asks of its source, and the snapshot that it shares."""

@@ -235,19 +235,16 @@ class TrackedTriggers:
         """Begin the ten minutes of a trigger again: it is asked about now."""
         self._tracked[tracked.scaled_object, tracked.given] = tracked
 
-    def all(self) -> list[TrackedTrigger]:
-        """Return every trigger that is tracked, by the names of their ScaledObjects."""
-        with self._tracked.timer:  # the time stands still, so none ends meanwhile
-            return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
-
     def current(self, scaled_object: ScaledObject | None = None) -> list[TrackedTrigger]:
-        """Return the same, or those of one ScaledObject, without those that an edit has replaced.
+        """Return all, or those of one ScaledObject, in order, without those that an edit replaced.
 
         Of several with the same metric name, one that was not asked about since the first call
         about another, or a minute longer ago than another, is the old version.
         """
         since: dict[tuple[ScaledObject, str], float] = defaultdict(lambda: -math.inf)
-        triggers = [each for each in self.all() if scaled_object in (None, each.scaled_object)]
+        with self._tracked.timer:  # the time stands still, so none ends meanwhile
+            tracked_now = sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
+        triggers = [each for each in tracked_now if scaled_object in (None, each.scaled_object)]
         for tracked in triggers:
             metric, calls = (tracked.scaled_object, tracked.spec.metric_name), tracked.hpa_calls
             since[metric] = max(since[metric], calls.first, calls.last - HPA_SECONDS)

@@ -53,7 +53,7 @@ async def test_a_trigger_without_pods_is_tracked_with_those_of_its_target(
     cluster.targets[BERT] = others
     other, _ = await tracked.find(BERT, UNAIMED, 1.0)
     assert other is not first
-    assert tracked.all() == [other]
+    assert tracked.current() == [other]
 
 
 async def test_it_is_forgotten_after_ten_minutes(tracked: TrackedTriggers, clock: Clock) -> None:
@@ -62,9 +62,9 @@ async def test_it_is_forgotten_after_ten_minutes(tracked: TrackedTriggers, clock
     assert await tracked.find(BERT, SPEC, 1.0) == (first, None)
     tracked.keep(first)
     clock.seconds = 2 * FORGET_SECONDS - 2
-    assert tracked.all() == [first]
+    assert tracked.current() == [first]
     clock.seconds += 1
-    assert tracked.all() == []
+    assert tracked.current() == []
     assert await tracked.find(BERT, SPEC, 1.0) != (first, None)
 
 
