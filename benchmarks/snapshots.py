@@ -27,7 +27,8 @@ from benchmarks import processes, world
 from benchmarks.comparison import Goal, Measured, Row
 from benchmarks.processes import ServerError
 from keda_gpu_scaler.cli.serve import keep_modules, share_interpreter
-from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.evaluator.shared_snapshot import SnapshotFetcher
+from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher
 from keda_gpu_scaler.query.promql_texts import ALIVE_LABEL, ON_TIME_LABEL
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings

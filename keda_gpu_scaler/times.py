@@ -85,6 +85,12 @@ evidence is often missing. Longer: callers get an older snapshot meanwhile."""
 USABLE_STEPS = 2
 """A snapshot older than this is not used while a newer one can be had. Shorter: polls wait for a
 fetch that is under way. Longer: they are answered by older samples."""
+FORGET_SECONDS = 600.0
+"""What is known of a trigger is kept for so long after it was asked about: KEDA asks every few
+minutes at least. Shorter: a pause of KEDA's forgets pods. Longer: deleted triggers take memory."""
+SPREAD_SECONDS = 0.4
+"""Streams look at a new instant spread over this time. Shorter: a thousand of them hold up calls.
+Longer: what is new is pushed later."""
 WIDEN_SECONDS = 1.0
 """A fetch only for new namespaces waits this long after the last fetch, to collect more. Shorter:
 triggers that start together make many fetches. Longer: each starts later."""

@@ -11,7 +11,7 @@ from keda_gpu_scaler import trigger, web
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, State, decide
 from keda_gpu_scaler.decision.summary import Summary
-from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.evaluator.shared_source import SourceDown
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.build import Answered

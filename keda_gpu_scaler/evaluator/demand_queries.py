@@ -25,8 +25,13 @@ from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import BEGUN_SECONDS, GAP_SECONDS, OVERDUE_SECONDS, SLOW_SECONDS
+from keda_gpu_scaler.times import (
+    BEGUN_SECONDS,
+    FORGET_SECONDS,
+    GAP_SECONDS,
+    OVERDUE_SECONDS,
+    SLOW_SECONDS,
+)
 
 NOTHING = "its query gives nothing"
 
@@ -55,7 +60,7 @@ class DemandQuery:
         self.owner = owner
         """The namespace of the ScaledObject that asked first."""
         self._numbers, self._observe, self._turns = numbers, observe, turns
-        self._flight, self._clock = flight, flight.clock
+        self.flight, self._clock = flight, flight.clock
         self._value: float | None = None
         self._answered_at = self._settled_at = float("-inf")
         self._trouble: str | None = f"source {self._source_name}: no answer yet"
@@ -66,8 +71,8 @@ class DemandQuery:
 
     def due_seconds(self, interval_seconds: float) -> float:
         """Return the time until it may be queried again, once per interval and at a time."""
-        due_seconds = self._flight.launched_at - self._clock() + interval_seconds
-        return interval_seconds if due_seconds <= 0 and self._flight.is_under_way else due_seconds
+        due_seconds = self.flight.launched_at - self._clock() + interval_seconds
+        return interval_seconds if due_seconds <= 0 and self.flight.is_under_way else due_seconds
 
     async def refresh(
         self, interval_seconds: float, deadline: float, *, is_urgent: bool = False
@@ -75,9 +80,9 @@ class DemandQuery:
         """Query it if that is due, and wait; if the last answer was no good one, only if urgent."""
         if self.due_seconds(interval_seconds) <= 0:
             name = f"{demand.name_of(self._text)} {self._source_name}"
-            self._flight.launch(self._ask(), name)
+            self.flight.launch(self._ask(), name)
         if self._is_prompt or is_urgent:
-            await self._flight.wait(deadline)
+            await self.flight.wait(deadline)
 
     def demand(self, max_age_seconds: float) -> Demand:
         """Return what is known now; an answer older than `max_age_seconds` does not count."""
@@ -85,9 +90,6 @@ class DemandQuery:
         if self._value is not None and age_seconds <= max_age_seconds:
             return Demand(self._value, is_least=self._clock() < self._settled_at)
         return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
-
-    async def close(self) -> None:
-        await self._flight.close()
 
     async def _ask(self) -> None:
         try:
@@ -101,7 +103,7 @@ class DemandQuery:
             if self._value is None or now - self._answered_at > GAP_SECONDS:
                 self._settled_at = now + BEGUN_SECONDS
             self._answered_at = now
-            self._is_prompt = now <= self._flight.slow_at
+            self._is_prompt = now <= self.flight.slow_at
             self._value = value
             self._trouble = NOTHING if value is None else None
         works = self._trouble is None
@@ -194,7 +196,7 @@ class Demands:
         """Cancel all running queries."""
         for demand_queries in self._demand_queries.values():
             for demand_query in list(demand_queries.values()):
-                await demand_query.close()
+                await demand_query.flight.close()
 
     def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
         """Return what is known now; where intervals are long, a number is valid for two of them."""

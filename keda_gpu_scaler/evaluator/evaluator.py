@@ -10,6 +10,8 @@ import operator
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from enum import Enum, auto
+from functools import partial
 
 from cachetools import TTLCache
 
@@ -20,8 +22,9 @@ from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.evaluator.ports import Alerting, ScaleTargets, Source
-from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
-from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading
+from keda_gpu_scaler.evaluator.shared_source import SourceDown
+from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     Answer,
     GpuDecision,
@@ -34,13 +37,44 @@ from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import TRIGGERS
-from keda_gpu_scaler.times import HPA_SECONDS, MARGIN_SECONDS, SAME_POLL_SECONDS, SLOW_SECONDS
+from keda_gpu_scaler.times import (
+    HPA_SECONDS,
+    MARGIN_SECONDS,
+    SAME_POLL_SECONDS,
+    SLOW_SECONDS,
+    SPREAD_SECONDS,
+)
 
 LOOKED_AT = 20
 """Triggers of one ScaledObject that are explained; hardly one has more."""
 EXPLAINED_AT_ONCE = 4
 """How many ScaledObjects are explained at a time; the others wait for their turn."""
+
+
+class Caller(Enum):
+    """Who asks, which says what is waited for."""
+
+    POLL = auto()
+    """KEDA, which polls again."""
+    HPA = auto()
+    """It has few workers, and each that waits holds up others."""
+    STREAM = auto()
+    """It looks once per step."""
+    PERSON = auto()
+
+
+def suffices(tracked: TrackedTrigger, caller: Caller, reading: Reading) -> bool:
+    """Tell whether a call is answered from this reading, or waits for the fetch under way.
+
+    Every call waits without a usable snapshot; the HPA and streams wait for a newer one as well.
+    Once the source is known to fail or to be slow, nobody waits but who would get an error: KEDA
+    2.21 closes a connection that nothing else uses after a poll that failed. The HPA does not.
+    """
+    if reading.trouble is None:
+        is_newest = not reading.is_fetching
+        return reading.is_usable and (is_newest or caller not in {Caller.HPA, Caller.STREAM})
+    fails = tracked.fails_while_unknown and reading.is_cut_off(tracked.spec)
+    return caller is Caller.HPA or not (fails and reading.is_fetching)
 
 
 class Evaluator:
@@ -71,8 +105,10 @@ class Evaluator:
         self._demands = Demands(sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds)
         self._at_sources = Looks(sources, clock)
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
-        self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, HPA_SECONDS, clock)
+        self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(facts.TRIGGERS, HPA_SECONDS, clock)
         """The ScaledObjects that the HPA asked about within a minute, by whichever trigger."""
+        self._turn = asyncio.Lock()
+        """Of streams: thousands of them can wait for the same fetch."""
         self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
 
     async def close(self) -> None:
@@ -89,10 +125,16 @@ class Evaluator:
         return await self._snapshots.down(wait_seconds)
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
-        """Return how long after an evaluation the decision can change."""
-        step_seconds = self._sources[spec.source].samples.step_seconds
-        due_seconds = self._demands.due_seconds(scaled_object, spec)
-        return max(SAME_POLL_SECONDS, min(step_seconds, due_seconds))
+        """Return when to look again after an evaluation: with the next snapshot or demand.
+
+        Each ScaledObject has a moment of its own within the time over which they are spread.
+        """
+        _, key = self._snapshots.needs(spec)
+        shared = self._snapshots.of(key, spec, scaled_object.namespace)
+        spread_seconds = SPREAD_SECONDS * (hash(scaled_object) % 100 + 1) / 100
+        demand_seconds = self._demands.due_seconds(scaled_object, spec)
+        due_seconds = min(shared.due_seconds + spread_seconds, demand_seconds)
+        return due_seconds if due_seconds > 0 else SAME_POLL_SECONDS
 
     def has_replicas(self, scaled_object: ScaledObject) -> bool:
         """Tell whether the HPA asked about a ScaledObject within a minute, so that it has some."""
@@ -110,60 +152,50 @@ class Evaluator:
         scaled_object: ScaledObject,
         spec: TriggerSpec,
         timeout_seconds: float | None,
-        *,
-        wait_for_fresh: bool = False,
+        caller: Caller | None = None,
     ) -> Decision:
         """Return the decision for one trigger within the caller's time, and within 2.5 s.
 
-        `timeout_seconds` is what is left of the caller's deadline; None: the caller set none.
-        `wait_for_fresh` is for callers that look seldom, such as streams: they wait for a running
-        fetch even if there is a usable snapshot. So does the HPA, which is known by its deadline.
+        `timeout_seconds` is what is left of the caller's deadline; None: the caller set none. By
+        that the HPA is known, and polls, unless the caller is another one.
         """
+        if caller is None:
+            caller = Caller.POLL if timeout_seconds is None else Caller.HPA
         allowed_seconds = _allowed_seconds(timeout_seconds)
         deadline = self._clock() + allowed_seconds
-        is_hpa = timeout_seconds is not None and not wait_for_fresh  # a stream asks to wait
         tracked, target_trouble = await self._triggers.find(scaled_object, spec, allowed_seconds)
         answer, now = tracked.answer, self._clock()
-        tracked.hpa_calls.note(now, is_hpa=is_hpa)
-        if is_hpa:
+        tracked.hpa_calls.note(now, is_hpa=caller is Caller.HPA)
+        if caller is Caller.HPA:
             self._hpa_asked[scaled_object] = True
         if (
             answer is None
             or target_trouble is not None
+            or caller is Caller.STREAM
             or now - answer.at >= SAME_POLL_SECONDS
             or answer.alert != self._firing(scaled_object)
         ):
             self._triggers.keep(tracked)
-            _, answer = await self._answer(
-                tracked, target_trouble, deadline, wait_for_fresh=wait_for_fresh, is_hpa=is_hpa
-            )
+            _, answer = await self._answer(tracked, target_trouble, deadline, caller)
         self._observe(facts.CallDecided(answer.decision))
         return answer.decision
 
-    async def _answer(  # noqa: PLR0913 - what kind of call it is, by name
+    async def _answer(
         self,
         tracked: TrackedTrigger,
         target_trouble: str | None,
         deadline: float,
-        *,
-        wait_for_fresh: bool = False,
-        is_hpa: bool = False,
-        is_explained: bool = False,
+        caller: Caller,
     ) -> tuple[Reading, Answer]:
-        shared = self._snapshots.of(tracked.key, tracked.spec, tracked.scaled_object.namespace)
-        reading = await shared.read(
-            tracked.spec,
-            tracked.snapshot_query,
-            deadline,
-            wait_for_fresh=wait_for_fresh or is_hpa,
-            # Few of the HPA's workers can wait.
-            wait_for_recovery=not is_hpa and tracked.fails_while_unknown,
-        )
+        reading = await self._read(tracked, deadline, caller)
+        if caller is Caller.STREAM:
+            async with self._turn:  # one after the other, with other calls in between
+                await asyncio.sleep(0)
         gpu = decide_gpus(tracked, reading, target_trouble, is_observing=self._is_observing)
         found = None
         if gpu.decision.is_unread and not tracked.spec.is_by_demand:
             # A call does not wait for words.
-            until = deadline if is_explained else self._clock()
+            until = deadline if caller is Caller.PERSON else self._clock()
             found = await self._cause(tracked, reading, until)
             is_at_rest = not (gpu.decision.expected or gpu.decision.active or tracked.spec.query)
             if is_at_rest and found is not None and found.rule == NO_PODS:
@@ -171,8 +203,13 @@ class Evaluator:
             before = None if tracked.answer is None else tracked.answer.cause
             if found is not None and found != before:
                 self._observe(facts.CauseFound(tracked.key.source, str(found), found.names))
-        answer, known = await self._with_other_signals(tracked, gpu, found, deadline, is_hpa=is_hpa)
+        answer, known = await self._with_other_signals(tracked, gpu, found, deadline, caller)
         return reading, self._remember(tracked, reading, answer, known)
+
+    async def _read(self, tracked: TrackedTrigger, deadline: float, caller: Caller) -> Reading:
+        shared = self._snapshots.of(tracked.key, tracked.spec, tracked.scaled_object.namespace)
+        wanted = partial(suffices, tracked, caller)
+        return await shared.read(tracked.snapshot_query, deadline, wanted)
 
     async def _cause(
         self, tracked: TrackedTrigger, reading: Reading, deadline: float
@@ -196,8 +233,7 @@ class Evaluator:
         gpu: GpuDecision,
         found: Cause | None,
         deadline: float,
-        *,
-        is_hpa: bool,
+        caller: Caller,
     ) -> tuple[Answer, Demand | None]:
         """Return the answer with all signals in it, and the demand as far as it is known.
 
@@ -210,7 +246,7 @@ class Evaluator:
         if gpu.neighbour is not None or alert is not None:
             decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
-            is_urgent = not is_hpa and activation.needs_demand(spec, decided)
+            is_urgent = caller is not Caller.HPA and activation.needs_demand(spec, decided)
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
             if demand.value is None and gpu.router_unlisted:
                 demand = replace(demand, trouble=f"{demand.trouble}: {gpu.router_unlisted}")
@@ -302,7 +338,7 @@ class Evaluator:
         # A second more than a slow source may take: by then it is known that it is slow.
         deadline = self._clock() + self._slow_seconds + 1
         # As for a poll: one that comes just after it takes the same answer.
-        reading, answer = await self._answer(tracked, target_trouble, deadline, is_explained=True)
+        reading, answer = await self._answer(tracked, target_trouble, deadline, Caller.PERSON)
         demand = answer.demand
         if demand is None and spec.demand is not None and spec.demand.threshold is not None:
             # The HPA asks for it, whatever else says active.
@@ -336,8 +372,7 @@ class Evaluator:
         """Return why exporters show no pod of a trigger, with the names that it is about."""
         tracked, _ = await self._triggers.find(scaled_object, spec, SLOW_SECONDS)
         deadline = self._clock() + self._slow_seconds + 1
-        shared = self._snapshots.of(tracked.key, tracked.spec, scaled_object.namespace)
-        reading = await shared.read(tracked.spec, tracked.snapshot_query, deadline)
+        reading = await self._read(tracked, deadline, Caller.PERSON)
         return await self._cause(tracked, reading, deadline)
 
     async def demand(

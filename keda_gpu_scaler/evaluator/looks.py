@@ -13,8 +13,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import Accelerators, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import LOOK_AGAIN_SECONDS, LOOK_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS, LOOK_AGAIN_SECONDS, LOOK_SECONDS
 
 KEPT = 1_000
 """Sources that are asked by namespace have one for each."""
@@ -26,11 +25,7 @@ class _SourceLook:
         self.flight = SingleFlight(clock)
         self.look: Look | None = None
 
-    def refresh(self, name: str) -> None:
-        if self.flight.clock() - self.flight.launched_at >= LOOK_AGAIN_SECONDS:
-            self.flight.launch(self._ask(), f"look {name}")
-
-    async def _ask(self) -> None:
+    async def ask(self) -> None:
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 self.look = await self._accelerators.look()
@@ -59,7 +54,8 @@ class Looks:
                 return None
             kept = _SourceLook(accelerators, self._clock)
         self._by_key[key] = kept
-        kept.refresh(key)
+        if self._clock() - kept.flight.launched_at >= LOOK_AGAIN_SECONDS:
+            kept.flight.launch(kept.ask(), f"look {key}")
         await kept.flight.wait(deadline)
         return kept.look
 

@@ -71,6 +71,10 @@ class Samples(Protocol):
     def step_seconds(self) -> float:
         """The distance between instants; no new information comes faster."""
 
+    @property
+    def settled_seconds(self) -> float:
+        """How long after an instant it can be queried."""
+
     async def synchronize(self) -> None:
         """Learn the source's clock, if it is not known well enough."""
 

@@ -1,9 +1,4 @@
-"""One shared snapshot for all triggers of a source, signal and profile, refreshed by their calls.
-
-Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
-is running. A poll waits for it only without a usable snapshot; the HPA and streams always do. Once
-the source is known to be down, only a poll waits that could otherwise not be answered. So a
-thousand triggers cost one query per step, and none while no trigger is evaluated.
+"""All shared snapshots of this process, and their sources.
 
 A source that is queried by namespace has its own snapshots for each namespace; every user's own
 query has its own snapshot too. A snapshot that no trigger asked for in ten minutes is dropped when
@@ -14,237 +9,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import Samples, Source
+from keda_gpu_scaler.evaluator.ports import Source
+from keda_gpu_scaler.evaluator.shared_snapshot import SharedSnapshot
+from keda_gpu_scaler.evaluator.shared_source import (
+    EvidenceFetcher,
+    SharedSource,
+    SourceDown,
+    SourceState,
+)
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
-from keda_gpu_scaler.evaluator.source_state import SourceDown, SourceState
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
-from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT, ABSENT_PODS_KEPT
-from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
+from keda_gpu_scaler.snapshot.snapshot import SnapshotKey
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
-from keda_gpu_scaler.times import (
-    RECENT_SECONDS,
-    SLOW_SECONDS,
-    USABLE_STEPS,
-    WIDE_SECONDS,
-    WIDEN_SECONDS,
-)
-
-
-class Reading(NamedTuple):
-    """What is known of a shared snapshot at one moment, for one trigger."""
-
-    snapshot: Snapshot | None
-    """None: there is none with everything that the trigger asks for."""
-    now: float
-    """The time on the source's clock."""
-    lag_seconds: float
-    """How far that clock is behind, because all samples of the source arrive so late."""
-    trouble: str | None
-    """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
-    lost_at: float
-    """Since when fetches fail, on the source's clock; `now` if they do not."""
-    clock_seconds: float
-    """The time on this process's clock."""
-    step_seconds: float
-    """How often the source can have new samples."""
-
-    def now_for(self, spec: TriggerSpec) -> float:
-        """Return the time up to which ages count; a lag beyond `maxAge` counts as age."""
-        return self.now if self.lag_seconds <= spec.max_age_seconds else self.present
-
-    @property
-    def present(self) -> float:
-        """The time that calls are made at, also where the samples are of an earlier one."""
-        return self.now + self.lag_seconds
-
-    @property
-    def age_seconds(self) -> float | None:
-        return None if self.snapshot is None else self.now - self.snapshot.at
-
-    def is_cut_off(self, spec: TriggerSpec) -> bool:
-        """Tell whether the source does not answer, and its last samples are too old to be used."""
-        if self.trouble is None:
-            return False
-        return self.snapshot is None or self.now_for(spec) - self.snapshot.at > spec.max_age_seconds
-
-
-class SharedSource(NamedTuple):
-    """What the snapshots of a source share; one namespace's, where each has a source of its own."""
-
-    samples: Samples
-    state: SourceState
-    evidence_fetcher: EvidenceFetcher
-
-
-class SharedSnapshot:
-    """The snapshots of one (source, signal, profile)."""
-
-    def __init__(
-        self,
-        key: SnapshotKey,
-        owner: tuple[str, str],
-        source: SharedSource,
-        flight: SingleFlight,
-        refusal: str | None,
-    ) -> None:
-        self.owner = owner
-        """The source, and the namespace of the ScaledObject that asked first."""
-        self.snapshot: Snapshot | None = None
-        self._refusal = refusal
-        """Why nothing is fetched; None: it may be."""
-        self._key = key
-        self._samples, self._state = source.samples, source.state
-        absent_kept = ABSENT_PODS_KEPT if key.query is None else ABSENT_ELEMENTS_KEPT
-        self._snapshot_fetcher = SnapshotFetcher(
-            source.samples, source.evidence_fetcher, absent_kept
-        )
-        self._flight, self._clock = flight, flight.clock
-        self._failure: str | None = None
-        """Why the newest fetch failed; None: it did not."""
-        self._failing_since = float("-inf")
-        """The first instant that could not be fetched then, on the source's clock."""
-        self._asked_at: dict[SnapshotQuery, float] = {}
-        """When a trigger last asked for each query."""
-        self._span_seconds = 0.0
-        self._tried = float("-inf")
-        """The newest instant of which a fetch was tried."""
-
-    async def read(
-        self,
-        spec: TriggerSpec,
-        snapshot_query: SnapshotQuery,
-        deadline: float,
-        *,
-        wait_for_fresh: bool = False,
-        wait_for_recovery: bool = False,
-    ) -> Reading:
-        """Return what is known for a trigger, as new as can be had before `deadline`.
-
-        If there is a usable snapshot, a running fetch is waited for only with `wait_for_fresh`. If
-        the source is down, it is waited for only with `wait_for_recovery`. A fetch that is slow is
-        not waited for.
-        """
-        if self._refusal is None:
-            await self._refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
-        reading = self._reading(snapshot_query)
-        if wait_for_recovery and reading.is_cut_off(spec):
-            await self._flight.wait(deadline)
-            reading = self._reading(snapshot_query)
-        return reading
-
-    async def _refresh(
-        self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool
-    ) -> None:
-        self._asked_at[snapshot_query] = self._clock()
-        while True:
-            instant = self._samples.instant()
-            is_current = self._is_current(snapshot_query, instant)
-            if not self._flight.is_under_way and self._is_due(instant, is_current=is_current):
-                self._flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
-            is_awaited = wait_for_fresh and self._flight.is_under_way
-            if self.trouble is not None or (is_current and not is_awaited):
-                return
-            if not await self._wait(deadline):
-                return
-
-    def _reading(self, snapshot_query: SnapshotQuery) -> Reading:
-        now = self._samples.now()
-        return Reading(
-            snapshot=self.snapshot if self._covers(snapshot_query) else None,
-            now=now,
-            lag_seconds=self._samples.lag_seconds,
-            trouble=self.trouble,
-            lost_at=now if self._failure is None else self._failing_since,
-            clock_seconds=self._clock(),
-            step_seconds=self._samples.step_seconds,
-        )
-
-    @property
-    def trouble(self) -> str | None:
-        """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
-        trouble = self._refusal or self._failure
-        if trouble is not None or self._flight.trouble is None:
-            return trouble
-        return f"source {self._key.source}: {self._flight.trouble}"
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no trigger has asked for long, so that it can be dropped with all its data."""
-        forgotten_before = self._clock() - FORGET_SECONDS
-        is_wanted = any(when >= forgotten_before for when in self._asked_at.values())
-        return not self._flight.is_under_way and not is_wanted
-
-    def _covers(self, snapshot_query: SnapshotQuery) -> bool:
-        """Tell whether the snapshot holds everything that `snapshot_query` is about."""
-        if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
-            return False
-        return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
-
-    async def close(self) -> None:
-        await self._flight.close()
-
-    def _is_current(self, snapshot_query: SnapshotQuery, instant: float) -> bool:
-        """Tell whether the snapshot covers this and is usable while a newer one can be had."""
-        if self.snapshot is None or not self._covers(snapshot_query):
-            return False
-        return abs(instant - self.snapshot.at) <= USABLE_STEPS * self._samples.step_seconds
-
-    def _is_due(self, instant: float, *, is_current: bool) -> bool:
-        if instant > self._tried or self._is_set_back(instant):
-            return True
-        return self._failure is None and not is_current and self._until_wider() <= 0
-
-    def _is_set_back(self, instant: float) -> bool:
-        """Tell whether the clock is farther behind the snapshot than it is worth waiting for."""
-        if self.snapshot is None:
-            return False
-        return self.snapshot.at - instant > USABLE_STEPS * self._samples.step_seconds
-
-    def _until_wider(self) -> float:
-        return self._flight.launched_at + WIDEN_SECONDS - self._clock()
-
-    async def _wait(self, deadline: float) -> bool:
-        """Wait for the running fetch or the next start; tell whether there was time for it."""
-        if self._flight.is_under_way:
-            return await self._flight.wait(deadline) or deadline > self._flight.slow_at
-        left_seconds = max(0.0, deadline - self._clock())
-        pause_seconds = max(0.0, self._until_wider())
-        await asyncio.sleep(min(left_seconds, pause_seconds))
-        return left_seconds > pause_seconds
-
-    async def _fetch(self) -> None:
-        self._tried = self._samples.instant()
-        try:
-            await self._samples.synchronize()
-            self._tried = self._samples.instant()
-            if self._is_set_back(self._tried):
-                self._snapshot_fetcher.forget_after(self._tried)
-            elif self.snapshot is not None and self._tried < self.snapshot.at:
-                return  # until the clock has caught up with the snapshot
-            forgotten_before = self._clock() - FORGET_SECONDS
-            self._asked_at = {
-                snapshot_query: when
-                for snapshot_query, when in self._asked_at.items()
-                if when >= forgotten_before
-            }
-            snapshot_query = merged(self._asked_at)
-            self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
-            self._span_seconds = snapshot_query.span_seconds
-        except errors.SourceError as error:
-            if self._failure is None:
-                self._failing_since = self._tried
-            self._failure = f"source {self._key.source}: {error}"
-            self._state.failed(self._key, error)
-        else:
-            self._failure = None
-            self._state.succeeded(self._key, self.snapshot)
-
+from keda_gpu_scaler.times import RECENT_SECONDS, SLOW_SECONDS, WIDE_SECONDS
 
 OWN_QUERIES = 100
 """To one source: each is two or three queries per step, and 3 MiB of samples at most."""
@@ -300,7 +80,7 @@ class Snapshots:
 
     async def close(self) -> None:
         for shared in self._shared_snapshots.values():
-            await shared.close()
+            await shared.flight.close()
 
     def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, SnapshotKey]:
         """Return what a trigger asks of its source, and the snapshot that it shares."""

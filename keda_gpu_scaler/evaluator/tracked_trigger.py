@@ -5,9 +5,10 @@
 
 import math
 import operator
+import sys
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import NamedTuple
 
 from cachetools import TTLCache
@@ -29,14 +30,14 @@ from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
-from keda_gpu_scaler.evaluator.snapshots import Reading, Snapshots
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading
+from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, deep_size
-from keda_gpu_scaler.times import HPA_SECONDS, REPEATED_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS, HPA_SECONDS, REPEATED_SECONDS
 
 
 @dataclass(slots=True)
@@ -164,6 +165,19 @@ _DECISION_BYTES = 2048
 """What is remembered of one trigger beside its spec."""
 
 
+def deep_size(value: object) -> int:
+    """Return the bytes of a value and of all that it consists of.
+
+    What is shared with other values counts as well: the result is rather too large.
+    """
+    size = sys.getsizeof(value)
+    if isinstance(value, tuple | frozenset):
+        return size + sum(map(deep_size, value))
+    if is_dataclass(value):
+        return size + sum(deep_size(getattr(value, part.name)) for part in fields(value))
+    return size
+
+
 class TrackedTriggers:
     """The triggers that were asked about within the last ten minutes.
 
@@ -221,19 +235,16 @@ class TrackedTriggers:
         """Begin the ten minutes of a trigger again: it is asked about now."""
         self._tracked[tracked.scaled_object, tracked.given] = tracked
 
-    def all(self) -> list[TrackedTrigger]:
-        """Return every trigger that is tracked, by the names of their ScaledObjects."""
-        with self._tracked.timer:  # the time stands still, so none ends meanwhile
-            return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
-
     def current(self, scaled_object: ScaledObject | None = None) -> list[TrackedTrigger]:
-        """Return the same, or those of one ScaledObject, without those that an edit has replaced.
+        """Return all, or those of one ScaledObject, in order, without those that an edit replaced.
 
         Of several with the same metric name, one that was not asked about since the first call
         about another, or a minute longer ago than another, is the old version.
         """
         since: dict[tuple[ScaledObject, str], float] = defaultdict(lambda: -math.inf)
-        triggers = [each for each in self.all() if scaled_object in (None, each.scaled_object)]
+        with self._tracked.timer:  # the time stands still, so none ends meanwhile
+            tracked_now = sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
+        triggers = [each for each in tracked_now if scaled_object in (None, each.scaled_object)]
         for tracked in triggers:
             metric, calls = (tracked.scaled_object, tracked.spec.metric_name), tracked.hpa_calls
             since[metric] = max(since[metric], calls.first, calls.last - HPA_SECONDS)

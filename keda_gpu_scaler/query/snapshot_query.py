@@ -1,6 +1,6 @@
 """What several triggers ask of a source, and how a text about many names is sent in parts. Pure."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -54,17 +54,19 @@ _one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)
 
 def texts_about(
     names: frozenset[str], write: Callable[[Collection[str]], str], longest_bytes: float
-) -> Iterator[str]:
-    """Yield one text about all names, as `write` makes it, or several about parts of them.
+) -> list[str]:
+    """Return one text about all names, as `write` makes it, or several about parts of them.
 
     The names are namespaces or GPUs; the answer is the sum of the answers about the parts. One name
     is never split.
     """
     text = write(names)
     if len(names) <= 1 or len(text.encode()) <= longest_bytes:
-        yield text
-        return
+        return [text]
     ordered = sorted(names)
     middle = len(ordered) // 2
-    for part in (ordered[:middle], ordered[middle:]):
-        yield from texts_about(frozenset(part), write, longest_bytes)
+    return [
+        part_text
+        for part in (ordered[:middle], ordered[middle:])
+        for part_text in texts_about(frozenset(part), write, longest_bytes)
+    ]

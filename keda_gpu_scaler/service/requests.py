@@ -12,13 +12,13 @@ from typing import NamedTuple
 from cachetools import LRUCache
 
 from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.evaluator.tracked_trigger import deep_size
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import deep_size
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import is_of_keda
 

@@ -13,7 +13,7 @@ import time
 import structlog
 
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests, responses, streams
 from keda_gpu_scaler.service.interceptor import Context
@@ -114,7 +114,7 @@ class Servicer:
                 news.clear()
                 try:
                     decision = await self._evaluator.evaluate(
-                        scaled_object, trigger.spec, context.time_remaining(), wait_for_fresh=True
+                        scaled_object, trigger.spec, context.time_remaining(), Caller.STREAM
                     )
                 except Exception:
                     # The stream goes on: KEDA waits longer after each failed stream.

@@ -78,6 +78,7 @@ class InfluxdbSource:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.step_seconds = round(settings.step_seconds, 3)
+        self.settled_seconds = settings.delay_seconds + SETTLED_LAG_SECONDS
         self._settings, self._schema = settings, settings.layout
         self._client = QueryClient(name, settings, observe, clock)
         self._server_clock = ServerClock(clock)
@@ -106,8 +107,7 @@ class InfluxdbSource:
 
     def instant(self) -> float:
         """The newest multiple of the step with all points written by now."""
-        late = self._settings.delay_seconds + SETTLED_LAG_SECONDS
-        return evaluation_times.floored(self.now() - late, self.step_seconds)
+        return evaluation_times.floored(self.now() - self.settled_seconds, self.step_seconds)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the points up to `at`, and the age of each pod's newest point.

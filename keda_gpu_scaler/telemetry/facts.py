@@ -15,6 +15,9 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
+TRIGGERS = 20_000
+"""Of so many something is remembered, more than one KEDA can poll."""
+
 
 class Fact(msgspec.Struct, frozen=True):
     """Something that happened."""

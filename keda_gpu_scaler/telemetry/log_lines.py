@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, TRIGGERS
+from keda_gpu_scaler.times import FORGET_SECONDS
 
 REFUSED = 400
 """HTTP statuses from this one on mean that a message was not taken, or not all of it."""
@@ -98,7 +98,7 @@ class LogObserver(facts.Subscriber):
         self._writes_all = self._logger.is_enabled_for(logging.DEBUG)
         self._evidence: dict[str, EvidenceSource] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
-            TRIGGERS, FORGET_SECONDS, clock
+            facts.TRIGGERS, FORGET_SECONDS, clock
         )
         self._written: TTLCache[Hashable, bool] = TTLCache(REMEMBERED, REPEAT_SECONDS, clock)
         self._overruled: LRUCache[tuple[str, str], bool] = LRUCache(REMEMBERED)

@@ -27,7 +27,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS, TRIGGERS
+from keda_gpu_scaler.times import FORGET_SECONDS
 
 _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
@@ -268,8 +268,8 @@ class RecentStates(Collector):
         self._clock = clock
         self._sources: Recent[str, _Source] = Recent(SNAPSHOTS, clock)
         self._snapshots: Recent[tuple[str, str, str], _Snapshot] = Recent(SNAPSHOTS, clock)
-        self._triggers: Recent[tuple[str, str, str], _Decided] = Recent(TRIGGERS, clock)
-        self._demands: Recent[tuple[str, str, str], Demand] = Recent(TRIGGERS, clock)
+        self._triggers: Recent[tuple[str, str, str], _Decided] = Recent(facts.TRIGGERS, clock)
+        self._demands: Recent[tuple[str, str, str], Demand] = Recent(facts.TRIGGERS, clock)
 
     def snapshot_taken(self, fact: facts.SnapshotTaken) -> None:
         snapshot = self._snapshots.renewed((fact.source, fact.signal, fact.profile), _Snapshot)

@@ -19,7 +19,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import api_objects, scale_in
 from keda_gpu_scaler.autoscaling.scale_in import Forecast
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
 from keda_gpu_scaler.evidence.kubernetes.api import AbsentError, Api, ConflictError
 from keda_gpu_scaler.evidence.kubernetes.following import PODS, REPLICA_SETS, SCALED_OBJECTS
 from keda_gpu_scaler.evidence.kubernetes.objects import Item, Resource
@@ -148,9 +148,7 @@ class CostWriter:
         # As KEDA does, so that samples are known when they are needed.
         triggers = [trigger for _, followed, _, _ in seen for trigger in followed.triggers]
         evaluate = self._evaluator.evaluate
-        await asyncio.gather(
-            *(evaluate(*trigger, None, wait_for_fresh=True) for trigger in triggers)
-        )
+        await asyncio.gather(*(evaluate(*trigger, None, Caller.STREAM) for trigger in triggers))
         for _, followed, hpa, ahead in seen:
             await self._renew(followed, hpa.status.current_replicas, ahead)
         return {name: followed.costs for name, followed, _, _ in seen if followed.costs}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import ObserveRefused
 from keda_gpu_scaler.trigger.access import Access
@@ -126,4 +126,4 @@ class Observing:
         if spec.demand is not None and spec.demand.threshold is not None:
             await self._evaluator.demand(scaled_object, spec, None)  # the HPA would ask for it
         # The next round comes only a step later.
-        await self._evaluator.evaluate(scaled_object, spec, None, wait_for_fresh=True)
+        await self._evaluator.evaluate(scaled_object, spec, None, Caller.STREAM)

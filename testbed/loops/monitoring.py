@@ -107,6 +107,8 @@ class Monitoring:
 
     lag: Lag = field(default_factory=lambda: Lag(STEP_SECONDS))
 
+    settled_seconds: float = 0.0
+
     is_direct: bool = False
     """The scaler scrapes the exporters itself: there is no past, and nothing else is stored."""
 

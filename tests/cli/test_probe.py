@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli, errors
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.evaluator.shared_source import SourceDown
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.workbench import probing as asking
 from testbed.processes import free_port

@@ -1,6 +1,7 @@
 """Claims about one trigger's way to a decision: sharing, waiting, failing, remembering."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
@@ -59,20 +60,49 @@ async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "is_patient", "value"),
-    [(2, False, 450), (1, True, 200), (3, False, 200)],
-    ids=["usable", "usable, and waited for", "too old"],
+    ("steps", "caller", "value"),
+    [(2, Caller.POLL, 450), (1, Caller.STREAM, 200), (1, Caller.HPA, 200), (3, Caller.POLL, 200)],
+    ids=["usable", "usable, and waited for", "as the HPA does", "too old"],
 )
 async def test_a_newer_snapshot_is_waited_for_by_who_is_patient_or_has_none(
-    bench: Bench, *, steps: int, is_patient: bool, value: float
+    bench: Bench, steps: int, caller: Caller, value: float
 ) -> None:
     await bench.ask()
     bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
     bench.clock.seconds += steps * STEP
-    decided = await bench.evaluator.evaluate(BERT, spec(), None, wait_for_fresh=is_patient)
+    decided = await bench.evaluator.evaluate(BERT, spec(), None, caller)
     assert decided.value == value
     await bench.landed()
     assert len(bench.source.fetched) == 2
+
+
+async def test_a_stream_gets_the_newest_decision_also_within_the_second_of_a_poll(
+    bench: Bench,
+) -> None:
+    bench.clock.seconds += 4.8
+    await bench.ask()
+    bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
+    bench.clock.seconds += 0.4  # the next step begins
+    pushed = await bench.evaluator.evaluate(BERT, spec(), None, Caller.STREAM)
+    assert pushed.value == 200
+    assert await bench.ask() is pushed
+
+
+async def test_streams_that_wait_for_one_fetch_leave_turns_to_other_calls(bench: Bench) -> None:
+    bench.source.gate = asyncio.Event()
+    waiting = [
+        asyncio.create_task(
+            bench.evaluator.evaluate(ScaledObject("ml", f"bert-{n}"), spec(), None, Caller.STREAM)
+        )
+        for n in range(50)
+    ]
+    await asyncio.wait(waiting, timeout=0)
+    bench.source.gate.set()
+    answered = [0]
+    while answered[-1] < len(waiting):
+        await asyncio.sleep(0)
+        answered.append(sum(stream.done() for stream in waiting))
+    assert max(now - before for before, now in itertools.pairwise(answered)) <= 2
 
 
 async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:

@@ -14,7 +14,7 @@ from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Owner, ScaleTarget, Workload
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.times import SETTLE_SECONDS
+from keda_gpu_scaler.times import SAME_POLL_SECONDS, SETTLE_SECONDS, SPREAD_SECONDS
 from testbed.clocks import at_once
 from testbed.triggers import BERT, demanding, spec
 from tests.support.bench import PODS, Bench
@@ -99,12 +99,30 @@ async def test_a_poll_that_would_fail_waits_for_the_demand(bench: Bench) -> None
     assert (await waiting).activated
 
 
-async def test_there_is_news_when_the_demand_can_be_asked_again(bench: Bench) -> None:
+async def test_a_stream_looks_when_the_demand_can_be_asked_again_or_there_is_an_instant(
+    bench: Bench,
+) -> None:
+    def until_news(asked: TriggerSpec) -> float:
+        return round(bench.evaluator.until_news_seconds(BERT, asked), 6)
+
+    bench.clock.seconds += 6  # a second after an instant
+    bench.source.settled_seconds = 2.0
     await bench.ask(DEMAND)
-    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 5.0
+    assert until_news(DEMAND) == 5
     bench.clock.seconds += 4.9
-    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 1.0
-    assert bench.evaluator.until_news_seconds(BERT, spec()) == STEP
+    assert until_news(DEMAND) == 0.1
+    bench.clock.seconds += 0.1
+    assert until_news(DEMAND) == SAME_POLL_SECONDS  # another trigger may ask
+    assert 11 < until_news(spec()) <= 11 + SPREAD_SECONDS
+
+
+async def test_a_stream_looks_at_a_slow_fetch_again_before_the_next_step(bench: Bench) -> None:
+    bench.source.gate = asyncio.Event()
+    await bench.ask(timeout_seconds=0.1)
+    bench.clock.seconds += 3
+    assert 3 < bench.evaluator.until_news_seconds(BERT, spec()) <= 3 + SPREAD_SECONDS
+    bench.source.gate.set()
+    await bench.landed()
 
 
 async def test_within_a_step_only_the_demand_changes_a_decision(bench: Bench) -> None:

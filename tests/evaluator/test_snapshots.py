@@ -6,17 +6,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.evaluator.snapshots import (
-    OWN_QUERIES,
-    OWN_QUERIES_PER_NAMESPACE,
-    Reading,
-    SharedSnapshot,
-    Snapshots,
-)
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading, SharedSnapshot
+from keda_gpu_scaler.evaluator.snapshots import OWN_QUERIES, OWN_QUERIES_PER_NAMESPACE, Snapshots
 from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS
 from testbed import triggers
 from tests.support.scripted import Clock, ScriptedSource
 from tests.support.worlds import World, WorldPod
@@ -54,7 +49,8 @@ class Bench:
         """Bring the snapshot of a trigger up to date."""
         snapshot_query, _ = self.snapshots.needs(one)
         until = self.clock() + 10
-        return await self.of(one, namespace).read(one, snapshot_query, until, wait_for_fresh=True)
+        shared = self.of(one, namespace)
+        return await shared.read(snapshot_query, until, lambda found: not found.is_fetching)
 
 
 @pytest_asyncio.fixture
@@ -157,7 +153,6 @@ async def test_a_lag_that_is_learnt_in_a_fetch_is_waited_for_if_it_is_short(benc
     before = shared.snapshot
     bench.clock.seconds += 15
     bench.source.real_lag_seconds = 30.0
-    await bench.ask(spec())
+    assert (await bench.ask(spec())).trouble is None
     assert bench.source.lag_seconds == 30
     assert shared.snapshot is before
-    assert shared.trouble is None

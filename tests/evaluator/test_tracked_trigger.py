@@ -9,7 +9,7 @@ from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS
 from testbed import triggers
 from testbed.triggers import spec
 from tests.support.scripted import AWAY, Clock, ScriptedCluster, ScriptedSource
@@ -53,7 +53,7 @@ async def test_a_trigger_without_pods_is_tracked_with_those_of_its_target(
     cluster.targets[BERT] = others
     other, _ = await tracked.find(BERT, UNAIMED, 1.0)
     assert other is not first
-    assert tracked.all() == [other]
+    assert tracked.current() == [other]
 
 
 async def test_it_is_forgotten_after_ten_minutes(tracked: TrackedTriggers, clock: Clock) -> None:
@@ -62,9 +62,9 @@ async def test_it_is_forgotten_after_ten_minutes(tracked: TrackedTriggers, clock
     assert await tracked.find(BERT, SPEC, 1.0) == (first, None)
     tracked.keep(first)
     clock.seconds = 2 * FORGET_SECONDS - 2
-    assert tracked.all() == [first]
+    assert tracked.current() == [first]
     clock.seconds += 1
-    assert tracked.all() == []
+    assert tracked.current() == []
     assert await tracked.find(BERT, SPEC, 1.0) != (first, None)
 
 

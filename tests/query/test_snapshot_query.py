@@ -41,4 +41,4 @@ def test_a_text_that_is_too_long_is_asked_in_parts(
     names: str, longest_bytes: float, width: int, expected: list[str]
 ) -> None:
     about = partial(listed, width)
-    assert list(texts_about(frozenset(names), about, longest_bytes)) == expected
+    assert texts_about(frozenset(names), about, longest_bytes) == expected

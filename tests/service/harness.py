@@ -10,8 +10,8 @@ import grpc
 
 from keda_gpu_scaler import service
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
+from keda_gpu_scaler.evaluator.shared_source import SourceDown
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -67,8 +67,7 @@ class Script(Evaluator):
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked: list[tuple[ScaledObject, TriggerSpec, float | None]] = []
-        self.patience: list[bool] = []
-        """Whether the caller would wait for news, call by call."""
+        self.callers: list[Caller | None] = []
         self.down: list[SourceDown] = []
         self.listeners: list[Callable[[], None]] = []
         self._news = asyncio.Condition()
@@ -78,12 +77,11 @@ class Script(Evaluator):
         scaled_object: ScaledObject,
         trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
-        *,
-        wait_for_fresh: bool = False,
+        caller: Caller | None = None,
     ) -> Decision:
         """Write down what is asked, wait for the gate, and answer the next line."""
         self.asked.append((scaled_object, trigger_spec, timeout_seconds))
-        self.patience.append(wait_for_fresh)
+        self.callers.append(caller)
         async with self._news:
             self._news.notify_all()
         await self.gate.wait()

@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.evaluator import Caller
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.service.harness import (
     HANG_SECONDS,
@@ -126,7 +127,7 @@ async def test_a_stream_waits_for_news_and_a_poll_does_not() -> None:
         await served.stub.IsActive(reference())
         stream = served.stub.StreamIsActive(reference())
         assert (await first(stream)).result
-        assert script.patience == [False, False, True]
+        assert script.callers == [None, None, Caller.STREAM]
 
 
 async def test_a_failing_evaluation_is_logged_and_neither_an_end_nor_an_edge() -> None:

@@ -61,6 +61,7 @@ class ScriptedSource:
     within_namespaces: dict[str, "ScriptedSource"] = field(default_factory=dict)
     """The sources for a namespace alone."""
     name: str = "kube-state-metrics"
+    settled_seconds: float = 0.0
     lag_seconds: float = 0.0
     """How late all samples are known to be."""
     real_lag_seconds: float | None = None

@@ -17,7 +17,7 @@ from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.source_state import SourceDown
+from keda_gpu_scaler.evaluator.shared_source import SourceDown
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import PodCount, Record
 from keda_gpu_scaler.spec.spec import ScaledObject

@@ -22,7 +22,7 @@ from keda_gpu_scaler.evidence.kubernetes.objects import ScaleReference
 from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS
 
 Labels = Mapping[str, str]
 

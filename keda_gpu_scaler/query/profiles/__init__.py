@@ -4,6 +4,7 @@ Pure data, and the functions that read it. The documentation's table is compared
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from keda_gpu_scaler.query.profiles import dcgm, model, vendors
@@ -51,6 +52,7 @@ def signals(profile: str) -> tuple[Signal, ...]:
     return _SHOWN if profile == AUTO else PROFILES[profile].signals
 
 
+@lru_cache
 def metric_names(profile: str, signal: Signal) -> frozenset[str]:
     return frozenset(
         metric.name

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cached_property
 from typing import NamedTuple
 
 from keda_gpu_scaler.spec.spec import Signal
@@ -42,7 +43,7 @@ class GpuMetric:
     part: Part = Part.VALUE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measure:
     """How one signal is read: the first metric that a GPU has, or a ratio of several."""
 
@@ -50,12 +51,12 @@ class Measure:
     per_board: bool = False
     """Every slice repeats the number of the whole board."""
 
-    @property
+    @cached_property
     def is_ratio(self) -> bool:
         """Whether the signal is a share: used / (used + free), or else used / total."""
         return any(metric.part is not Part.VALUE for metric in self.metrics)
 
-    @property
+    @cached_property
     def twin(self) -> GpuMetric | None:
         """The metric that shows whether the first one is stuck at 0; None: there is none.
 
@@ -72,7 +73,7 @@ EXPORTED, NAMESPACE, POD = "exported_", "namespace", "pod"
 """Prometheus puts `exported_` before a series' label that its target has as well."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Labels:
     """The names of an exporter's labels."""
 
@@ -88,12 +89,12 @@ class Labels:
     number: str = "gpu"
     """The label that identifies the board on its target where no other label does."""
 
-    @property
+    @cached_property
     def namespaces(self) -> tuple[str, ...]:
         """The labels that can name the namespace, as `profiles.namings` ranks them."""
         return tuple(dict.fromkeys((EXPORTED + NAMESPACE, self.namespace, NAMESPACE)))
 
-    @property
+    @cached_property
     def pods(self) -> tuple[str, ...]:
         """The same for the pod; each of the two is renamed by itself."""
         return tuple(dict.fromkeys((EXPORTED + POD, self.pod, POD)))

@@ -59,6 +59,8 @@ OWN_JOBS = 20
 class PrometheusSource:
     """Answers from the samples that a Prometheus has stored."""
 
+    settled_seconds = SETTLED_LAG_SECONDS
+
     def __init__(
         self,
         client: PrometheusClient,
@@ -144,7 +146,7 @@ class PrometheusSource:
         return self._server_clock.now() if self._at is None else self._at
 
     def instant(self) -> float:
-        return evaluation_times.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
+        return evaluation_times.floored(self.now() - self.settled_seconds, self.step_seconds)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the samples up to `at`, and the ages of the stale ones among them.

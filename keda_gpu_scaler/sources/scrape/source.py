@@ -57,7 +57,7 @@ async def fetch_page(url: str, settings: ScrapeSettings, tls: ssl.SSLContext) ->
 class ScrapeSource:
     """Answers from its own rounds of scrapes."""
 
-    lag_seconds = 0.0
+    lag_seconds = settled_seconds = 0.0
 
     def __init__(  # noqa: PLR0913 - the clocks and the lookup only for tests
         self,

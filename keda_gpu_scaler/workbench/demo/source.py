@@ -20,7 +20,8 @@ _LIST, _LIST_SECONDS = Target("kube-state-metrics", "10.0.0.2:8080"), 30.0
 class SideSource:
     """Samples, evidence and a demand, by the clock of the side."""
 
-    step_seconds, lag_seconds, name = float(STEP_SECONDS), 0.0, "kube-state-metrics"
+    step_seconds, lag_seconds, settled_seconds = float(STEP_SECONDS), 0.0, 0.0
+    name = "kube-state-metrics"
 
     def __init__(self, side: Side) -> None:
         self._side = side

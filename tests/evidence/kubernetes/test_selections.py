@@ -16,7 +16,7 @@ from keda_gpu_scaler.evidence.kubernetes.selections import Selections
 from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.spec.workload import Owner, Selected
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.tracked import FORGET_SECONDS
+from keda_gpu_scaler.times import FORGET_SECONDS
 from tests.support.scripted import Clock
 
 SCALE = ScaleReference("ml", Resource("example.com", "v1", "models"), "bert")

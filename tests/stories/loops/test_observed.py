@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Caller
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from testbed.loops.loop import Loop
 from testbed.triggers import BERT
@@ -21,7 +22,7 @@ async def _watched(loop: Loop) -> list[tuple[int | None, int | None]]:
     asked_for: list[tuple[int | None, int | None]] = []
 
     async def observe(_decided: Decision, _timeout_seconds: float | None) -> None:
-        await beside.evaluate(BERT, loop.trigger, None, wait_for_fresh=True)
+        await beside.evaluate(BERT, loop.trigger, None, Caller.STREAM)
         (live,), (observed,) = loop.first.summaries(), beside.summaries()
         asked_for.append((live.recommended, observed.recommended))
 

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.evaluator.shared_snapshot import SnapshotFetcher
+from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement, Readiness
 from keda_gpu_scaler.snapshot.observation import Target

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.source_state import SourceDown, SourceState
+from keda_gpu_scaler.evaluator.shared_source import SourceDown, SourceState
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts

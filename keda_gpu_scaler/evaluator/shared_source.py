@@ -1,4 +1,4 @@
-"""The state of a source: whether it answers, and which of its queries fail.
+"""What all snapshots of a source share: whether it answers, and what its cluster says of pods.
 
 Every shared snapshot of a source reports here how its fetches end, and before the first of them the
 query at the start of the process. Only this module concludes and states what follows:
@@ -11,18 +11,25 @@ query at the start of the process. Only this module concludes and states what fo
 - A query that fails while the source is up is stated by its own name.
 
 A user's own query that fails says nothing about its source.
+
+The evidence about pods is fetched once per instant, for all signals of a source, from the first
+provider that answers. If none does, that is no error: then only the exporters' evidence is used.
+Each change of the evidence source is reported.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.times import RECENT_SECONDS
+from keda_gpu_scaler.times import EVIDENCE_SECONDS, FORGET_SECONDS, RECENT_SECONDS
 
 _NO_ANSWER = (errors.SourceTimeoutError, errors.SourceUnreachableError)
 
@@ -140,3 +147,94 @@ class SourceState:
             profile = "" if key.profile == profiles.AUTO else f" of {key.profile}"
             name = f"{key.signal}{profile}{' over a long range' if key.is_long_range else ''}"
         self._observe(facts.QueryChanged(self._name, name, works, reason))
+
+
+_NAMES = {
+    EvidenceSource.KUBERNETES: "the Kubernetes API",
+    EvidenceSource.KUBE_STATE_METRICS: "kube-state-metrics",
+}
+
+
+class EvidenceFetcher:
+    """Fetches what the cluster behind one source says; shared by the source's signals."""
+
+    def __init__(self, name: str, source: Source, observe: facts.Observer = facts.ignore) -> None:
+        self._name, self._observe = name, observe
+        self._clock, self._providers = source.samples.now, source.evidence_providers
+        self._pod_statuses = PodStatuses()
+        self._wanted_at: dict[str, float] = {}
+        """When each namespace was last asked for."""
+        self._fetched_at = float("-inf")
+        self._fetched_namespaces: frozenset[str] = frozenset()
+        self._evidence_source: EvidenceSource | None = None
+        self._lock = asyncio.Lock()
+
+    async def pod_statuses(self, namespaces: Collection[str], at: float) -> PodStatuses:
+        """Return what is known of the pods of these namespaces at or before the instant `at`."""
+        self._wanted_at |= dict.fromkeys(namespaces, at)
+        async with self._lock:
+            if at > self._fetched_at or not self._fetched_namespaces.issuperset(namespaces):
+                await self._fetch(max(at, self._fetched_at))
+        return self._pod_statuses
+
+    def forget_after(self, at: float) -> None:
+        """Forget everything if it was asked about later instants: the clock was set back."""
+        if self._fetched_at > at:
+            self._pod_statuses = PodStatuses()
+            self._fetched_at, self._fetched_namespaces = float("-inf"), frozenset()
+
+    async def _fetch(self, at: float) -> None:
+        self._wanted_at = {
+            name: when for name, when in self._wanted_at.items() if at - when <= FORGET_SECONDS
+        }
+        namespaces, troubles = frozenset(self._wanted_at), list[str]()
+        evidence = None
+        try:
+            async with asyncio.timeout(EVIDENCE_SECONDS):
+                evidence = await self._strongest_evidence(namespaces, at, troubles)
+        except TimeoutError:
+            troubles.append(f"no answer within {EVIDENCE_SECONDS:g} s")
+        is_available = evidence is not None and evidence.is_available
+        if evidence is not None and not is_available:
+            troubles.append("kube-state-metrics shows nothing")
+        watched = self._pod_statuses.watch.evidence_source
+        if watched is EvidenceSource.KUBERNETES and not is_available:
+            self._pod_statuses = silenced(self._pod_statuses)
+        elif evidence is not None:
+            self._pod_statuses = await asyncio.to_thread(
+                advance_pod_statuses, self._pod_statuses, evidence, namespaces, at
+            )
+        # Not before: if the samples of the one who asks cannot be had, this is cancelled.
+        self._fetched_at, self._fetched_namespaces = at, namespaces
+        evidence_source = self._pod_statuses.evidence_source(at)
+        if evidence_source is not self._evidence_source:
+            self._evidence_source = evidence_source
+            if evidence_source is not EvidenceSource.EXPORTERS:
+                troubles.insert(0, f"{_NAMES[evidence_source]} answers")
+            reason = "; ".join(troubles)
+            self._observe(facts.EvidenceChanged(self._name, evidence_source, reason))
+
+    async def _strongest_evidence(
+        self, namespaces: frozenset[str], at: float, troubles: list[str]
+    ) -> Evidence | None:
+        """Return the strongest available evidence; add the errors of others to `troubles`."""
+        for provider in self._providers:
+            try:
+                evidence = await provider.evidence(namespaces, at, self._clock())
+            except errors.SourceError as error:
+                troubles.append(f"{provider.name}: {error}")
+            else:
+                if evidence is not None:
+                    return evidence
+                troubles.append(f"the source has no {provider.name}")
+        if not self._providers:
+            troubles.append("the source has no evidence of pods")
+        return None
+
+
+class SharedSource(NamedTuple):
+    """What the snapshots of a source share; one namespace's, where each has a source of its own."""
+
+    samples: Samples
+    state: SourceState
+    evidence_fetcher: EvidenceFetcher

@@ -1,0 +1,366 @@
+"""One snapshot for all triggers of a source, signal and profile, and how it is fetched.
+
+Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
+is running, and says itself for how long it waits for it (`evaluator.suffices`). So a thousand
+triggers cost one query per step, and none while no trigger is evaluated.
+
+The queries of a fetch build on each other: the present samples, then the last hour (only for
+namespaces that are new, or were not watched), then where the GPUs of disappeared pods are. The
+evidence about the cluster's pods is fetched at the same time.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from cachetools import TTLCache
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import Samples
+from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher, SharedSource
+from keda_gpu_scaler.evaluator.single_flight import SingleFlight
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
+from keda_gpu_scaler.snapshot.attribution import attributed
+from keda_gpu_scaler.snapshot.evidence import PodKey
+from keda_gpu_scaler.snapshot.joining import build_snapshot
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses
+from keda_gpu_scaler.snapshot.reported_pods import (
+    ABSENT_ELEMENTS_KEPT,
+    ABSENT_PODS_KEPT,
+    ReportedPods,
+    absent_gpus,
+    advance_reported_pods,
+    awaiting,
+    busy_before,
+    confined,
+    join,
+    without,
+)
+from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.times import (
+    FORGET_SECONDS,
+    LEAST_GRACE_SECONDS,
+    REMEMBERED_SECONDS,
+    RETRY_SECONDS,
+    USABLE_STEPS,
+    WIDEN_SECONDS,
+)
+
+
+class Reading(NamedTuple):
+    """What is known of a shared snapshot at one moment, for one trigger."""
+
+    snapshot: Snapshot | None
+    """None: there is none with everything that the trigger asks for."""
+    now: float
+    """The time on the source's clock."""
+    lag_seconds: float
+    """How far that clock is behind, because all samples of the source arrive so late."""
+    trouble: str | None
+    """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
+    is_usable: bool
+    """Whether there is a snapshot of at most two steps ago."""
+    is_fetching: bool
+    """Whether a fetch is under way that is not slow yet."""
+    lost_at: float
+    """Since when fetches fail, on the source's clock; `now` if they do not."""
+    clock_seconds: float
+    """The time on this process's clock."""
+    step_seconds: float
+    """How often the source can have new samples."""
+
+    def now_for(self, spec: TriggerSpec) -> float:
+        """Return the time up to which ages count; a lag beyond `maxAge` counts as age."""
+        return self.now if self.lag_seconds <= spec.max_age_seconds else self.present
+
+    @property
+    def present(self) -> float:
+        """The time that calls are made at, also where the samples are of an earlier one."""
+        return self.now + self.lag_seconds
+
+    @property
+    def age_seconds(self) -> float | None:
+        return None if self.snapshot is None else self.now - self.snapshot.at
+
+    def is_cut_off(self, spec: TriggerSpec) -> bool:
+        """Tell whether the source does not answer, and its last samples are too old to be used."""
+        if self.trouble is None:
+            return False
+        return self.snapshot is None or self.now_for(spec) - self.snapshot.at > spec.max_age_seconds
+
+
+class SharedSnapshot:
+    """The snapshots of one (source, signal, profile)."""
+
+    def __init__(
+        self,
+        key: SnapshotKey,
+        owner: tuple[str, str],
+        source: SharedSource,
+        flight: SingleFlight,
+        refusal: str | None,
+    ) -> None:
+        self.owner = owner
+        """The source, and the namespace of the ScaledObject that asked first."""
+        self.snapshot: Snapshot | None = None
+        self._refusal = refusal
+        """Why nothing is fetched; None: it may be."""
+        self._key = key
+        self._samples, self._state = source.samples, source.state
+        absent_kept = ABSENT_PODS_KEPT if key.query is None else ABSENT_ELEMENTS_KEPT
+        self._snapshot_fetcher = SnapshotFetcher(
+            source.samples, source.evidence_fetcher, absent_kept
+        )
+        self.flight, self._clock = flight, flight.clock
+        self._failure: str | None = None
+        """Why the newest fetch failed; None: it did not."""
+        self._failing_since = float("-inf")
+        """The first instant that could not be fetched then, on the source's clock."""
+        self._wanted: TTLCache[SnapshotQuery, None] = TTLCache(
+            math.inf, FORGET_SECONDS, flight.clock
+        )
+        """What triggers ask for."""
+        self._span_seconds = 0.0
+        self._tried = float("-inf")
+        """The newest instant of which a fetch was tried."""
+
+    async def read(
+        self, snapshot_query: SnapshotQuery, deadline: float, suffices: Callable[[Reading], bool]
+    ) -> Reading:
+        """Return what is known as soon as it suffices, and otherwise at the deadline."""
+        self._wanted[snapshot_query] = None
+        has_time = True
+        while True:
+            reading = self._reading(snapshot_query)
+            if suffices(reading) or not has_time:
+                return reading
+            has_time = await self._wait(deadline)
+
+    def _reading(self, snapshot_query: SnapshotQuery) -> Reading:
+        """Return what is known now, after a fetch was started if one is due."""
+        samples, covers = self._samples, self._covers(snapshot_query)
+        instant = samples.instant()
+        is_usable = covers and abs(self._ahead_steps(instant)) <= USABLE_STEPS
+        if not self.flight.is_under_way and self._is_due(instant, is_usable=is_usable):
+            self.flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
+        now, slow = samples.now(), self.flight.trouble
+        trouble = self._refusal or self._failure
+        if trouble is None and slow is not None:
+            trouble = f"source {self._key.source}: {slow}"
+        return Reading(
+            snapshot=self.snapshot if covers else None,
+            now=now,
+            lag_seconds=samples.lag_seconds,
+            trouble=trouble,
+            is_usable=is_usable,
+            is_fetching=self.flight.is_under_way and slow is None,
+            lost_at=now if self._failure is None else self._failing_since,
+            clock_seconds=self._clock(),
+            step_seconds=samples.step_seconds,
+        )
+
+    @property
+    def due_seconds(self) -> float:
+        """The time until there can be a newer snapshot.
+
+        A fetch that is slow is looked at again when it has taken twice the time.
+        """
+        if self.flight.is_under_way:
+            return self._clock() - self.flight.launched_at
+        samples = self._samples
+        return samples.instant() + samples.step_seconds + samples.settled_seconds - samples.now()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no trigger has asked for long, so that it can be dropped with all its data."""
+        return not self.flight.is_under_way and not self._wanted
+
+    def _covers(self, snapshot_query: SnapshotQuery) -> bool:
+        """Tell whether the snapshot holds everything that `snapshot_query` is about."""
+        if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
+            return False
+        return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
+
+    def _is_due(self, instant: float, *, is_usable: bool) -> bool:
+        """Tell whether there is a newer instant, or this one for a query that is not covered."""
+        if self._refusal is not None:
+            return False
+        if instant > self._tried or self._is_set_back(instant):
+            return True
+        return self._failure is None and not is_usable and self._until_wider() <= 0
+
+    def _is_set_back(self, instant: float) -> bool:
+        """Tell whether the clock is farther behind the snapshot than it is worth waiting for."""
+        return self._ahead_steps(instant) > USABLE_STEPS
+
+    def _ahead_steps(self, instant: float) -> float:
+        at = -math.inf if self.snapshot is None else self.snapshot.at
+        return (at - instant) / self._samples.step_seconds
+
+    def _until_wider(self) -> float:
+        return self.flight.launched_at + WIDEN_SECONDS - self._clock()
+
+    async def _wait(self, deadline: float) -> bool:
+        """Wait for the running fetch or the next start; tell whether there was time for it."""
+        if self.flight.is_under_way:
+            return await self.flight.wait(deadline) or deadline > self.flight.slow_at
+        left_seconds = max(0.0, deadline - self._clock())
+        pause_seconds = max(0.0, self._until_wider())
+        await asyncio.sleep(min(left_seconds, pause_seconds))
+        return left_seconds > pause_seconds
+
+    async def _fetch(self) -> None:
+        self._tried = self._samples.instant()
+        try:
+            await self._samples.synchronize()
+            self._tried = self._samples.instant()
+            if self._is_set_back(self._tried):
+                self._snapshot_fetcher.forget_after(self._tried)
+            elif self.snapshot is not None and self._tried < self.snapshot.at:
+                return  # until the clock has caught up with the snapshot
+            snapshot_query = merged(list(self._wanted))
+            self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
+            self._span_seconds = snapshot_query.span_seconds
+        except errors.SourceError as error:
+            if self._failure is None:
+                self._failing_since = self._tried
+            self._failure = f"source {self._key.source}: {error}"
+            self._state.failed(self._key, error)
+        else:
+            self._failure = None
+            self._state.succeeded(self._key, self.snapshot)
+
+
+LOOKS = 20
+"""At so many instants of a new namespace's past GPUs without their pods are looked for at most:
+small queries, and only for pods that are not shown any more."""
+
+
+class SnapshotFetcher:
+    """Fetches the snapshots of one shared snapshot, one at a time."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        evidence_fetcher: EvidenceFetcher,
+        absent_kept: int = ABSENT_PODS_KEPT,
+    ) -> None:
+        """Fetch from both, and remember so many pods that are not shown any more."""
+        self._samples, self._evidence_fetcher = samples, evidence_fetcher
+        self._absent_kept = absent_kept
+        self._reported_pods = ReportedPods()
+        self._watched: dict[str, float] = {}
+        self._past_refused_at = float("-inf")
+        self._unsure, self._unsure_until = frozenset[PodKey](), float("-inf")
+
+    def forget_after(self, at: float) -> None:
+        """Forget what was learnt at later instants: the source's clock was set back."""
+        self._reported_pods, self._watched = ReportedPods(), {}
+        self._past_refused_at = float("-inf")
+        self._evidence_fetcher.forget_after(at)
+
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
+        """Return a snapshot of everything in `snapshot_query` at the instant `at`.
+
+        Raises:
+            errors.SourceError: the source gave no usable answer; what is remembered is kept.
+        """
+        # The present first: while the source is away, the past is not queried.
+        observation, pod_statuses = await self._fetch_both(snapshot_query, at)
+        observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
+        reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
+        last_at = reported_pods.at
+        if last_at is None:
+            self._unsure, self._unsure_until = invented, at + LEAST_GRACE_SECONDS
+        self._unsure &= invented if at < self._unsure_until else frozenset()
+        is_seamless = last_at is not None and at - last_at < snapshot_query.span_seconds
+        before = self._watched if is_seamless else {}
+        watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
+        new_namespaces = self._new_namespaces(watched, at)
+        of_new = replace(snapshot_query, namespaces=new_namespaces)
+        if new_namespaces:
+            try:
+                reported_pods = await self._with_past(reported_pods, of_new, at)
+                watched |= dict.fromkeys(new_namespaces, float("-inf"))
+            except errors.SourceError:
+                # A source that cannot answer this larger query still answers the small ones. A pod
+                # that never reported is then believed absent only after an hour of watching.
+                self._past_refused_at = at
+        reported_pods = await self._advance(without(reported_pods, invented), observation)
+        if new_namespaces:
+            reported_pods = await self._look_back(reported_pods, observation, of_new)
+        self._reported_pods, self._watched = reported_pods, watched
+        recorded = {name for name, since in watched.items() if at - since >= REMEMBERED_SECONDS}
+        return await asyncio.to_thread(
+            build_snapshot,
+            awaiting(reported_pods, self._unsure, at),
+            pod_statuses,
+            observation,
+            snapshot_query.namespaces,
+            recorded,
+        )
+
+    async def _fetch_both(
+        self, snapshot_query: SnapshotQuery, at: float
+    ) -> tuple[Observation, PodStatuses]:
+        """Fetch samples and evidence at the same time; only the samples can fail."""
+        evidence_task = asyncio.create_task(
+            self._evidence_fetcher.pod_statuses(snapshot_query.namespaces, at),
+            name=f"evidence at {at:g}",
+        )
+        try:
+            return await self._samples.fetch(snapshot_query, at), await evidence_task
+        finally:
+            evidence_task.cancel()
+            await asyncio.wait({evidence_task})
+
+    def _new_namespaces(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
+        """Return the namespaces of which the last hour must be queried now."""
+        any_new = bool(watched.keys() - self._watched.keys())
+        if not any_new and at - self._past_refused_at < RETRY_SECONDS:
+            return frozenset()
+        return frozenset(name for name, since in watched.items() if at - since < REMEMBERED_SECONDS)
+
+    async def _with_past(
+        self, reported_pods: ReportedPods, snapshot_query: SnapshotQuery, at: float
+    ) -> ReportedPods:
+        """Return the pods, with those of the last hour of new namespaces."""
+        history = await self._samples.history(snapshot_query, at)
+        if history is None:
+            return reported_pods
+        past_pods = await self._advance(ReportedPods(), history)
+        step_seconds = history.at - min(history.instants[-2:])
+        return join(reported_pods, past_pods, step_seconds)
+
+    async def _look_back(
+        self,
+        reported_pods: ReportedPods,
+        observation: Observation,
+        snapshot_query: SnapshotQuery,
+    ) -> ReportedPods:
+        """Return the pods with what a process that watched new namespaces would have noticed.
+
+        Where an exporter has lost its map of pods, a bursty GPU is busy at some instants only.
+        """
+        if observation.is_selective:
+            return reported_pods
+        lost = absent_gpus(confined(reported_pods, snapshot_query.namespaces), observation)
+        since = observation.at - snapshot_query.window_seconds
+        instants = [time for time in observation.instants[:-1] if lost and time > since]
+        for at in instants[:: math.ceil(len(instants) / LOOKS) or 1]:
+            reported_pods = busy_before(reported_pods, await self._samples.locate(lost, at), at)
+        return reported_pods
+
+    async def _advance(self, reported_pods: ReportedPods, observation: Observation) -> ReportedPods:
+        # A GPU reported without a pod means something only if the source would show the pod too.
+        lost = frozenset[str]()
+        if not observation.is_selective:
+            lost = await asyncio.to_thread(absent_gpus, reported_pods, observation)
+        reports = await self._samples.locate(lost, observation.at) if lost else GpuReports()
+        return await asyncio.to_thread(
+            advance_reported_pods, reported_pods, observation, reports, self._absent_kept
+        )
