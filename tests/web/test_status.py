@@ -110,8 +110,8 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         OF_BERT,
         {},
         [
-            *("bert-7b6667bd9-bbbbb", "its load is in the value", "there are 1", "answers"),
-            *("What says active", "What the HPA makes of it", "activationThreshold"),
+            *("bert-7b6667bd9-bbbbb", "its load is in the value", "1 now", "answers"),
+            *("Activation inputs", "What the HPA makes of it", "activationThreshold"),
             *("PromQL: value", "Changes: 1", "Average load<span"),
         ],
     ),
