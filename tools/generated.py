@@ -9,14 +9,20 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks import page, results
 from testbed.programs import ROOT
 from tools import keda_schema, schema
 from tools.chart import files
+from tools.pictures import replicas
 
 MADE: Mapping[str, Callable[[], Mapping[Path, str]]] = {
     "chart-values": files.of_values,
     "chart": files.rendered,
     "schema": lambda: {schema.FILE: schema.text()},
+    "figures": lambda: {
+        ROOT / path: text for path, text in page.files(results.committed()).items()
+    },
+    "replicas": lambda: {ROOT / "docs/images/replicas.svg": replicas.replicas()},
     "keda-schema": lambda: {keda_schema.FILE: keda_schema.text()},
 }
 

@@ -15,7 +15,7 @@ import pytest
 from testbed import charts, programs
 from tests.repository.test_docs import ROOT
 from tests.support import guides, printed
-from tests.support.guides import Remark, Step
+from tests.support.guides import Step
 
 IN_A_CLUSTER = (*guides.QUICK_STARTS, "troubleshooting")
 """Pages for readers with a cluster."""
@@ -81,12 +81,6 @@ def test_a_command_of_a_page_prints_what_the_page_shows(step: Step, tmp_path: Pa
 @pytest.mark.parametrize("step", typed("helm"))
 def test_a_command_with_helm_prints_what_the_page_shows(step: Step, tmp_path: Path) -> None:
     check(step, tmp_path, "helm")
-
-
-def test_the_readme_shows_what_check_prints(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    ((commands, output),) = re.findall(r"^```console\n\$ (.*)\n((?s:.*?))^```$", text, re.MULTILINE)
-    check(Step(commands, (Remark(guides.FAILS),), output), tmp_path)
 
 
 @pytest.mark.needs("helm")
