@@ -51,9 +51,9 @@ def test_a_goal_that_is_not_met_in_time_fails_in_words() -> None:
 # Frames
 
 
-OURS = driver.Side(430, 61.4286, 7, "HPA: 427.125 over a target of 70 per replica asks for 7")
-CORRECTED = driver.Side(430, 61.4286, 7, "HPA: 427 over a target of 70 per replica asks for 7")
-USUAL = driver.Side(430, 100, 2, "HPA: 100 over a target of 70 per replica asks for 2")
+OURS = driver.Side(430, 61.4286, 7, "HPA: 427.125 / 70 per replica = 7 replicas")
+CORRECTED = driver.Side(430, 61.4286, 7, "HPA: 427 / 70 per replica = 7 replicas")
+USUAL = driver.Side(430, 100, 2, "HPA: 100 / 70 per replica = 2 replicas")
 MEASURED = driver.Reply(
     (rules.Metric(value=427.125, target=70),),
     active=True,
@@ -99,8 +99,7 @@ def test_what_is_not_known_is_a_dash_or_a_hold(
 
 def test_a_line_has_the_replicas_of_all_three_and_at_most_120_characters() -> None:
     assert screen.line(frame()) == (
-        " 12.3 s  load 430 %  this 7, sum() 7, avg() 2  "
-        "HPA: 427.1 over a target of 70 per replica asks for 7"
+        " 12.3 s  load 430 %  this 7, sum() 7, avg() 2  HPA: 427.1 / 70 per replica = 7 replicas"
     )
     long = screen.line(frame(ours=[driver.Side(430, 61, 7, "HPA: " + "long " * 30)]))
     assert len(long) == 120
