@@ -48,8 +48,8 @@ def beside(loading: float) -> Mapping[str, Loop]:
 def figures(name: str, loop: Loop) -> str:
     """Return what came of a loop, in words."""
     minutes = loop.overloaded_seconds / 60
-    most = f"{name}: {max(loop.sizes)} replicas at most"
-    return f"{most}, {loop.replica_hours:.2f} GPU-hours, overloaded {minutes:.2g} min"
+    most = f"{name}: at most {max(loop.sizes)}"
+    return f"{most}, {loop.replica_hours:.1f} GPU-hours, overloaded {minutes:.2g} min"
 
 
 def replicas() -> str:

@@ -143,12 +143,14 @@ def ticks(begin: float, seconds: float) -> Iterator[tuple[float, str]]:
 
 def _drawn(result: Result) -> dict[str, Outcome]:
     """Return what is worth a curve: the trigger as it is, as advised, by `sum()`, by foresight."""
-    (now, _), *others = result.outcomes
-    advised = [other for other, _ in others if other.threshold == result.advice.threshold]
-    usual = [other for other, _ in others if other.recipe is recipes.SUM]
-    names = [way.name for way in (now, *advised[:1], *usual)]
-    outcomes = dict(_named(result))
-    return {name: outcomes[name] for name in (*names, result.references[-1][0])}
+    ways = [way for way, _ in result.outcomes]
+    advised = [way for way in ways[1:] if way.threshold == result.advice.threshold]
+    usual = [way for way in ways if way.recipe is recipes.SUM]
+    names = {way.name for way in (*ways[:1], *advised[:1], *usual)}
+    foresight = result.references[-1:]
+    return {way.name: outcome for way, outcome in result.outcomes if way.name in names} | dict(
+        foresight
+    )
 
 
 def _named(result: Result) -> Iterator[tuple[str, Outcome]]:

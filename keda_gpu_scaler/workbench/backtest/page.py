@@ -17,6 +17,7 @@ _LEFT, _HEIGHT = 60, 170
 _COLORS = "#1a7f37", "#0969da", "#bc4c00", "#8250df"
 _WORK = ("#57606a",)
 STYLE = """
+:root{color-scheme:light dark}
 body{font:15px system-ui,sans-serif;margin:2em auto;max-width:64em;padding:0 1em}
 table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:right}
 td:first-child,th:first-child{text-align:left}tr:nth-child(even){background:#8881}

@@ -234,7 +234,6 @@ CLIMBS: Mapping[str, Callable[[], dict[str, Any]]] = {
         "collect_seconds": 10,
         "dialect": Dialect(collection_seconds=10),
     },
-    '`threshold: "60"`': lambda: {"trigger": spec(threshold="60")},
     '`threshold: "50"`': lambda: {"trigger": spec(threshold="50")},
     '`window: "1m"`': lambda: {"trigger": spec(window="1m")},
     "an HPA `behavior` without limits": lambda: {
