@@ -106,6 +106,11 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {"summaries": [evaluated(replace(WORDY, unschedulable=3)).summary]},
         [", 3 unschedulable"],
     ),
+    "a workload that no exporter ever showed has a mark, and numbers are rounded": (
+        "/",
+        {"summaries": [evaluated(replace(DECIDED, is_unread=True, value=61.4286)).summary]},
+        ['class="mark unseen">never seen', ">61.4<"],
+    ),
     "everything behind a trigger": (
         OF_BERT,
         {},
