@@ -150,7 +150,7 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 rootfs: $(TOOLS) ### Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m testbed.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
-.PHONY: tools bench bench-full bench-figures bench-decisions bench-survey bench-wake bench-latency bench-deletion-cost clean
+.PHONY: tools bench bench-full bench-figures bench-decisions bench-survey bench-wake expectations pictures bench-latency bench-deletion-cost clean
 tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an hour, once)
 	@$(BIN)/python -m testbed.programs
 bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only polling')
@@ -163,6 +163,10 @@ bench-decisions: $(TOOLS) ## Score the decisions on public traces, next to recip
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
 bench-survey: $(TOOLS) ### Survey a made-up week of 200 workloads, and compare the hours with a count of the samples
 	@$(BIN)/python -m benchmarks.survey
+expectations: $(TOOLS) ### Print what to expect of a climb, a rollout, an outage, next to recipes: 10 minutes
+	@$(BIN)/python -m tests.stories.loops.expectations
+pictures: $(TOOLS) ### Draw the pictures of README.md and docs anew
+	@$(BIN)/python -m tools.pictures
 bench-wake: $(TOOLS) ### Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 bench-deletion-cost: $(TOOLS) ### Count the requests that scale-ins cut, with deletion-cost and without: 20 minutes

@@ -22,7 +22,7 @@ OURS, DEMAND, SUM, AVERAGE, VALUE, FIXED = (
     "`sum`, `AverageValue`",
     "`avg`, `AverageValue`",
     "`avg`, `Value`",
-    "fixed size",
+    "fixed size that knows the peak",
 )
 
 
@@ -100,6 +100,24 @@ def cells(found: Sequence[Row]) -> list[list[str]]:
 
 def _figures(row: Row) -> list[str]:
     return [f"{row.hours:.2f}", f"{row.overloaded:.1f}"]
+
+
+WAYS_HEAD = ["way", "GPU-hours", "overloaded", "GPU-hours if models load at 100 %"]
+WAYS = {OURS: OURS, SUM: "`sum()`", VALUE: "`avg()` as `Value`", AVERAGE: "`avg()`"}
+
+
+def ways(found: Sequence[Row]) -> list[list[str]]:
+    """Return a line for each way at the usual threshold."""
+    of = {
+        (row.way, row.loading): row
+        for row in found
+        if (row.setting, row.start_seconds) == (USUAL, None)
+    }
+    return [
+        [name, f"{idle.hours:.2f}", f"{idle.overloaded:.1f} %", f"{of[way, LOADING[1]].hours:.2f}"]
+        for way, name in WAYS.items()
+        for idle in [of[way, LOADING[0]]]
+    ]
 
 
 CURVES = (

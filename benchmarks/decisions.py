@@ -1,8 +1,8 @@
 """How well replicas follow public traces: `make bench-decisions`.
 
 The closed loops of `testbed/loops` on load curves of `benchmarks/traces`: the scaler's own
-decisions, and models of everything around it, in simulated time. Each run begins with one replica.
-All figures are the same for the same code: what is random comes from a seed.
+decisions, and models of everything around it, in simulated time. Each run begins with the replicas
+that its load needs. All figures are the same for the same code: what is random comes from a seed.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ from benchmarks.decided import (
     OURS,
     START_SECONDS,
     SUM,
+    USUAL,
     VALUE,
     Row,
 )
@@ -61,7 +62,8 @@ NOISE_SHAPE = 16
 """Of the gamma distribution of the work of a bin within a window, with a deviation of 25 % as in
 the two traces that have bins."""
 THRESHOLDS = 50, 60, 70, 80, 90
-FIXED_SIZES = 6, 7, 8, 10, 12
+SETTINGS = {FIXED: (6, 7, 8, 10, 12), AVERAGE: (USUAL,), VALUE: (USUAL,)}
+"""Of ways that have others than these thresholds."""
 SEEDS = 5
 WIDTH = 240
 RECIPES: Mapping[str, Recipe] = {
@@ -147,6 +149,7 @@ def replay(case: Case) -> tuple[float, float, float]:
     threshold = str(case.setting)
     loop = Loop(
         at,
+        replicas=max(1, math.ceil(offered[0] / THRESHOLD)),
         seed=case.seed,
         start_seconds=case.start_seconds,
         loading=case.loading,
@@ -172,7 +175,7 @@ def cases(
     return [
         Case(way, setting, loading, start_seconds, trace, seed)
         for way in ways
-        for setting in (FIXED_SIZES if way == FIXED else thresholds)
+        for setting in SETTINGS.get(way, thresholds)
         for loading in LOADING
         for start_seconds in START_SECONDS
         for trace in TRACES

@@ -1,4 +1,4 @@
-"""What follows from the committed figures: the tables of docs/benchmarks.md, and a picture.
+"""What follows from the committed figures: tables of two pages, and a picture.
 
 `python -m benchmarks.page` writes all of it again.
 """
@@ -9,7 +9,7 @@ from collections import Counter
 from benchmarks import decided, results, tables
 from benchmarks.results import ROOT, About, Results
 
-PAGE = "docs/benchmarks.md"
+PAGE, README = "docs/benchmarks.md", "README.md"
 _MISSING = "Not measured yet.\n"
 _BLOCK = re.compile(r"(<!-- (figures-[\w-]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
@@ -22,9 +22,14 @@ def regenerate() -> None:
 
 def files(found: Results) -> dict[str, str]:
     """Return the text of every file that follows from figures, by its path."""
-    page = (ROOT / PAGE).read_text(encoding="utf-8")
-    picture = decided.curves(decided.committed())
-    return {PAGE: put_blocks(page, blocks(found)), "docs/images/decisions.svg": picture}
+    page, readme = ((ROOT / path).read_text(encoding="utf-8") for path in (PAGE, README))
+    score = decided.committed()
+    ways = {"figures-ways": tables.markdown(decided.WAYS_HEAD, decided.ways(score))}
+    return {
+        PAGE: put_blocks(page, blocks(found)),
+        README: put_blocks(readme, ways),
+        "docs/images/decisions.svg": decided.curves(score),
+    }
 
 
 def blocks(found: Results) -> dict[str, str]:
@@ -58,12 +63,12 @@ def put_blocks(page: str, made: dict[str, str]) -> str:
     """Return the page with these texts between their marks, and a sentence where there is none.
 
     Raises:
-        ValueError: the page has no marks for a text, or has them twice.
+        ValueError: a page has no marks for a text, or has them twice.
     """
     marked = Counter(found[2] for found in _BLOCK.finditer(page))
     wrong = [name for name in {**marked, **made} if marked[name] != 1]
     if wrong:
-        raise ValueError(f"{PAGE} has to have these marks once: {', '.join(wrong)}")
+        raise ValueError(f"a page has to have these marks once: {', '.join(wrong)}")
     return _BLOCK.sub(lambda found: f"{found[1]}{made.get(found[2], _MISSING)}{found[3]}", page)
 
 

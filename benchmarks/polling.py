@@ -1,9 +1,10 @@
 """What it costs to be asked as often as KEDA and the HPA ask, next to KEDA's own trigger.
 
-Two situations, each with servers that are asked at the same time, on the same schedule:
+Three situations, each with servers that are asked at the same time, on the same schedule:
 
 - everything can go to zero: the scaler about 1,000, 100 and 10 ScaledObjects, the echo server with
   the calls about 1,000, and a Prometheus with the queries of KEDA's own triggers for 1,000;
+- the same on a machine that is busy anyway: a loop of the lowest priority on each core;
 - nothing can, on KEDA 2.21: the scaler about 1,000, another one with a stream open for each of
   them, and the echo server.
 
@@ -90,12 +91,15 @@ Rounds = dict[str, list[Used]]
 
 
 async def measure(directory: Path, rounds: int) -> Measured:
-    """Ask in both situations, one after the other."""
+    """Ask in all situations, one after the other."""
     used, memories = await _to_zero(directory / "to-zero", rounds)
+    with processes.idle_loops():
+        busy, _ = await _to_zero(directory / "busy", rounds)
     kept = await _to_one(directory / "to-one", rounds)
-    raw = {"to_zero": used, "to_one": kept, "memories": memories}
+    raw = {"to_zero": used, "busy": busy, "to_one": kept, "memories": memories}
     details = [queries_detail(used), sizes_detail(used, memories), bill_detail(used, kept)]
-    return Measured([bill_row(used), memory_row(memories[SCALER])], details, raw)
+    rows = [bill_row(used), bill_row(busy, "busy")]
+    return Measured([*rows, memory_row(memories[SCALER])], details, raw)
 
 
 async def _to_zero(directory: Path, rounds: int) -> tuple[Rounds, dict[str, Memory]]:
@@ -259,11 +263,11 @@ def server_percents(used: Sequence[Used]) -> list[float]:
     return [100 * usage.server_seconds / schedule.STEP_SECONDS for usage in used]
 
 
-def bill_row(rounds: Rounds) -> Row:
-    """Return what is compared where everything can go to zero."""
+def bill_row(rounds: Rounds, machine: str = "idle") -> Row:
+    """Return what is compared where everything can go to zero, on an idle or a busy machine."""
     return Row(
-        key="polling.bill",
-        name=f"scaler and Prometheus, {OBJECTS:,} ScaledObjects, minReplicaCount 0",
+        key="polling.bill" if machine == "idle" else f"polling.bill.{machine}",
+        name=f"scaler and Prometheus, {OBJECTS:,} ScaledObjects, minReplicaCount 0, {machine}",
         unit="% of a core",
         measured=percents(rounds[SCALER]),
         reference_name="Prometheus with KEDA's own triggers",

@@ -9,15 +9,21 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks import page, results
 from testbed.programs import ROOT
 from tools import fixed_times, keda_schema, schema
 from tools.chart import files
+from tools.pictures import replicas
 
 MADE: Mapping[str, Callable[[], Mapping[Path, str]]] = {
     "chart-values": files.of_values,
     "chart": files.rendered,
     "times": fixed_times.page,
     "schema": lambda: {schema.FILE: schema.text()},
+    "figures": lambda: {
+        ROOT / path: text for path, text in page.files(results.committed()).items()
+    },
+    "replicas": lambda: {ROOT / "docs/images/replicas.svg": replicas.replicas()},
     "keda-schema": lambda: {keda_schema.FILE: keda_schema.text()},
 }
 

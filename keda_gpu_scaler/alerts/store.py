@@ -190,7 +190,7 @@ class Alerts:
         namespace that has its share of it.
         """
         since = self._clock() - self.lifetime_seconds
-        reason = f"no message has said for {durations.text(self.lifetime_seconds)} that it fires"
+        reason = f"no message for {durations.text(self.lifetime_seconds)} that it fires"
         namespaces = {key.scaled_object.namespace for key in self._records}
         full = {namespace for namespace in namespaces if not self._places.has_room(namespace)}
         forgotten = [
@@ -219,7 +219,7 @@ class Alerts:
         self, records: Iterable[AlertRecord], number: int, source: str
     ) -> Iterator[AlertRecord | None]:
         self.expire()
-        with self._changes(number, f"{source} says so") as changes:
+        with self._changes(number, f"told by {source}") as changes:
             for record in records:
                 yield self._add(record, source, changes)
 
@@ -240,7 +240,7 @@ class Alerts:
             return None
         self._records[record.key] = record
         state = "it fires" if record.fires else "it is resolved"
-        self._note(record, f"{source} says that {state}", changes, fires=record.fires)
+        self._note(record, f"{state}: told by {source}", changes, fires=record.fires)
         return record
 
     def _note(

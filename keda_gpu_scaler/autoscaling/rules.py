@@ -252,20 +252,26 @@ def _proposal(metric: Metric, scale: Scale, tolerances: Tolerances) -> Step | No
     if metric.value is None or target == 0:  # Kubernetes refuses an HPA with a target of 0
         return None
     value = milli(metric.value)
-    shown = f"{value / 1000:g} over a target of {target / 1000:g}"
+    shown = f"{value / 1000:g} / {target / 1000:g}"
     if metric.metric_type is MetricType.AVERAGE_VALUE:  # `GetExternalPerPodMetricReplicas`
         shown += " per replica"
         if scale.status and tolerances.include(value / (target * scale.status)):
             return Step(scale.status, f"{shown} is within tolerance of {scale.status}")
         replicas = math.ceil(value / target)
-        return Step(replicas, f"{shown} asks for {replicas}")
+        return Step(replicas, f"{shown} = {replicas_in_words(replicas)}")
     ratio = value / target  # `GetExternalMetricReplicas`
     if tolerances.include(ratio):
         return Step(scale.spec, f"{shown} is within tolerance")
     if scale.status == 0:
         return None
     replicas = math.ceil(ratio * scale.ready)
-    return Step(replicas, f"{shown} with {scale.ready} ready pods asks for {replicas}")
+    words = replicas_in_words(replicas)
+    return Step(replicas, f"{shown} × {scale.ready} Ready pods = {words}")  # noqa: RUF001 - the sign
+
+
+def replicas_in_words(count: int | None) -> str:
+    """Return 1 replica, 2 replicas, or the replicas where their number is not known."""
+    return "the replicas" if count is None else f"{count} replica{'' if count == 1 else 's'}"
 
 
 def milli(value: float) -> int:

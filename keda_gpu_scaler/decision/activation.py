@@ -57,7 +57,7 @@ def with_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decisio
         return decided
     name = f"demand of {wanted.preset}" if wanted.preset else "demand"
     if not wanted.activates:
-        return with_reason(decided, f"the {name} does not say whether the workload is in use")
+        return with_reason(decided, f"the {name} does not tell whether the workload is in use")
     if demand.value is None:
         reason = f"the {name} is not known ({demand.trouble})"
         if not wanted.wakes and decided.has_no_pods:

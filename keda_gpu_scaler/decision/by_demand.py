@@ -31,14 +31,14 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
         reason = f"without the demand{trouble} no number of replicas is known: {answer}"
         return _with_demand(replace(decided, value=None, refused=is_refused, average=None), reason)
     average = number / replicas if replicas else None
-    asks = reasons.wanted(spec, replicas, number)
-    reason = f"demand {number:.6g} at demandThreshold {spec.threshold:g} {asks}"
+    needs = reasons.wanted(spec, replicas, number)
+    reason = f"demand {reasons.rounded(number)} {needs} at demandThreshold {spec.threshold:g}"
     are_seen = decided.shows_no_gpu or decided.state not in {State.UNKNOWN, State.PARTIAL}
     is_bound = demand.is_least or not are_seen
     is_counted = decided.wanted is not None or decided.state is not State.UNKNOWN
     if is_bound and not (is_counted and 0 < replicas * spec.threshold < number):
         why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
-        reason = f"{reason} at least: hold, as {why}"
+        reason = f"{reason}; held: {why}"
         number = None
     answered = replace(decided, value=number, refused=False, average=average)
     return _with_demand(answered, reason)

@@ -60,7 +60,7 @@ class Unread(NamedTuple):
 
     spec: TriggerSpec
     asks: bool | None
-    """A pod of it asks for an accelerator, as the cluster says; None: that is not known."""
+    """A pod of it requests an accelerator, as the cluster says; None: that is not known."""
     own: int = 0
     """How many pods of it exporters show."""
     others: tuple[str, ...] = ()
@@ -84,14 +84,14 @@ _SHOWN = 5
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _ASK = (
     "where it has a ResourceClaim, set KUBERNETES_ENABLE_DRA=true for dcgm-exporter beside "
-    "DCGM_EXPORTER_KUBERNETES=true; otherwise let its container ask for one, such as nvidia.com/gpu"
+    "DCGM_EXPORTER_KUBERNETES=true; otherwise let its container request one, such as nvidia.com/gpu"
 )
 
 
 def cause(workload: Unread, look: Look) -> Cause:
     """Return the one cause that what the source shows speaks for."""
     if look.refused:
-        why = f"the source does not say what it has of accelerators ({look.refused})"
+        why = f"the source does not show its metrics of accelerators ({look.refused})"
         return Cause(NO_PODS, why, "let it answer queries about all metrics, or make it faster")
     if workload.spec.query is not None:
         return _of_query(workload, look)
@@ -149,7 +149,7 @@ def _of_query(workload: Unread, look: Look) -> Cause:
         rows = [row for row in look.pods if row["__name__"] == name]
         labels = sorted({naming[2:] for row in rows for naming in profiles.namings(row)})
         if not labels:
-            why = f"the query reads {name}, whose series name no pod"
+            why = f"the query reads {name}, and its series name no pod"
             (cure,) = _exporters([{"__name__": name}]).values() or ("let its exporter name pods",)
             return Cause(NO_LABELS, why, cure)
         by = " and ".join(labels[0])
@@ -188,7 +188,7 @@ def _other_metric(spec: TriggerSpec, look: Look, wanted: Collection[str]) -> Cau
     for name in names:
         if name in profiles.UNREAD:
             exporter = profiles.UNREAD[name]
-            why = f"the source has {name} of {exporter.name}, whose series name no pod"
+            why = f"the source has {name} of {exporter.name}, and its series name no pod"
             return Cause(NO_SERIES, why, exporter.to_name_pods)
     why = f"the source has {_listed(names)}, which no profile reads"
     cure = "let it scrape an exporter that a profile reads, or write a query with these metrics"
@@ -234,7 +234,7 @@ def _unnamed(
     cures = [f"for {name}, {cure}" for name, cure in exporters.items()]
     cure = "; ".join(cures) if len(cures) > 1 else next(iter(exporters.values()))
     if workload.asks is False:
-        why += f", and no pod of {workload.spec.workload} asks for an accelerator"
+        why += f", and no pod of {workload.spec.workload} requests an accelerator"
         if dcgm.TO_NAME_PODS in exporters.values():
             cure = _ASK
     return Cause(NO_LABELS, why, cure)
@@ -249,7 +249,7 @@ def _shares(
 ) -> Cause | None:
     """Return why exporters that show pods leave out those of the workload; None: unknown."""
     if workload.asks is False and not workload.own:
-        why = f"no pod of {workload.spec.workload} asks for an accelerator, as the cluster lists it"
+        why = f"no pod of {workload.spec.workload} requests an accelerator, as the cluster lists it"
         return Cause(NO_PODS, why, _ASK)
     if mig := _mig(look, wanted, workload.spec.pods.namespace):
         return mig

@@ -371,23 +371,20 @@ def _by_on_unknown(
         return replace(decided, refused=True, reason=f"{why}: an error by onUnknown error")
     active: bool | None = True
     if decided.activated:
-        held = "active because a GPU was busy within activationWindow"
+        held = "kept active: a GPU was busy within activationWindow"
     elif remembered is None and (is_listed or context.asking is not None):
-        held = f"active because {reasons.LISTED if is_listed else reasons.ASKED}"
+        held = f"kept active: {reasons.LISTED if is_listed else reasons.ASKED}"
     elif remembered is None:
         active = None
-        held = "and nothing is remembered that could tell whether the workload is active"
+        held = "and nothing remembered tells whether the workload is active"
     elif not remembered.is_gone:
-        held = "active because the workload may have pods, and nothing newer says that it has none"
+        held = "kept active: it had pods when last seen"
     elif context.hpa_has_stopped:
         active = False
-        held = (
-            "inactive because it was at rest when it was last known, and the HPA has stopped asking"
-            " about it"
-        )
+        held = "inactive: it was idle when last seen, and the HPA has stopped asking about it"
     else:
         active = False
-        held = "inactive because the workload had no pods when it was last known"
+        held = "inactive: it had no pods when last seen"
     kept = "" if spec.is_by_demand else "hold, "
     return replace(decided, active=active, reason=f"{why}: {kept}{held}")
 

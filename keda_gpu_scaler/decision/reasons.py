@@ -25,29 +25,28 @@ from keda_gpu_scaler.spec.workload import Owner
 
 NAMES_SHOWN = 3
 _MINUTE = 60
-LISTED = "the cluster lists a pod of it, and nothing is remembered that says more"
+_LEAST_WHOLE = 999.5
+LISTED = "the cluster lists a pod of it, and nothing more is remembered"
 ASKED = "the HPA asks about it, which it does while it has replicas"
-UNTOLD = " at least, and it is not known until when the replicas worked that left just now: hold"
-NEWEST = " by the newest samples"
-FOR_FULL = " for full replicas, which may have more work than they show,"
-BRIEF = " by samples that show all of them for less than half a window: hold"
+UNTOLD = "; held: it is not known how long the replicas that just left still worked"
+BRIEF = "; held: less than half a window of samples for every pod"
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
 def measured(
     spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
 ) -> str:
-    """Say what was measured, what it asks for, and how busy the workload is."""
+    """Say what was measured, which replicas it needs, and how busy the workload is."""
     total = workload.total_by(spec.aggregation)
     mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
     starting = workload.names(PodState.STARTING)
     waiting = f"; {_names(starting)} not Ready yet" if starting else ""
     if spec.is_by_demand:
         return f"mean {spec.signal} {mean} over {over}; {_activity(spec, busy)}{waiting}"
-    left = " and those that left just now" if workload.total == workload.sums.before > 0 else ""
-    asks = _asks(spec, workload, total, alone=total)
+    left = " and those that just left" if workload.total == workload.sums.before > 0 else ""
+    needs = _needs(spec, workload, total, alone=total)
     held = "" if value is not None else _why_held(workload)
-    measurement = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
+    measurement = f"mean {spec.signal} {mean} over {over}{left}: {needs}{held}"
     return f"{measurement}; {_activity(spec, busy)}{waiting}"
 
 
@@ -103,15 +102,15 @@ def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:
         yield f"no exporter has named {_names(never)} yet"
     unseen = workload.names(PodState.UNSEEN)
     if unseen:
-        ask = "asks for a GPU that" if len(unseen) == 1 else "ask for GPUs that"
-        yield f"{_names(unseen)} {ask} no exporter shows"
+        request = "requests a GPU that" if len(unseen) == 1 else "request GPUs that"
+        yield f"{_names(unseen)} {request} no exporter shows"
 
 
 def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     """Say which evidence shows that there is no pod."""
     if evidence_source is EvidenceSource.KUBERNETES:
         return f"the Kubernetes API lists no pod of {spec.workload}"
-    return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
+    return f"kube-state-metrics counts no replicas of {spec.workload}"
 
 
 def ended(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
@@ -119,7 +118,7 @@ def ended(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
     if workload.ended_pods:
         gone = f"{_count(workload.ended_pods, 'pod')} of {spec.workload} ended"
         return f"{gone}; no pod is left"
-    return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
+    return f"no exporter shows a pod of {spec.workload}, and none was seen in the last hour"
 
 
 def unknown(
@@ -137,8 +136,8 @@ def unknown(
     elif load.are_pods_known(spec, view):
         why = _none_reports(spec, view, workload)
     else:
-        why = "the Kubernetes API does not say now which pods the label selector selects"
-        why = f"{why} of {spec.workload}, and nothing else could {evidence}"
+        why = f"the Kubernetes API does not list the pods of {spec.workload} by label now"
+        why = f"{why}, and nothing else does {evidence}"
         if view.evidence_source is EvidenceSource.KUBERNETES:
             why = (
                 f"{why}, or it leaves out pods of the same owner, or no label names the replica of "
@@ -167,7 +166,7 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
 
 def unschedulable(replicas: int, wanted: int | None, first: Unschedulable, at: float) -> str:
     """Say how many replicas are unschedulable, and what holds for the first of them."""
-    asked = "" if wanted is None else f"{wanted} asked for, "
+    asked = "" if wanted is None else f"{wanted} wanted, "
     at_most = "up to " if replicas > 1 else ""
     return f"{asked}{replicas} unschedulable for {at_most}{waited(first, at)}"
 
@@ -203,23 +202,22 @@ def _only_asked_about(spec: TriggerSpec) -> str:
 
 def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     """Say that a user's query shows no pod of the workload, which does not prove it is gone."""
-    whose = "" if spec.only_shown else f" of {spec.workload}"
+    of_it = "" if spec.only_shown else f" of {spec.workload}"
     if not unmatched_elements:
-        return f"query shows no pod{whose}, which does not say that there is none"
+        return f"query shows no pod{of_it}, which does not prove that there is none"
     return (
-        f"query shows no pod{whose}, and {_count(unmatched_elements, 'element')} that "
+        f"query shows no pod{of_it}, and {_count(unmatched_elements, 'element')} that "
         f"{'names' if unmatched_elements == 1 else 'name'} no pod in namespace "
         f"{spec.pods.namespace}"
     )
 
 
-def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone: float) -> str:
-    """Say what the HPA is asked for; `alone` is what the measured replicas ask for."""
-    threshold = _number(spec, spec.threshold)
+def _needs(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone: float) -> str:
+    """Say which replicas the total needs; `alone` is what is counted for the measured ones."""
+    threshold, count = _limit(spec, spec.threshold), len(workload.replicas)
     if not spec.aggregation.is_for_all:
-        average = _number(spec, total / len(workload.replicas))
-        return f"average {average} against threshold {threshold}"
-    asks, shown = wanted(spec, len(workload.replicas), total), _number(spec, total)
+        return f"average {_number(spec, total / count)} against {threshold}"
+    needs, shown = f"which {wanted(spec, count, total)} at {threshold}", _number(spec, total)
     if alone > workload.total:
         each = f"{spec.aggregation} {_number(spec, workload.outstanding(spec.aggregation))}"
         those = _count(workload.counted, "replica")
@@ -228,12 +226,15 @@ def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone:
             if math.isclose(total, alone)
             else f" and {_number(spec, total - alone)} for the others"
         )
-        added = f"{each} for each of {those}{others}"
-        return f"{added}, in all {shown} at threshold {threshold} {asks}"
-    of = ""
-    if math.isclose(total, workload.sums.newest) and workload.sums.newest > workload.sums.summed:
-        of = FOR_FULL if workload.sums.are_full else NEWEST
-    return f"sum {shown}{of} at threshold {threshold} {asks}"
+        return f"{each} for each of {those}{others}, in all {shown}, {needs}"
+    is_newest = math.isclose(total, workload.sums.newest)
+    if not is_newest or workload.sums.newest <= workload.sums.summed:
+        return f"sum {shown}, {needs}"
+    if not workload.sums.are_full:
+        return f"sum {shown} in the newest samples, {needs}"
+    full = f"all {count} replicas are" if count > 1 else "the only replica is"
+    product = f"{count} × {_number(spec, total / count)} = " if count > 1 else ""  # noqa: RUF001 - the sign
+    return f"{full} full, so more load may be waiting: counted as {product}{shown}, {needs}"
 
 
 def wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
@@ -241,7 +242,7 @@ def wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     ratio = total / (replicas * spec.threshold) if replicas else math.inf
     if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
         return f"is on target for {_count(replicas, 'replica')}"
-    return f"asks for {_count(math.ceil(total / spec.threshold), 'replica')}"
+    return f"needs {_count(math.ceil(total / spec.threshold), 'replica')}"
 
 
 def _why_held(workload: MeasuredWorkload) -> str:
@@ -252,7 +253,7 @@ def _why_held(workload: MeasuredWorkload) -> str:
     missing = f"{'is' if is_one else 'are'} not Ready"
     if any(_is_ready_without_gpu(pod) for pod in workload.pods):
         missing += f", or {'requests' if is_one else 'request'} no GPU"
-    return f" at least, and {workload.pending} more that its owner asks for {missing}: hold"
+    return f"; held: {workload.pending} more of its replicas {missing}"
 
 
 def _is_ready_without_gpu(pod: Pod) -> bool:
@@ -278,21 +279,21 @@ def _incomplete(spec: TriggerSpec, workload: MeasuredWorkload, value: float | No
         return part if spec.is_by_demand else f"{part}, hold"
     total = value if spec.aggregation.is_for_all else value * len(workload.replicas)
     of_measured = workload.total_by(spec.aggregation)
-    asks = _asks(spec, workload, total, alone=of_measured)
+    needs = _needs(spec, workload, total, alone=of_measured)
     if math.isclose(total, of_measured) and total > len(workload.replicas) * spec.threshold:
-        return f"{part}, and those alone ask for more than there are: {asks}"
+        return f"{part}, and those alone need more than there are: {needs}"
     if workload.of(PodState.MISSING, PodState.SILENT):
-        return f"{part}, all of them full, and the others that are Ready count as full: {asks}"
+        return f"{part}, all of them full, and the others that are Ready count as full: {needs}"
     if workload.of(PodState.UNSEEN):
-        return f"{part}, and the others count as on target at least: {asks}"
-    asks = _asks(spec, workload, total, alone=0.0)
-    return f"{part}, and the most that those did recently needs all that there are: {asks}"
+        return f"{part}, and the others count as on target at least: {needs}"
+    needs = _needs(spec, workload, total, alone=0.0)
+    return f"{part}, and the most that those did recently needs all that there are: {needs}"
 
 
 def _activity(spec: TriggerSpec, busy: Activity) -> str:
     if busy.busiest is None:
-        return "no GPU sample to judge activity by"
-    threshold = _number(spec, spec.activation_threshold)
+        return "no GPU sample shows whether it is active"
+    threshold = _limit(spec, spec.activation_threshold)
     window = durations.text(spec.activation_window_seconds)
     busiest = f"busiest GPU {_number(spec, busy.busiest)}"
     if busy.active:
@@ -302,12 +303,22 @@ def _activity(spec: TriggerSpec, busy: Activity) -> str:
     elif busy.averaged or spec.query is not None or not has_limit(spec.signal):
         rest = "idle"  # the samples of a user's own query may be means
     else:
-        rest = "idle by samples of single moments (short requests show only in an averaged metric)"
+        rest = "idle in samples of single moments (short requests show only in an averaged metric)"
     return f"{busiest} within {window} is not above activationThreshold {threshold}, {rest}"
 
 
+def rounded(value: float) -> str:
+    """Return a number for people: three digits, or all of those before the point."""
+    return f"{value:.3g}" if abs(value) < _LEAST_WHOLE else f"{value:.0f}"
+
+
 def _number(spec: TriggerSpec, value: float) -> str:
-    return f"{round(value, load.DECIMALS):.6g} {spec.signal.unit}".rstrip()
+    return f"{rounded(value)} {spec.signal.unit}".rstrip()
+
+
+def _limit(spec: TriggerSpec, value: float) -> str:
+    """Return a threshold as it is: nobody has to guess what is above it."""
+    return f"{value:.6g} {spec.signal.unit}".rstrip()
 
 
 def _names(names: Sequence[str]) -> str:

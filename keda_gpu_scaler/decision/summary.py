@@ -33,6 +33,8 @@ class Summary:
     """The replicas that should report."""
     measured: int
     """How many of them have a known load."""
+    never_seen: bool
+    """No exporter shows a pod of it, and one should have by now; or no workload has its name."""
     unschedulable: int
     """The replicas with a pod for which the scheduler finds no node, as far as that is known."""
     unschedulable_since: float | None
@@ -75,6 +77,7 @@ def summarized(  # noqa: PLR0913, PLR0917 - what a line shows
         unit=spec.unit,
         replicas=decided.expected,
         measured=decided.measured,
+        never_seen=decided.is_unread or bool(decided.unlisted),
         unschedulable=decided.unschedulable,
         unschedulable_since=decided.unschedulable_since,
         recommended=recommended,

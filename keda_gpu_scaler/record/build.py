@@ -257,7 +257,7 @@ def _activation(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Ac
         _by_demand(answered),
     ):
         if is_decided and signal.says is not Says.NOT_SET:
-            yield Activation(signal.signal, Says.NOT_ASKED, "a signal before it is active")
+            yield Activation(signal.signal, Says.NOT_ASKED, "an earlier input is already active")
         else:
             yield signal
         is_decided = is_decided or signal.says is Says.ACTIVE
@@ -287,7 +287,7 @@ def _by_neighbour(answered: Answered) -> Activation:
     if answered.spec.neighbour is None:
         return Activation(name, Says.NOT_SET, "the trigger names no other workload")
     if neighbour is None:
-        return Activation(name, Says.NOT_ASKED, "the GPUs of the workload itself are active")
+        return Activation(name, Says.NOT_ASKED, "an earlier input is already active")
     if neighbour.activated:
         return Activation(name, Says.ACTIVE, neighbour.reason)
     says = Says.IDLE if neighbour.active is False else Says.UNKNOWN
@@ -308,10 +308,10 @@ def _by_demand(answered: Answered) -> Activation:
     if spec is None:
         return Activation(name, Says.NOT_SET, "the trigger has no demandQuery and no demandPreset")
     if not spec.activates:
-        why = f"{spec.preset} does not say whether the workload is in use"
+        why = f"{spec.preset} does not tell whether the workload is in use"
         return Activation(name, Says.NOT_SET, why)
     if demand is None:
-        return Activation(name, Says.NOT_ASKED, "a signal before it is active")
+        return Activation(name, Says.NOT_ASKED, "an earlier input is already active")
     level = spec.activation_threshold
     if demand.value is None:
         return Activation(name, Says.UNKNOWN, demand.trouble, None, level)

@@ -89,8 +89,8 @@ class Says(StrEnum):
     ACTIVE = "active"
     IDLE = "idle"
     UNKNOWN = "unknown"
-    NOT_ASKED = "not asked"
-    """A signal before it said active already."""
+    NOT_ASKED = "not evaluated"
+    """An earlier input is already active."""
     NOT_SET = "not set"
     """The trigger has no such signal."""
 

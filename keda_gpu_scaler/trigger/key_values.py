@@ -54,7 +54,7 @@ class Reader:
                 if not is_of_keda(written):
                     self._note(written, f"{_quoted(written)}: unknown key", hint(written))
             elif key in self.given:
-                self.refuse(key, f"{written} is given as well; expected one of the two")
+                self.refuse(key, f"{written} is set too; keep one")
             else:
                 self.given[key] = written
                 if len(metadata[written]) > _VALUE_LIMIT:

@@ -188,7 +188,7 @@ def _refuse_other_languages(reader: Reader, access: Access, key: str, source: st
 
 def _profile(reader: Reader, signal: Signal) -> str:
     if "query" in reader.given:
-        reader.refuse_given(("profile",), "expected none: query says what is read")
+        reader.refuse_given(("profile",), "expected none beside query, which has all that is read")
         return profiles.AUTO
     name = reader.read("profile", key_values.one_of(profiles.NAMES), profiles.AUTO)
     shown = profiles.signals(name)
@@ -269,7 +269,7 @@ def _refuse_keys_of_load(reader: Reader) -> None:
     """Refuse what only shapes the number that the GPUs would scale by."""
     reader.refuse_given(
         _OF_LOAD,
-        "expected threshold with it: without one the demand alone scales, and the GPUs only say "
+        "expected threshold with it: without one the demand alone scales, and the GPUs only tell "
         "whether the workload still works",
     )
     if reader.read("onUnknown", key_values.choice(OnUnknown), OnUnknown.HOLD) is OnUnknown.ZERO:
@@ -386,7 +386,7 @@ def _query_text(reader: Reader, access: Access, source: str, measured: _Measured
 def _preset(reader: Reader, access: Access, source: str) -> Preset:
     """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
     if "demandQuery" in reader.given:
-        reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
+        reader.refuse("demandPreset", "demandQuery is set too; keep one")
     else:
         _refuse_other_languages(reader, access, "demandPreset", source)
     name = reader.read("demandPreset", key_values.one_of(presets.NAMES), "")
@@ -404,7 +404,7 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset:
     for keys, is_read, why in (
         (_OF_PRESET, preset.is_of_router, "is of the workload's own pods"),
         (("demandModel",), preset.model_label, "does not tell models apart"),
-        (_OF_ACTIVATION, preset.activates, "does not say whether a workload is in use"),
+        (_OF_ACTIVATION, preset.activates, "does not tell whether a workload is in use"),
     ):
         if not is_read:
             reader.refuse_given(keys, f"expected none: {name} {why}")

@@ -18,6 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keda_gpu_scaler import __version__
+from keda_gpu_scaler.decision import reasons
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.record.record import Record
@@ -185,11 +186,11 @@ def _templates() -> "Environment":
 
 
 def _number(value: float | None, unknown: str = "-") -> str:
-    return unknown if value is None else f"{value:.6g}"
+    return unknown if value is None else reasons.rounded(value)
 
 
 def _load(value: float | None, unit: str) -> str:
-    return "-" if value is None else f"{value:.4g} {unit}".rstrip()
+    return "-" if value is None else f"{reasons.rounded(value)} {unit}".rstrip()
 
 
 def _time(at: float | None) -> str:

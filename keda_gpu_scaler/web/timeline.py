@@ -90,7 +90,7 @@ def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> 
         "Active": lambda change: change.summary.active,
         "Average load": lambda change: change.summary.average,
         "Replicas": lambda change: change.summary.replicas,
-        "Replicas asked for": lambda change: change.summary.recommended,
+        "Replicas wanted": lambda change: change.summary.recommended,
     }
     drawn_rows = []
     for title, value_of in values.items():

@@ -25,10 +25,7 @@ from testbed.series import stored
 EXPORTERS_POD: Mapping[str, str] = {"namespace": "gpu-operator", "pod": "dcgm-exporter-x7kqp"}
 TENANT = Target("tenant", "10.9.9.9:8000")
 SAMPLE, AVERAGE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-EXPORTERS = Exporters(
-    collection_seconds=COLLECT_SECONDS,
-    breadths={"dcgm": Breadth(40, 12), TENANT.job: Breadth(1, 30)},
-)
+BREADTHS = {"dcgm": Breadth(40, 12), TENANT.job: Breadth(1, 30)}
 """So many targets and namespaces each job shows: an exporter runs on all nodes."""
 BLANK = 2.0**47
 """What DCGM shows where there is no number."""
@@ -46,6 +43,8 @@ class Dialect:
     """How many GPUs a pod has, which share its work."""
     resource: str = "nvidia.com/gpu"
     """What a pod asks for to get them."""
+    collection_seconds: int = COLLECT_SECONDS
+    """How often the source is set to believe that exporters read their GPUs."""
     tenant_shows: float | None = None
     """What another tenant's target says of each GPU that is shown, in percent; None: none does."""
 
@@ -69,7 +68,8 @@ class Dialect:
         if self.tenant_shows is not None:
             every = {time for times in good_scrapes.values() for time in times}
             targets.append(Row(TENANT._asdict(), [(time, time) for time in sorted(every)]))
-        return read_observation([*rows, *targets], snapshot_query, at, step, EXPORTERS)
+        exporters = Exporters(collection_seconds=self.collection_seconds, breadths=BREADTHS)
+        return read_observation([*rows, *targets], snapshot_query, at, step, exporters)
 
 
 class Asked(NamedTuple):

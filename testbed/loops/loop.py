@@ -227,6 +227,7 @@ class Loop(ClosedLoop[SimPod]):
             pod = SimPod(number, created, placed, ready, self.loading, worker=worker, called=called)
             pod.exporter_since = since
             pod.asks, pod.gpu_count = self.dialect.resource, self.dialect.gpus
+            pod.collect_seconds = self.collect_seconds
             if not self.has_exporter(number):
                 pod.silent = created
             self.when_created(pod)

@@ -102,7 +102,7 @@ def test_average_value_without_any_created_pod_divides_by_the_target() -> None:
     scale = rules.Scale(spec=1, status=0, ready=0)
     assert rules.recommend([metric(140)], scale) == (
         2,
-        "140 over a target of 70 per replica asks for 2",
+        "140 / 70 per replica = 2 replicas",
     )
 
 

@@ -80,7 +80,7 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[0] == "ml/bert: deployment/bert is measured, active"
     title = lines.index("From the value to 2 replicas, in staging")
-    reason = "maxReplicaCount 2 is reached, and the metrics ask for 3 replicas"
+    reason = "maxReplicaCount 2 is reached, and the metrics need 3 replicas"
     assert lines[title + 1 :] == [f"max: {reason} (ScalingLimited=True/TooManyReplicas)"]
     assert "\x1b" not in result.stdout
     assert [one["version"] for one in found["triggers"]] == [1, 1]
@@ -127,12 +127,12 @@ def test_a_wrong_ca_is_named_and_not_in_the_words_of_openssl(tmp_path: Path) -> 
 
 async def test_what_would_give_another_number_is_said() -> None:
     assert (await explained("--why-not", "2")).stdout.splitlines()[:2] == [
-        "ml/bert at 1 replica: does gpu-utilization ask for 2? yes",
-        "- the trigger asks for 2",
+        "ml/bert at 1 replica: does gpu-utilization want 2? yes",
+        "- the trigger wants 2",
     ]
     assert (await explained("--why-not", "3")).stdout.splitlines()[:4] == [
-        "ml/bert at 1 replica: does gpu-utilization ask for 3? no",
-        "- no value of gpu-utilization asks for 3: each replica would need a load above 100 %",
+        "ml/bert at 1 replica: does gpu-utilization want 3? no",
+        "- no value of gpu-utilization gives 3: each replica would need a load above 100 %",
         "What would change it:",
         "- threshold at most 44.999 % (is 70 %), if the value stays",
     ]

@@ -302,7 +302,7 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
     alone = spec(threshold="", **SATURATION)
     for load in LOADS["any but busy"]:
         decided = activation.with_demand(alone, load, demand)
-        said = "the demand of llm-d-epp-saturation does not say whether the workload is in use"
+        said = "the demand of llm-d-epp-saturation does not tell whether the workload is in use"
         assert decided == replace(load, reason=f"{load.reason}; {said}")
         scaled = by_demand.scaled(alone, decided, demand)
         assert scaled.value in {demand.value, None}
@@ -312,7 +312,7 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
 
 ALONE = spec(threshold="", demandPreset="vllm-requests", demandThreshold="16")
 OF_TWO = [bert("b", 0), bert("c", 0)]
-ASKS_FOR_1 = "demand 8 at demandThreshold 16 asks for 1 replica"
+ASKS_FOR_1 = "demand 8 needs 1 replica at demandThreshold 16"
 
 
 @pytest.mark.parametrize("load", ALL)
@@ -418,7 +418,7 @@ def _scaled(pods: list[Pod], demand: Demand, evidence: NamespaceEvidence | None 
 
 ABOVE = "is above demandActivationThreshold 0; demand"
 SENTENCES = {
-    "more": (OF_TWO, Demand(70.0), f"70 {ABOVE} 70 at demandThreshold 16 asks for 5 replicas"),
+    "more": (OF_TWO, Demand(70.0), f"70 {ABOVE} 70 needs 5 replicas at demandThreshold 16"),
     "unknown": (
         OF_TWO,
         NO_ANSWER,
@@ -432,12 +432,12 @@ SENTENCES = {
     "partial": (
         [bert("b", 90), MISSING],
         Demand(8.0),
-        f"activationThreshold 2 %; {ASKS_FOR_1} at least: hold, as not all pods are seen",
+        f"activationThreshold 2 %; {ASKS_FOR_1}; held: not all pods are seen",
     ),
     "gap": (
         OF_TWO,
         Demand(32.0, is_least=True),
-        "is on target for 2 replicas at least: hold, as servers may be missing just after a gap",
+        "at demandThreshold 16; held: servers may be missing just after a gap",
     ),
 }
 

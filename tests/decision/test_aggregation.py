@@ -83,16 +83,20 @@ YOUNG = bert("z", 50, status=said(ready=NOW - 30, is_ready=True), first_seen=NOW
             MAX,
             ready(90.0, 20.0, 10.0),
             (
-                "mean utilization 40 % over 3 replicas, max 90 % for each of 3 replicas, "
-                "in all 270 % at threshold 70 % asks for 4 replicas"
+                "mean utilization 40 % over 3 replicas: max 90 % for each of 3 replicas, "
+                "in all 270 %, which needs 4 replicas at 70 %"
             ),
         ),
-        (P95, ready(90.0, 30.0), "p95 87 % for each of 2 replicas, in all 174 % at threshold"),
-        (MAX, ready(50.0, 50.0), "over 2 replicas, sum 100 % at threshold 70 % asks for 2"),
+        (
+            P95,
+            ready(90.0, 30.0),
+            "p95 87 % for each of 2 replicas, in all 174 %",
+        ),
+        (MAX, ready(50.0, 50.0), "over 2 replicas: sum 100 %, which needs 2"),
         (
             MAX,
             [*ready(100.0, 99.0, 98.0, 97.0, 96.0), YOUNG],
-            "and those alone ask for more than there are: max 100 % for each",
+            "and those alone need more than there are: max 100 % for each",
         ),
         (
             P95,

@@ -22,10 +22,10 @@ def _late(count: int, age: float) -> list[Pod]:
 def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back() -> None:
     decided = decide_about(*ready(100, count=3), wanted=12)
     assert (decided.wanted, decided.value, decided.active) == (12, None, True)
-    assert "3 replicas, sum 300 %" in decided.reason
-    assert "at least, and 9 more that its owner asks for are not Ready: hold" in decided.reason
+    assert "3 replicas: sum 300 %" in decided.reason
+    assert "held: 9 more of its replicas are not Ready" in decided.reason
     one_more = decide_about(*ready(80, count=3), wanted=4)
-    assert "1 more that its owner asks for is not Ready: hold" in one_more.reason
+    assert "1 more of its replicas is not Ready;" in one_more.reason
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,19 @@ def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back(
         (
             [unseen("c", said(asks_gpu=False))],
             4,
-            "1 more that its owner asks for is not Ready, or requests no",
+            "1 more of its replicas is not Ready, or requests no",
         ),
         (
             [unseen("c", said(asks_gpu=False))],
             5,
-            "2 more that its owner asks for are not Ready, or request no",
+            "2 more of its replicas are not Ready, or request no",
         ),
-        ([unseen("c", said(asks_gpu=False, never=True))], 4, "is not Ready: hold"),
-        ([bert("c", 0, ended=True, status=said(asks_gpu=False))], 4, "is not Ready: hold"),
+        ([unseen("c", said(asks_gpu=False, never=True))], 4, "of its replicas is not Ready;"),
+        (
+            [bert("c", 0, ended=True, status=said(asks_gpu=False))],
+            4,
+            "of its replicas is not Ready;",
+        ),
     ],
 )
 def test_a_ready_pod_without_a_gpu_request_is_not_called_not_ready(
@@ -238,10 +242,10 @@ def test_an_unseen_replica_counts_as_on_target_and_above_it_like_the_others(
     assert (decided.state, decided.active) == (State.PARTIAL, True)
     assert decided.value == 2 * load + 2 * each
     assert decided.unseen == ("bert-7b6667bd9-jjjjj", "bert-7b6667bd9-kkkkk")
-    shown = "bert-7b6667bd9-jjjjj, bert-7b6667bd9-kkkkk ask for GPUs that no exporter shows"
+    shown = "bert-7b6667bd9-jjjjj, bert-7b6667bd9-kkkkk request GPUs that no exporter shows"
     assert decided.reason.startswith(f"{shown}: 2 of 4 replicas measured, and the")
     alone = decide_about(*ready(90), *_unseen(1))
-    assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows: ")
+    assert alone.reason.startswith("bert-7b6667bd9-jjjjj requests a GPU that no exporter shows: ")
 
 
 def test_it_is_said_which_pods_exporters_do_not_name_and_that_the_source_may_say_why() -> None:

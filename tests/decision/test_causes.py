@@ -52,7 +52,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*rows(SMI)),
         "no-series",
-        f"{SMI} of utkuozdemir/nvidia_gpu_exporter, whose series name no pod: let the source",
+        f"{SMI} of utkuozdemir/nvidia_gpu_exporter, and its series name no pod: let the source",
     ),
     (
         "an exporter that nothing knows",
@@ -84,7 +84,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*rows("gpu_gfx_activity")),
         "no-pod-labels",
-        "name no pod, and no pod of deployment/bert asks for an accelerator: mount",
+        "name no pod, and no pod of deployment/bert requests an accelerator: mount",
     ),
     (
         "another signal",
@@ -245,7 +245,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=named(UTIL)),
         "no-pods",
-        "no pod of deployment/bert asks for an accelerator",
+        "no pod of deployment/bert requests an accelerator",
     ),
     (
         "others of the namespace",
@@ -309,7 +309,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {**QUERY, "query": UTIL},
         look(*IDLE),
         "no-pod-labels",
-        f"the query reads {UTIL}, whose series name no pod: set DCGM_EXPORTER_KUBERNETES=true",
+        f"the query reads {UTIL}, and its series name no pod: set DCGM_EXPORTER_KUBERNETES=true",
     ),
     (
         "a query of an own metric",

@@ -116,12 +116,12 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
 @pytest.mark.parametrize(
     ("pods", "words"),
     [
-        (_busy(5), "mean utilization 90 % over 5 replicas, sum 450 % at threshold 70 % asks for 7"),
-        (_busy(2, 75), "sum 150 % at threshold 70 % is on target for 2 replicas"),
-        (_busy(1, 77), "sum 77 % at threshold 70 % is on target for 1 replica"),
-        (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle by"),
+        (_busy(5), "mean utilization 90 % over 5 replicas: sum 450 %, which needs 7"),
+        (_busy(2, 75), "sum 150 %, which is on target for 2 replicas at 70 %"),
+        (_busy(1, 77), "sum 77 %, which is on target for 1 replica at 70 %"),
+        (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle in"),
         ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
-        ([bert("b", first_seen=NOW - 30)], "no GPU sample to judge activity by"),
+        ([bert("b", first_seen=NOW - 30)], "no GPU sample shows whether it is active"),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
         (
             [bert("b", 0, first_seen=NOW - 240), bert("c", 100)],
@@ -133,14 +133,14 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
         ),
         ([bert("b", 50, status=said(ready=NOW - 50))], "Ready for too short a time to be measured"),
         ([*_busy(4), LOST], "4 of 5 replicas measured, hold"),
-        ([LOST], "hold, active because a GPU was busy within activationWindow"),
-        ([*_busy(4, 100), LOST], "those alone ask for more"),
+        ([LOST], "hold, kept active: a GPU was busy within activationWindow"),
+        ([*_busy(4, 100), LOST], "those alone need more"),
         (
             [*(bert(letter, 1, last_seen=SILENT) for letter in LETTERS[:4]), bert("z", 9)],
             "bert-7b6667bd9-bbbbb, bert-7b6667bd9-ccccc, bert-7b6667bd9-ddddd and 1 more stopped",
         ),
         ([bert("b", 1, ended=True)], "1 pod of deployment/bert ended"),
-        ([], "no pod of deployment/bert reports or is remembered"),
+        ([], "no exporter shows a pod of deployment/bert, and none was seen"),
         ([bert(x, 1, last_seen=1) for x in LETTERS[:5]], "and 2 more did not end"),
     ],
 )
@@ -156,9 +156,9 @@ GONE, THERE = UNSEEN | {"remembered": State.ENDED}, UNSEEN | {"remembered": Stat
     ("trigger", "known", "words"),
     [
         (spec(), UNSEEN, ["no pod of deployment/bert is seen", "too soon to believe"]),
-        (spec(), UNSEEN, ["nothing is remembered"]),
-        (spec(), GONE, ["inactive because the workload had no pods"]),
-        (spec(), THERE, ["active because the workload may have pods"]),
+        (spec(), UNSEEN, ["nothing remembered"]),
+        (spec(), GONE, ["inactive: it had no pods"]),
+        (spec(), THERE, ["kept active: it had pods"]),
         (spec(onUnknown="error"), GONE, [": an error by onUnknown error"]),
         (spec(onUnknown="zero"), UNSEEN, [": 0 by onUnknown zero"]),
         (
@@ -170,10 +170,10 @@ GONE, THERE = UNSEEN | {"remembered": State.ENDED}, UNSEEN | {"remembered": Stat
         (
             SELECTING,
             {"now": NOW + 180},
-            ["does not say now which pods the label selector selects", "(evidence: exporters)"],
+            ["does not list the pods of deployment/bert by label now", "(evidence: exporters)"],
         ),
         (SELECTING, {"now": NOW + 181}, ["181 s old, beyond maxAge 3m"]),
-        (OWN, UNSEEN, ["query shows no pod, which does not say that there is none"]),
+        (OWN, UNSEEN, ["query shows no pod, which does not prove that there is none"]),
         (
             OWN,
             UNSEEN | {"unmatched_elements": 1},
@@ -194,11 +194,11 @@ def test_where_pods_may_be_overlooked_the_reason_says_so() -> None:
 
 
 def test_the_reason_has_the_aggregation_and_the_unit_of_the_trigger() -> None:
-    assert "average 90 % against threshold 70 %" in _decide(*_busy(2), trigger=AVERAGE).reason
-    assert "sum 90 at threshold 70 asks" in _decide(*_busy(1), trigger=OWN).reason
+    assert "average 90 % against 70 %" in _decide(*_busy(2), trigger=AVERAGE).reason
+    assert "sum 90, which needs 2 replicas at 70" in _decide(*_busy(1), trigger=OWN).reason
 
 
-MOMENTS = "idle by samples of single moments (short requests show only in an averaged metric)"
+MOMENTS = "idle in samples of single moments (short requests show only in an averaged metric)"
 
 
 @pytest.mark.parametrize(

@@ -318,10 +318,8 @@ TYPO = "there is no deployment/bert (did you mean berta?) (evidence: kube-state-
 @pytest.mark.parametrize(
     ("asking", "active", "why"),
     [
-        pytest.param(
-            Asking(NOW - 30, NOW - 5), True, "active because the HPA asks", id="with pods"
-        ),
-        pytest.param(None, None, "and nothing is remembered", id="nothing asks"),
+        pytest.param(Asking(NOW - 30, NOW - 5), True, "kept active: the HPA asks", id="with pods"),
+        pytest.param(None, None, "and nothing remembered", id="nothing asks"),
     ],
 )
 def test_a_workload_that_the_cluster_does_not_list_is_unknown_whatever_was_before(

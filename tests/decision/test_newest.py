@@ -88,8 +88,8 @@ def test_the_newest_samples_raise(
 
 
 def test_the_reason_says_what_the_newest_samples_ask_for() -> None:
-    assert "by the newest samples" in decide_about(_told("b", RISEN)).reason
-    assert "for full replicas" in decide_about(*FULL_LATELY).reason
+    assert "in the newest samples" in decide_about(_told("b", RISEN)).reason
+    assert "full, so more load may be waiting" in decide_about(*FULL_LATELY).reason
 
 
 def test_what_was_asked_for_and_is_to_come_is_not_asked_for_again() -> None:

@@ -71,7 +71,7 @@ WRONG: Sequence[tuple[dict[str, str | None], str]] = (
     ),
     (
         {"demandPreset": "vllm-requests", "demandQuery": "sum(x)"},
-        "demandPreset: expected one of the two: demandQuery is given as well",
+        "demandPreset: demandQuery is set too; keep one",
     ),
     ({"demandRouter": "deployment/llama-epp"}, f"demandPreset: {BESIDE}"),
     ({"demandQuery": "sum(x)", "demandModel": "llama"}, f"demandPreset: {BESIDE}"),

@@ -40,7 +40,7 @@ GATES = {
         [
             f"stabilizationWindowSeconds {LONG_SECONDS} s",
             "at least 3 replicas",
-            "now the metrics ask for 1 replica",
+            "now the metrics need 1 replica",
         ],
     ),
     "slow": Gate("policy", "ScalingLimited=True/ScaleUpLimit", [f"1 Pods in {LONG_SECONDS} s"]),

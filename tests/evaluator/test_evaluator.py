@@ -260,7 +260,7 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     aimed.cluster.targets.clear()
     decided = await aimed.ask(_untargeted(), timeout_seconds=1.1)
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, None)
-    assert decided.reason.startswith(f"{AWAY}: hold, and nothing is remembered")
+    assert decided.reason.startswith(f"{AWAY}: hold, and nothing remembered")
     assert aimed.cluster.patience == [1.0]
     refused = await aimed.ask(_untargeted(onUnknown="error"))
     assert refused.refused

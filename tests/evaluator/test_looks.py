@@ -83,7 +83,7 @@ async def test_a_thousand_triggers_ask_once_in_two_minutes_whatever_the_answer_i
         await unread.ask(scaled_object=ScaledObject("ml", f"bert-{number}"))
     assert unread.source.looked == 1
     decided = await unread.later(LOOK_AGAIN_SECONDS - 15)
-    assert f"does not say what it has of accelerators ({REFUSED})" in decided.reason
+    assert f"does not show its metrics of accelerators ({REFUSED})" in decided.reason
     assert unread.source.looked == 1
     await unread.later(30)
     assert unread.source.looked == 2
@@ -96,7 +96,7 @@ async def test_nothing_is_asked_while_the_source_fails_or_the_demand_alone_count
     assert by_demand.demand is not None
     unread.source.numbers[by_demand.demand.text] = 20.0
     decided = await unread.ask(by_demand)
-    assert decided.reason.startswith("demand 20 at demandThreshold 8")
+    assert decided.reason.startswith("demand 20 needs 3 replicas")
     unread.source.trouble = REFUSED
     await unread.later(300, by_demand)
     await unread.later(60)

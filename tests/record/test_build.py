@@ -243,7 +243,7 @@ def test_the_hpas_arithmetic_is_shown_for_the_replicas_that_the_owner_asks_for()
     (metric,) = record(spec(), snapshot(*pods, evidence=wanted)).metrics
     assert (metric.metric_type, metric.value, metric.target) == ("AverageValue", 270, 70)
     assert (metric.replicas, metric.desired) == (3, 4)
-    assert metric.reason == "270 over a target of 70 per replica asks for 4"
+    assert metric.reason == "270 / 70 per replica = 4 replicas"
 
 
 def test_an_average_is_a_value_and_a_demand_that_scales_is_a_metric_of_its_own() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed import charts, guides, programs
-from testbed.guides import Remark, Step
+from testbed.guides import Step
 from tests.repository.test_docs import ROOT
 from tests.support import printed
 
@@ -81,12 +81,6 @@ def test_a_command_of_a_page_prints_what_the_page_shows(step: Step, tmp_path: Pa
 @pytest.mark.parametrize("step", typed("helm"))
 def test_a_command_with_helm_prints_what_the_page_shows(step: Step, tmp_path: Path) -> None:
     check(step, tmp_path, "helm")
-
-
-def test_the_readme_shows_what_check_prints(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    ((commands, output),) = re.findall(r"^```console\n\$ (.*)\n((?s:.*?))^```$", text, re.MULTILINE)
-    check(Step(commands, (Remark(guides.FAILS),), output), tmp_path)
 
 
 @pytest.mark.needs("helm")

@@ -58,8 +58,8 @@ def test_it_is_empty_only_where_the_api_says_whom_it_selects() -> None:
 def test_while_nobody_says_whom_it_selects_nothing_is_known(subtests: pytest.Subtests) -> None:
     """Neither zero, nor the sum of those that were known: others may have come since."""
     words = (
-        "the Kubernetes API does not say now which pods the label selector selects of "
-        "models.example.com/bert, and nothing else could (evidence: "
+        "the Kubernetes API does not list the pods of models.example.com/bert by label now, and "
+        "nothing else does (evidence: "
     )
     some: list[tuple[Pod, ...]] = [
         (),

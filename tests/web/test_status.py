@@ -106,12 +106,17 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {"summaries": [evaluated(replace(WORDY, unschedulable=3)).summary]},
         [", 3 unschedulable"],
     ),
+    "a workload that no exporter ever showed has a mark, and numbers are rounded": (
+        "/",
+        {"summaries": [evaluated(replace(DECIDED, is_unread=True, value=61.4286)).summary]},
+        ['class="mark unseen">never seen', ">61.4<"],
+    ),
     "everything behind a trigger": (
         OF_BERT,
         {},
         [
-            *("bert-7b6667bd9-bbbbb", "its load is in the value", "there are 1", "answers"),
-            *("What says active", "What the HPA makes of it", "activationThreshold"),
+            *("bert-7b6667bd9-bbbbb", "its load is in the value", "1 now", "answers"),
+            *("Activation inputs", "What the HPA makes of it", "activationThreshold"),
             *("PromQL: value", "Changes: 1", "Average load<span"),
         ],
     ),

@@ -76,6 +76,7 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "unit": "%",
         "replicas": 1,
         "measured": 1,
+        "never_seen": False,
         "unschedulable": 0,
         "unschedulable_since": None,
         "recommended": None,

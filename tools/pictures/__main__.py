@@ -1,6 +1,6 @@
 """The pictures of README.md and the documentation that show the product at work, drawn anew.
 
-    .venv/bin/python -m tools.pictures
+    make pictures
 
 Those of a run depend on no clock, machine or terminal; those of the status page are Chromium's.
 """

@@ -1,4 +1,4 @@
-"""The replicas that this scaler and recipes ask for over an hour of the same load."""
+"""The replicas of this scaler and of recipes over an hour of the same load, in two worlds."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,8 +12,6 @@ from testbed.loops.loop import Loop
 MINUTES = 60
 BEGINS, LOADS = (0, 5, 35), (40, 430, 130)
 """The load: from each of these minutes on it is so many percent of one GPU."""
-LABELS = 10 * 60 // STEP_SECONDS
-"""The step at which the labels of the curves begin."""
 
 
 def offered(seconds: float) -> float:
@@ -24,20 +22,21 @@ def offered(seconds: float) -> float:
 
 RECIPES: Mapping[str, Recipe | None] = {
     "this scaler": None,
-    "sum() with AverageValue": recipes.SUM,
-    "avg() with Value": recipes.AVERAGE_AS_VALUE,
-    "avg() with AverageValue": recipes.AVERAGE,
+    "sum()": recipes.SUM,
+    "avg() as Value": recipes.AVERAGE_AS_VALUE,
+    "avg()": recipes.AVERAGE,
 }
+COLORS = {"this scaler": "o", "sum()": "l", "avg()": "u"}
+"""Of the curves; the others have their figures in the picture's title."""
+LOADING = 100.0, 0.0
+"""What a GPU may show while a model loads, in percent."""
+LEFTS, TOP, WIDTH, HEIGHT = (40, 460), 130, 370, 150
 
 
-def beside(loading: float = 0.0) -> Mapping[str, Loop]:
-    """Return the loops of this scaler and of the recipes, after an hour of the same load.
-
-    Without `loading` it is as good for the recipes as it can be: a model that loads shows 0 %, and
-    a pod that is deleted is gone at once.
-    """
+def beside(loading: float) -> Mapping[str, Loop]:
+    """Return the loops of this scaler and of the recipes, after an hour of the same load."""
     loops = {
-        name: Loop(offered, recipe=recipe, loading=loading, grace_seconds=0)
+        name: Loop(offered, recipe=recipe, loading=loading, start_seconds=120.0)
         for name, recipe in RECIPES.items()
     }
     for loop in loops.values():
@@ -46,44 +45,38 @@ def beside(loading: float = 0.0) -> Mapping[str, Loop]:
     return loops
 
 
-def figures(loop: Loop) -> str:
+def figures(name: str, loop: Loop) -> str:
     """Return what came of a loop, in words."""
-    return f"{loop.replica_hours:.2f} h, overloaded {loop.overloaded_seconds / 60:.2g} min"
+    minutes = loop.overloaded_seconds / 60
+    most = f"{name}: at most {max(loop.sizes)}"
+    return f"{most}, {loop.replica_hours:.1f} GPU-hours, overloaded {minutes:.2g} min"
 
 
 def replicas() -> str:
-    """Return the replicas of all over the load that is offered."""
-    loops = beside()
-    ours, total, mean_as_value, average = loops.values()
-    if total.sizes != mean_as_value.sizes:
-        raise ValueError("the two corrected recipes differ: each needs a curve")
+    """Return the replicas of all, where models load at 100 % and where they load at 0 %."""
+    worlds = {loading: beside(loading) for loading in LOADING}
+    highest = max(max(loop.sizes) for loops in worlds.values() for loop in loops.values())
     load = [offered(STEP_SECONDS * number) for number in range(MINUTES * 60 // STEP_SECONDS)]
-    over, under = Panel(64, 46, 766, 60, max(LOADS)), Panel(64, 150, 766, 150, max(ours.sizes))
-    curves = (
-        Curve("sum(), avg() as Value", "l", total.sizes),
-        Curve("this scaler", "o", ours.sizes),
-        Curve("avg() with AverageValue", "u", average.sizes),
-    )
-    most = {max(curve.values) for curve in curves}
     title = "; ".join(
-        f"{name}: at most {max(loop.sizes)} replicas, {figures(loop)}"
+        f"models load at {loading:g} %, {figures(name, loop)}"
+        for loading, loops in worlds.items()
         for name, loop in loops.items()
     )
-    return picture(
-        860,
-        330,
-        title,
-        words(12, 26, "Offered load, in percent of one GPU", "t"),
-        over.axis(sorted(set(LOADS)), " %"),
-        over.steps(Curve("load", "l", load)),
-        words(12, 134, "Replicas at threshold 70: replica-hours and overloaded minutes", "t"),
-        under.axis(sorted({0, *most})),
-        *(under.steps(curve) for curve in curves),
-        *(
-            under.label(Curve(f"{curve.name}: {figures(loop)}", curve.kind, curve.values), at, down)
-            for curve, loop, at, down in zip(
-                curves, (total, ours, average), (LABELS,) * 3, (18, 38, -8), strict=True
-            )
-        ),
-        times(under, range(0, MINUTES + 1, 10), MINUTES),
-    )
+    parts = []
+    for left, (loading, loops) in zip(LEFTS, worlds.items(), strict=True):
+        over = Panel(left, 46, WIDTH, 44, max(LOADS))
+        under = Panel(left, TOP, WIDTH, HEIGHT, highest)
+        drawn = [(name, kind, loops[name]) for name, kind in COLORS.items()]
+        parts += [
+            words(left, 26, f"Replicas, if a GPU shows {loading:g} % while its model loads", "t"),
+            over.steps(Curve("load", "w", load)),
+            words(left + 4, 42, f"work: {LOADS[0]} % → {LOADS[1]} % → {LOADS[2]} % of one GPU"),
+            under.axis(sorted({0, *(max(loop.sizes) for _, _, loop in drawn)})),
+            *(under.steps(Curve(name, kind, loop.sizes)) for name, kind, loop in drawn[::-1]),
+            times(under, range(0, MINUTES + 1, 20), MINUTES),
+            *(
+                words(left, TOP + HEIGHT + 44 + 20 * line, figures(name, loop), f"q {kind}")
+                for line, (name, kind, loop) in enumerate(drawn)
+            ),
+        ]
+    return picture(860, TOP + HEIGHT + 100, title, *parts)

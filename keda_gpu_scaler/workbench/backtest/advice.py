@@ -149,8 +149,9 @@ def advise(
             )
         return Advice(
             f"No recommendation: no {case.key} keeps the overload within {bound} of the time; the "
-            f"least is {percent(share(work, least))}, at {number(best.threshold)}. Raise "
-            "minReplicaCount, or add a demand that rises before the GPUs are full."
+            f"least is {percent(share(work, least))}, at {number(best.threshold)}. Add a demand, "
+            "which rises before the GPUs are full; or raise minReplicaCount; or let the exporter "
+            "collect every 10 s."
         )
     best, outcome = min(within, key=lambda pair: pair[1].replica_hours)
     cheapest = f"the cheapest with at most {bound} of the time overloaded"
@@ -158,7 +159,7 @@ def advise(
         return Advice(f"Keep {case.key} {number(best.threshold)}: it is {cheapest}.")
     hours = gpu_hours(work, outcome) - gpu_hours(work, present)
     overload, now = percent(share(work, outcome)), percent(share(work, present))
-    now += ", both at least" * any(work.full)
+    now += " (both are lower bounds)" * any(work.full)
     return Advice(
         f"{case.key} {number(best.threshold)} is {cheapest}: {abs(hours):.3g} GPU-hours "
         f"{'more' if hours > 0 else 'less'} than now, with {overload} overloaded instead of {now}.",

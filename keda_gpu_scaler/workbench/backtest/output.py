@@ -16,6 +16,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, Workload
+from keda_gpu_scaler.workbench.backtest import recipes
 from keda_gpu_scaler.workbench.backtest.advice import (
     Advice,
     Alternative,
@@ -32,6 +33,8 @@ from keda_gpu_scaler.workbench.backtest.work import Work
 from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 
 WIDTH = 120
+TICKS = 8
+"""The most times on the axis of a plot."""
 FUTILE_SHOWN = 10
 """The newest scale-outs that did not help."""
 
@@ -125,11 +128,35 @@ def _section(result: Result, price: float | None) -> Section:
         )
     title = f"{job.scaled_object}, {job.case.spec.workload}"
     notes = [*_notes(result), result.advice.sentence]
-    return Section(title, work, outcomes, [*heads, "longest wake"], rows, notes)
+    times = [*ticks(work.begin, STEP_SECONDS * len(work.loads))]
+    return Section(title, work, _drawn(result), [*heads, "longest wake"], rows, notes, times)
+
+
+def ticks(begin: float, seconds: float) -> Iterator[tuple[float, str]]:
+    """Yield times of the day in UTC, and where they are in parts of all of the time."""
+    steps = (hours * 3600 for hours in (0.25, 1, 3, 6, 12, 24))
+    every = next((step for step in steps if seconds / step <= TICKS), 24 * 3600)
+    for tick in range(math.ceil(begin / every), math.ceil((begin + seconds) / every)):
+        at = datetime.fromtimestamp(tick * every, UTC)
+        yield (tick * every - begin) / seconds, f"{at:%H:%M}" if every % 86400 else f"{at:%b %d}"
+
+
+def _drawn(result: Result) -> dict[str, Outcome]:
+    """Return what is worth a curve: the trigger as it is, as advised, by `sum()`, by foresight."""
+    ways = [way for way, _ in result.outcomes]
+    advised = [way for way in ways[1:] if way.threshold == result.advice.threshold]
+    usual = [way for way in ways if way.recipe is recipes.SUM]
+    names = {way.name for way in (*ways[:1], *advised[:1], *usual)}
+    foresight = result.references[-1:]
+    return {way.name: outcome for way, outcome in result.outcomes if way.name in names} | dict(
+        foresight
+    )
 
 
 def _named(result: Result) -> Iterator[tuple[str, Outcome]]:
-    yield from ((alternative.name, outcome) for alternative, outcome in result.outcomes)
+    """Yield every outcome: thresholds from the lowest on, then recipes and references."""
+    ordered = sorted(result.outcomes, key=lambda pair: (bool(pair[0].recipe), pair[0].threshold))
+    yield from ((alternative.name, outcome) for alternative, outcome in ordered)
     yield from result.references
 
 
@@ -140,7 +167,7 @@ def _notes(result: Result) -> Iterator[str]:
     until = datetime.fromtimestamp(work.begin + seconds, UTC)
     yield (
         f"The work of {durations.text(seconds)} until {until:%Y-%m-%d %H:%M} UTC is known for "
-        f"{percent(work.coverage)} of the time, and the hours are of that time. "
+        f"{percent(work.coverage)} of the time, and GPU-hours cover that part. "
         + (
             f"A replica has {work.gpus} GPU{'s' * (work.gpus != 1)}."
             if work.gpus

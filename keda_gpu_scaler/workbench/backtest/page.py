@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
-from keda_gpu_scaler.workbench.world.loop import CAPACITY, STEP_SECONDS
+from keda_gpu_scaler.workbench.world.loop import CAPACITY
 
 COLUMNS = 900
 """Of a plot; each shows the largest value of its time."""
 _LEFT, _HEIGHT = 60, 170
-_COLORS = "#1a7f37", "#0969da", "#bc4c00", "#8250df", "#57606a", "#cf222e", "#9a6700", "#1b7c83"
+_COLORS = "#1a7f37", "#0969da", "#bc4c00", "#8250df"
+_WORK = ("#57606a",)
 STYLE = """
+:root{color-scheme:light dark}
 body{font:15px system-ui,sans-serif;margin:2em auto;max-width:64em;padding:0 1em}
 table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:right}
 td:first-child,th:first-child{text-align:left}tr:nth-child(even){background:#8881}
@@ -30,10 +32,14 @@ class Section(NamedTuple):
     title: str
     work: Work
     outcomes: Mapping[str, Outcome]
+    """Those that are drawn: four at most, so that each has a color."""
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     """The cells of the table, as people see it elsewhere."""
     notes: Sequence[str]
+    """The last one is the advice."""
+    ticks: Sequence[tuple[float, str]]
+    """Times on the axis, and where they are in parts of all of the time."""
 
 
 def page(sections: Sequence[Section]) -> str:
@@ -44,7 +50,6 @@ def page(sections: Sequence[Section]) -> str:
 
 def _section(section: Section) -> str:
     work = section.work
-    colors = [_COLORS[number % len(_COLORS)] for number in range(len(section.outcomes))]
     replicas = [
         [None if size is None else float(size) for size in outcome.sizes]
         for outcome in section.outcomes.values()
@@ -54,24 +59,25 @@ def _section(section: Section) -> str:
     ]
     legend = "".join(
         f'<b style="color:{color}">■</b> {escape(name)}&emsp;'
-        for name, color in zip(section.outcomes, colors, strict=True)
+        for name, color in zip(section.outcomes, _COLORS, strict=False)
     )
-    hours = STEP_SECONDS * len(work.loads) / 3600
+    *notes, advice = section.notes
     full_replicas = [None if load is None else load / CAPACITY for load in work.loads]
     return "\n".join(
         [
             f"<h1>{escape(section.title)}</h1>",
+            f"<p><b>{escape(advice)}</b></p>",
             f"<table><tr>{cells('th', section.heads)}</tr>",
             *(f"<tr>{cells('td', row)}</tr>" for row in section.rows),
             "</table>",
-            *(f"<p>{escape(note)}</p>" for note in section.notes),
+            *(f"<p>{escape(note)}</p>" for note in notes),
             f"<p>{legend}</p>",
             "<h2>Work, in replicas that would be full</h2>",
-            _plot([full_replicas], _COLORS[4:5], hours),
+            _plot([full_replicas], _WORK, section.ticks),
             "<h2>Replicas</h2>",
-            _plot(replicas, colors, hours),
+            _plot(replicas, _COLORS, section.ticks),
             "<h2>Overloaded so far, in minutes</h2>",
-            _plot(minutes, colors, hours),
+            _plot(minutes, _COLORS, section.ticks),
         ]
     )
 
@@ -80,7 +86,11 @@ def cells(tag: str, texts: Sequence[str]) -> str:
     return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
 
 
-def _plot(curves: Sequence[Sequence[float | None]], colors: Sequence[str], hours: float) -> str:
+def _plot(
+    curves: Sequence[Sequence[float | None]],
+    colors: Sequence[str],
+    ticks: Sequence[tuple[float, str]],
+) -> str:
     """Return curves that keep each value until the next one; nothing is drawn where it is None."""
     drawn = [_columns(curve) for curve in curves]
     highest = (
@@ -90,10 +100,12 @@ def _plot(curves: Sequence[Sequence[float | None]], colors: Sequence[str], hours
         f'<svg viewBox="0 0 {_LEFT + COLUMNS} {_HEIGHT + 24}">',
         f'<path class="axis" d="M{_LEFT} 8h{COLUMNS}M{_LEFT} {_HEIGHT}h{COLUMNS}"/>',
         f'<text x="4" y="14">{highest:.4g}</text><text x="4" y="{_HEIGHT}">0</text>',
-        f'<text x="{_LEFT}" y="{_HEIGHT + 18}">0 h</text>',
-        f'<text x="{_LEFT + COLUMNS}" y="{_HEIGHT + 18}" text-anchor="end">{hours:g} h</text>',
+        *(
+            f'<text x="{_LEFT + COLUMNS * part:.1f}" y="{_HEIGHT + 18}">{label}</text>'
+            for part, label in ticks
+        ),
     ]
-    for curve, color in zip(drawn, colors, strict=True):
+    for curve, color in zip(drawn, colors, strict=False):
         path, before = [], None
         for column, value in enumerate(curve):
             if value is not None:

@@ -164,7 +164,7 @@ def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
         if threshold is not None and threshold > most:
             why = (
                 f"the number is a share of 1, and {number.threshold_key} {threshold:g} a "
-                "percentage: full replicas ask for one, and busy ones are removed"
+                "percentage: full replicas need one, and busy ones are removed"
             )
             other = "" if key == "demandPreset" else f", or 100 * before the {key}"
             share = "a share, such as 0.8" if threshold < _LEAST else f"{threshold / 100:g}"
@@ -184,7 +184,7 @@ def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
     for trigger, key, threshold, full in (*gpus, *others):
         if threshold is not None and 0 < threshold <= 1:
             replicas = -(-100 // threshold)
-            why = f"{key} is in percent: at {threshold:g} {full} at 100 % asks for {replicas:g}"
+            why = f"{key} is in percent: at {threshold:g} {full} at 100 % needs {replicas:g}"
             fix = f"Write a percentage, such as {100 * threshold if threshold < 1 else 70:g}."
             yield Wrong(trigger.place(key), f"{why} replicas", fix)
 
@@ -205,7 +205,7 @@ def gpus_beside_requests(manifest: Manifest) -> Iterator[Wrong]:
             named = requests[0].trigger.metadata.get("demandPreset", f"the {requests[0].key}")
             why = (
                 "the GPUs of an LLM server are near 100 % from the first request: with threshold "
-                f"{spec.threshold:g} they ask for more replicas than {shown(named)} does"
+                f"{spec.threshold:g} they need more replicas than {shown(named)} does"
             )
             fix = "Remove threshold: then only the demand sets the replicas."
             yield Wrong(trigger.place("threshold"), why, fix)

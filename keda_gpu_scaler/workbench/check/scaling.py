@@ -90,8 +90,8 @@ def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in _of_known_type(manifest):
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
             why = (
-                "the HPA divides the average by the replicas again: at any load it asks for at "
-                "most two replicas, and scales five busy ones in to two"
+                "the HPA divides the average by the replicas once more, so it never goes above two "
+                "replicas, and scales five busy ones in to two"
             )
             fix = f"Remove aggregation, or write metricType: Value {beside}."
             yield Wrong(trigger.place("aggregation"), why, fix)
@@ -154,7 +154,7 @@ def cached_number_for_formula(manifest: Manifest) -> Iterator[Wrong]:
         if trigger.for_formula and trigger.node.text("useCachedMetrics").lower() == "true":
             why = (
                 "with useCachedMetrics KEDA gives the HPA what polls get, and with forFormula that "
-                "says only whether the workload is active"
+                "only tells whether the workload is active"
             )
             yield Wrong(trigger.node.place("useCachedMetrics"), why, "Remove useCachedMetrics.")
 
@@ -190,7 +190,7 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
             why = (
                 f"threshold {spec.threshold:g}: a replica shows {most:g} {spec.signal.unit} at "
                 f"most, and the HPA ignores deviations up to {tolerance:.0%}, so full replicas "
-                "never ask for another"
+                "never need another"
             )
             fix = f"Write less than {most / (1 + tolerance):.0f}, such as {0.7 * most:.0f}."
             yield Wrong(trigger.place("threshold"), why, fix)
@@ -289,8 +289,8 @@ def nothing_wakes(manifest: Manifest) -> Iterator[Wrong]:
     if not demanding and any(trigger.type == "external-push" for trigger in manifest.ours):
         return  # it may be for alerts
     why = (
-        "KEDA goes to zero, and only an alert to the scaler's webhook brings it back: "
-        "without pods no GPU is busy"
+        "KEDA goes to zero, and nothing but an alert to the scaler's webhook can wake the "
+        "workload: without pods there is no GPU load"
     )
     if demanding:
         why += f", and this {_demands(demanding[0])} shows no request then"

@@ -55,7 +55,7 @@ class Gates:
     replicas: int | None
     """The replicas that the workload is to have now; None: not known."""
     asked: int | None
-    """The replicas that the triggers' values ask for now; None: none, or it is not known."""
+    """The replicas that the triggers' values need now; None: none, or it is not known."""
     reason: str
     """The sentence of the first gate, or that none holds."""
     gates: tuple[Gate, ...]
@@ -139,24 +139,25 @@ def gates(facts: Facts) -> Gates:
 def _nothing_holds(facts: Facts) -> str:
     if facts.has_formula:
         return (
-            "nothing that the cluster shows holds: the formula of scalingModifiers decides whether"
-            " the workload is active and how many replicas it gets, and not the value"
+            "nothing is holding the replicas: the formula of scalingModifiers decides whether the"
+            " workload is active and how many replicas it gets, and not the value"
         )
     if facts.replicas == 0:
         if facts.active or facts.bottom is None:  # without zero, KEDA keeps the minimum
-            return "nothing holds: KEDA wakes the workload at its next poll"
-        return "nothing that the cluster shows holds: the workload waits for an active trigger"
-    current = "unknown" if facts.replicas is None else facts.replicas
-    asked = "no number of" if facts.asked is None else facts.asked
+            return "nothing is holding the replicas: KEDA wakes the workload at its next poll"
+        return "nothing is holding the replicas: the workload waits for an active trigger"
+    running = "an unknown number" if facts.replicas is None else facts.replicas
     others = "".join(f"; {other}" for other in _others(facts))
-    return (
-        f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
-        f" {current}, and the HPA looks every 15 s{others}"
-    )
+    wanted = f"{facts.asked} wanted"
+    if facts.asked is None:
+        wanted = "the load is unknown, so no number is wanted"
+    elif facts.asked != facts.replicas:
+        others = f"; the HPA looks every 15 s{others}"
+    return f"nothing is holding the replicas: {wanted}, {running} running{others}"
 
 
 def _others(facts: Facts) -> Iterator[str]:
-    """Yield what triggers of other scalers ask for, where those of this one ask for less."""
+    """Yield which replicas triggers of other scalers need, where those of this one need fewer."""
     if facts.active is False and facts.condition("Active").status == "True":
         activity = facts.scaled_object.status.triggers_activity
         names = [name for name, trigger in activity.items() if trigger.is_active]
@@ -166,9 +167,9 @@ def _others(facts: Facts) -> Iterator[str]:
     for name, metric in _seen(facts):
         number = None if metric is None else metric.asks(facts.seen_hpa.status.current_replicas)
         if number is None:
-            yield f"the HPA has {name} too, whose number is not known here"
+            yield f"the HPA has {name} too, and its number is not known here"
         elif number > facts.asked:
-            yield f"the HPA takes the most: at its last sync {name} asked for {number}"
+            yield f"the HPA takes the most: at its last sync {name} needed {number}"
 
 
 def _not_ready(_facts: Facts, ready: Condition) -> str:
@@ -194,7 +195,7 @@ def _fallback(facts: Facts, _running: Condition) -> str | None:
     health = facts.scaled_object.status.health.values()
     failures = max((metric.number_of_failures for metric in health), default=0)
     uses_number = fallback.behavior != "currentReplicas"
-    number = f"{replicas_in_words(fallback.replicas)}, " if uses_number else ""
+    number = f"{rules.replicas_in_words(fallback.replicas)}, " if uses_number else ""
     return (
         f"KEDA answers the HPA with its fallback in place of the value: {number}behavior"
         f" {fallback.behavior}; {failures} failures in a row, failureThreshold"
@@ -261,7 +262,7 @@ def _no_hpa(facts: Facts, able: Condition) -> str | None:
 
 
 def _no_value(facts: Facts, active: Condition) -> str:
-    return f"the HPA keeps {replicas_in_words(facts.replicas)}: {_message(active)}"
+    return f"the HPA keeps {rules.replicas_in_words(facts.replicas)}: {_message(active)}"
 
 
 def _tolerance(facts: Facts, _able: Condition) -> str | None:
@@ -276,9 +277,9 @@ def _tolerance(facts: Facts, _able: Condition) -> str | None:
         return None
     whose = "the cluster's, 0.1 unless set otherwise" if own is None else f"{own:g}"
     return (
-        f"the HPA keeps {replicas_in_words(current)}: {metric.value:g} over a target of"
-        f" {metric.target:g}, a ratio of {ratio:.3f}, is within its tolerance ({whose}); without it"
-        f" {metric.asks(current)} would be asked for"
+        f"the HPA keeps {rules.replicas_in_words(current)}: {metric.value:g} / {metric.target:g} ="
+        f" {ratio:.3f} is within its tolerance ({whose}); without it"
+        f" {metric.asks(current)} would be needed"
     )
 
 
@@ -292,7 +293,7 @@ def _stabilization(facts: Facts, able: Condition) -> str:
         window = f"{seconds} s"
         ends = f"until {clock(facts.now + seconds)} at the latest, if that stays so"
     extreme, bound = ("lowest", "most") if up else ("highest", "least")
-    kept = replicas_in_words(facts.seen_hpa.status.desired_replicas)
+    kept = rules.replicas_in_words(facts.seen_hpa.status.desired_replicas)
     return (
         f"the HPA waits: stabilizationWindowSeconds {window}, the {extreme} recommendation in it"
         f" was at {bound} {kept}; now {_asked(facts)}, {ends}"
@@ -366,7 +367,7 @@ class _SeenMetric(NamedTuple):
 
 
 def _highest(facts: Facts) -> _SeenMetric | None:
-    """Return the metric that asks for the most; None: one of them is not known."""
+    """Return the metric that needs the most; None: one of them is not known."""
     if facts.condition("ScalingActive").status != "True":
         return None
     seen = [metric for _, metric in _seen(facts)]
@@ -389,24 +390,19 @@ def _seen(facts: Facts) -> Iterator[tuple[str, _SeenMetric | None]]:
 
 
 def _asked(facts: Facts) -> str:
-    """Return in words what the metrics of the HPA's last sync ask for."""
+    """Return in words how many replicas the metrics of the HPA's last sync need."""
     metric = _highest(facts)
     if metric is None:
-        return "the metrics ask for another number of replicas"
+        return "the metrics need another number of replicas"
     existing = facts.seen_hpa.status.current_replicas
     if facts.scale is not None and facts.scale.spec.replicas == existing:
         existing = facts.scale.status.replicas  # no rescale since that sync
-    return f"the metrics ask for {replicas_in_words(metric.asks(existing))}"
+    return f"the metrics need {rules.replicas_in_words(metric.asks(existing))}"
 
 
 def _direction(facts: Facts, *, up: bool) -> Direction:
     behavior = facts.seen_hpa.spec.behavior or Behavior()
     return behavior.scale_up if up else behavior.scale_down
-
-
-def replicas_in_words(count: int | None) -> str:
-    """Return 1 replica, 2 replicas, or the replicas where their number is not known."""
-    return "the replicas" if count is None else f"{count} replica{'' if count == 1 else 's'}"
 
 
 def _message(condition: Condition) -> str:

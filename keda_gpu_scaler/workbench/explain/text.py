@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.decision import reasons
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench.explain import gates
@@ -15,8 +17,8 @@ from keda_gpu_scaler.workbench.explain.drain import costs_of
 from keda_gpu_scaler.workbench.explain.why_not import WhyNot
 
 _SIGNAL = {
-    "signal": "signal",
-    "says": "says",
+    "input": "signal",
+    "is": "says",
     "value": "value",
     "above": "threshold",
     "why": "reason",
@@ -27,7 +29,7 @@ _METRIC = {
     "value": "value",
     "target": "target",
     "replicas": "replicas",
-    "asks for": "desired",
+    "wants": "desired",
     "why": "reason",
 }
 """The columns of a table, each with what its cells show."""
@@ -44,7 +46,7 @@ def write(records: Sequence[Record], behind: gates.Gates | None) -> None:
     if behind is not None:
         if records:
             console.rule()
-        replicas = gates.replicas_in_words(behind.replicas)
+        replicas = rules.replicas_in_words(behind.replicas)
         console.print(f"From the value to {replicas}, in {behind.cluster}", style="bold")
         if not behind.gates:
             _print_line(console, behind.reason)
@@ -58,10 +60,10 @@ def write_why_not(answers: Sequence[WhyNot]) -> None:
     for number, answer in enumerate(answers):
         if number:
             console.rule()
-        question = f"does {answer.metric_name} ask for {answer.wanted}?"
+        question = f"does {answer.metric_name} want {answer.wanted}?"
         if answer.wanted == 0:
             question = "is the trigger inactive, so that KEDA goes to zero?"
-        replicas = gates.replicas_in_words(answer.replicas)
+        replicas = rules.replicas_in_words(answer.replicas)
         yes_or_no = "yes" if answer.is_so else "no"
         heading = f"{answer.scaled_object} at {replicas}: {question} {yes_or_no}"
         console.print(errors.without_controls(heading), style="bold")
@@ -101,7 +103,7 @@ def _write_record(console: Console, record: Record) -> None:
         counts = ", ".join(f"{count.pods} {count.state}" for count in record.pod_counts)
         console.print(errors.without_controls(f"and {record.pods_left_out} more: {counts} in all"))
     for title, columns, items in (
-        ("What says active, in this order", _SIGNAL, record.activation),
+        ("Activation inputs (the first active one wins)", _SIGNAL, record.activation),
         ("What the HPA makes of it", _METRIC, record.metrics),
     ):
         _print_table(console, title, [*columns], map(attrgetter(*columns.values()), items))
@@ -126,7 +128,7 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
     yield "decided at", decided_at
     yield "GetMetrics", holds if record.value is None else _number(record.value)
     yield "average", _number(record.average, record.unit)
-    yield "replicas asked for", _number(record.recommended)
+    yield "replicas wanted", _number(record.recommended)
     costs = costs_of(record) if record.workload.startswith("deployment/") else {}
     if len(costs) > 1:
         yield "least busy", f"{next(iter(costs))}, which goes first by deletion costs"
@@ -143,7 +145,7 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
 
 def _pods(record: Record) -> Iterator[Sequence[str]]:
     for pod in record.pods:
-        gpus = ["?" if gpu.value is None else f"{gpu.value:g}" for gpu in pod.gpus]
+        gpus = ["?" if gpu.value is None else reasons.rounded(gpu.value) for gpu in pod.gpus]
         if pod.gpus_left_out:
             gpus.append(f"and {pod.gpus_left_out} more")
         gpu_values = ", ".join(gpus) or "-"
@@ -151,7 +153,7 @@ def _pods(record: Record) -> Iterator[Sequence[str]]:
 
 
 def _number(value: float | None, unit: str = "") -> str:
-    return "-" if value is None else f"{value:g} {unit}".rstrip()
+    return "-" if value is None else f"{reasons.rounded(value)} {unit}".rstrip()
 
 
 def _print_table(

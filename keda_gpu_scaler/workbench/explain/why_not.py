@@ -79,13 +79,13 @@ def why_not(record: Record, wanted: int) -> WhyNot:
                 ways += possible
                 if len(possible) < len(metric_ways):
                     reasons.append(
-                        f"no value of {metric.name} asks for {wanted}: each replica would need a "
+                        f"no value of {metric.name} gives {wanted}: each replica would need a "
                         "load above 100 %"
                     )
                 elif all(way.key is not None for way in metric_ways):
                     band = _number(100 * metric.tolerance, "%")
                     reasons.append(
-                        f"no value of {metric.name} asks for {wanted} at {metric.replicas} "
+                        f"no value of {metric.name} gives {wanted} at {metric.replicas} "
                         f"replicas: within {band} of its target nothing changes"
                     )
     return WhyNot(
@@ -134,11 +134,11 @@ def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterato
         )
         yield f"{metric.name} {why}"
     if desired == wanted:
-        yield f"the trigger asks for {wanted}"
+        yield f"the trigger wants {wanted}"
     elif wanted < desired and not _is_whole(record, replicas):
         if record.measured < replicas:
             known = f"{record.measured} of {replicas} replicas"
-            yield f"only the load of {known} is known, so the scaler does not ask for fewer"
+            yield f"only the load of {known} is known, so the scaler does not go lower"
         yield from _unknown(record)
     elif without:
         yield from _unknown(record)
@@ -146,7 +146,7 @@ def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterato
     if wanted > limit:
         yield f"without other policies the HPA goes from {replicas} to at most {limit} in one step"
     if wanted < desired and len(_to_change(record, wanted)) > 1:
-        yield "every metric that asks for more must change: the HPA takes the largest number"
+        yield "every metric that wants more must change: the HPA takes the largest number"
 
 
 def _to_change(record: Record, wanted: int) -> list[MetricRecord]:

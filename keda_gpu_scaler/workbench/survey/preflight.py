@@ -27,7 +27,7 @@ def sentences(look: Look, *, has_kube_state: bool) -> Iterator[str]:
             yield f"Job {job} shows {names} (profile {read[0]}), and names pods."
     if not has_kube_state:
         yield (
-            "kube-state-metrics does not show which pods ask for GPUs: workloads are told by the "
+            "kube-state-metrics does not show which pods request GPUs: workloads are told by the "
             "names of their pods, and a pod that no exporter shows is not known to be there."
         )
 

@@ -39,6 +39,7 @@ class SimulatedReplica:
     gone: float = NEVER
     shown: dict[int, float] = field(default_factory=dict)
     """What the exporter collected, and when."""
+    collect_seconds: int = COLLECT_SECONDS
 
     def works(self, now: float) -> bool:
         """Tell whether it does its share of the work."""
@@ -50,7 +51,7 @@ class SimulatedReplica:
 
     def exported(self, now: float) -> float | None:
         """Return what its exporter shows at a time; None: it collected nothing then."""
-        return self.shown.get(int(now // COLLECT_SECONDS) * COLLECT_SECONDS)
+        return self.shown.get(int(now // self.collect_seconds) * self.collect_seconds)
 
     def order(self) -> tuple[str, float]:
         """Return its place among those to delete: the last goes first."""
@@ -80,6 +81,8 @@ class ClosedLoop(Generic[R]):
     """How long a pod waits for a node, where it starts."""
     loading: float = 100.0
     grace_seconds: float = 30.0
+    collect_seconds: int = COLLECT_SECONDS
+    """How often the exporters read their GPUs."""
     averaged: bool = False
     """The exporters show averages; otherwise what they see at one moment."""
     queues: bool = False
@@ -167,13 +170,13 @@ class ClosedLoop(Generic[R]):
 
     def _collect(self, since: float, until: float) -> None:
         """Let the exporters read their GPUs, each time that they do until then."""
-        first, last = math.ceil(since / COLLECT_SECONDS), math.ceil(until / COLLECT_SECONDS)
-        for now in range(first * COLLECT_SECONDS, last * COLLECT_SECONDS, COLLECT_SECONDS):
-            self._read(now)
+        every = self.collect_seconds
+        for number in range(math.ceil(since / every), math.ceil(until / every)):
+            self._read(number * every)
 
     def _read(self, now: int) -> None:
         working = self._working(now)
-        times = range(now, now - (COLLECT_SECONDS if self.averaged else 1), -1)
+        times = range(now, now - (self.collect_seconds if self.averaged else 1), -1)
         share = sum(self._share(time, len(working)) for time in times) / len(times)
         weights = sum(map(self._weight, working)) or 1.0
         for pod in self.pods:
@@ -181,7 +184,7 @@ class ClosedLoop(Generic[R]):
             weight = self._weight(pod) * len(working) / weights
             pod.collect(now, min(CAPACITY, own * weight if working else own))
         if now >= self.begin and self.offered(now - self.begin) > CAPACITY * len(working):
-            self.overloaded_seconds += COLLECT_SECONDS
+            self.overloaded_seconds += self.collect_seconds
 
     def _working(self, now: float) -> list[R]:
         return [pod for pod in self.pods if pod.works(now)]
@@ -192,8 +195,8 @@ class ClosedLoop(Generic[R]):
 
     def _share(self, now: float, working: int) -> float:
         """Return how busy each replica is that works, in percent."""
-        work = self.offered(now - self.begin) + self._waiting / COLLECT_SECONDS
+        work = self.offered(now - self.begin) + self._waiting / self.collect_seconds
         self._waiting = (
-            max(0.0, work - CAPACITY * working) * COLLECT_SECONDS if self.queues else 0.0
+            max(0.0, work - CAPACITY * working) * self.collect_seconds if self.queues else 0.0
         )
         return min(CAPACITY, work / max(1, working))

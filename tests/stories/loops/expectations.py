@@ -1,21 +1,28 @@
 """What a user may expect, in figures: the same events for each kind of evidence, and for recipes.
 
-`python -m tests.stories.loops.expectations` prints the table of docs/arithmetic.md.
+`make expectations` prints the tables of docs/arithmetic.md.
 """
 
 import asyncio
+import functools
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, ScalingPolicy
+from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.backtest import recipes
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
+from testbed.loops.dialects import Dialect
 from testbed.loops.loop import Loop
 from testbed.triggers import demanding, spec
 
 SEEDS = range(1, 7)
+ENOUGH = 6
+"""Replicas for 430 %: each has 72 %, which is within the HPA's tolerance of 70 %."""
+START_SECONDS = 60, 120, 180
 SETTLE_SECONDS = 600
 """How long everything is as it was before something happens."""
 
@@ -27,6 +34,8 @@ class Way(NamedTuple):
     recipe: Recipe | None = None
     has_demand: bool = False
     """It has a demandQuery, which wakes."""
+    loading: float = 100.0
+    """What a GPU shows while a model loads, in percent."""
 
 
 WAYS: Mapping[str, Way] = {
@@ -34,7 +43,8 @@ WAYS: Mapping[str, Way] = {
     "exporters only": Way(has_demand=True),
     "`avg`, `Value`": Way(recipe=recipes.AVERAGE_AS_VALUE),
     "`avg`, `AverageValue`": Way(recipe=recipes.AVERAGE),
-    "`sum`, `AverageValue`": Way(recipe=recipes.SUM),
+    "`sum`, models load at 100 %": Way(recipe=recipes.SUM),
+    "`sum`, models load at 0 %": Way(recipe=recipes.SUM, loading=0.0),
 }
 TO = "\N{EN DASH}"
 OVERLOADED = "… and overloaded seconds"
@@ -45,7 +55,7 @@ Scene = Callable[[Way, int], Awaitable[Figures]]
 
 
 def _loop(way: Way, seed: int, work: Callable[[float], float], **terms: Any) -> Loop:
-    loop = Loop(work, way.evidence, seed=seed, recipe=way.recipe, **terms)
+    loop = Loop(work, way.evidence, seed=seed, recipe=way.recipe, loading=way.loading, **terms)
     loop.keda.last_active = loop.clock
     return loop
 
@@ -68,12 +78,31 @@ def _since(loop: Loop, begins: float, is_so: Callable[[int], bool]) -> float | N
     )
 
 
-async def _climbs(way: Way, seed: int) -> Figures:
+async def _climb(way: Way, seed: int, *, follows: bool = False, **terms: Any) -> Loop:
+    """Return a loop after a climb; with `follows`, a demand is as high as the work."""
     begins = _begins(seed)
-    loop = _loop(way, seed, lambda t: 40.0 if t < begins else 430.0)
+    work = functools.partial(_rises, begins)
+    if follows:
+        terms |= {"demand": work, "trigger": demanding("sum(waiting)", demandThreshold="70")}
+    loop = _loop(way, seed, work, **terms)
     await loop.run(begins + 1800, keda=True)
+    return loop
+
+
+def _rises(begins: float, seconds: float) -> float:
+    return 40.0 if seconds < begins else 430.0
+
+
+def _until_enough(loop: Loop, seed: int) -> float | None:
+    return _since(loop, _begins(seed), lambda size: size >= ENOUGH)
+
+
+async def _climbs(way: Way, seed: int) -> Figures:
+    loop = await _climb(way, seed)
     return {
-        "40 % → 430 %: seconds until seven replicas": _since(loop, begins, lambda size: size >= 7),
+        f"40 % → 430 %: seconds until enough replicas, which are {ENOUGH}": _until_enough(
+            loop, seed
+        ),
         "… and most replicas": max(loop.sizes),
         OVERLOADED: loop.overloaded_seconds,
     }
@@ -193,6 +222,47 @@ async def table() -> list[list[str]]:
     return [["", *WAYS], *[row for scene in SCENES for row in await rows(scene)]]
 
 
+_AT_ONCE = Direction(
+    stabilization_window_seconds=0,
+    policies=(ScalingPolicy(type="Percent", value=900, period_seconds=15),),
+)
+CLIMBS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "this scaler": dict,
+    "with a [demand](specification.md#demand) and `demandThreshold`": lambda: {"follows": True},
+    "with `minReplicaCount: 2`": lambda: {"replicas": 2, "hpa": Hpa(minimum=2, maximum=20)},
+    "with an exporter that collects every 10 s, and `collection_seconds: 10`": lambda: {
+        "collect_seconds": 10,
+        "dialect": Dialect(collection_seconds=10),
+    },
+    '`threshold: "50"`': lambda: {"trigger": spec(threshold="50")},
+    '`window: "1m"`': lambda: {"trigger": spec(window="1m")},
+    "an HPA `behavior` without limits": lambda: {
+        "hpa": Hpa(maximum=20, behavior=Behavior(scale_up=_AT_ONCE))
+    },
+}
+"""What may make a climb faster, best first."""
+
+
+async def climbs() -> list[list[str]]:
+    """Return the table of how long a climb takes, with its head."""
+    listed = WAYS["the cluster's evidence"]
+    recipes_too = {name: way for name, way in WAYS.items() if way.recipe is recipes.SUM}
+    found = [["until enough replicas", *(f"start-up {start} s" for start in START_SECONDS)]]
+    for name, terms, way in [
+        *((name, terms, listed) for name, terms in CLIMBS.items()),
+        *((name, dict, way) for name, way in recipes_too.items()),
+    ]:
+        row = [name]
+        for start in START_SECONDS:
+            times = [
+                _until_enough(await _climb(way, seed, start_seconds=start, **terms()), seed)
+                for seed in SEEDS
+            ]
+            row.append(f"{cell(times)} s")
+        found.append(row)
+    return found
+
+
 def lines(found: Sequence[Sequence[str]]) -> list[str]:
     """Return the table in Markdown."""
     head, *body = found
@@ -200,4 +270,5 @@ def lines(found: Sequence[Sequence[str]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(lines(asyncio.run(table()))))  # noqa: T201 - its output
+    for made in (climbs, table):
+        print("\n".join(lines(asyncio.run(made()))), end="\n\n")  # noqa: T201 - its output

@@ -155,8 +155,8 @@ def _holds(truth: Truth, decided: Decision) -> bool:
 
 
 _WORDS = {
-    "pending": "asks for are not Ready: hold",
-    "left": "and those that left just now",
+    "pending": "more of its replicas are not Ready",
+    "left": "and those that just left",
     "full": "all of them full, and the others that are Ready count as full",
     "stopped asking": "the HPA has stopped asking about it",
     "asks": "which has replicas then, and no exporter shows one",
@@ -168,7 +168,7 @@ RULES = (*_WORDS, "unseen", "moved", "shared", "map", "pair", "woken")
 def rules_at_work(loop: Loop, decided: Decision) -> Iterator[str]:
     """Yield the rules that an answer is due to, or that decide in the situation it is about."""
     yield from (rule for rule, words in _WORDS.items() if words in decided.reason)
-    if "asks for is not Ready: hold" in decided.reason:
+    if "more of its replicas is not Ready" in decided.reason:
         yield "pending"
     if decided.unseen:
         yield "unseen"

@@ -119,4 +119,4 @@ async def test_replicas_that_were_there_for_minutes_only_leave_the_rest_their_sh
     hpa.minimum = 0
     await loop.run(600)
     assert loop.grown == [10, 6]
-    assert any("those that left just now" in one.reason for one in loop.decisions)
+    assert any("those that just left" in one.reason for one in loop.decisions)

@@ -159,4 +159,4 @@ async def test_the_average_waits_like_the_sum(seed: int) -> None:
     loop.lose(*loop.pods[:9])
     await loop.run(300)
     assert {one.value for one in loop.decisions[8:]} == {None}
-    assert "9 more that its owner asks for are not Ready: hold" in loop.decisions[-1].reason
+    assert "9 more of its replicas are not Ready" in loop.decisions[-1].reason

@@ -35,7 +35,7 @@ def _says_no_less(loop: Loop, *, nor_more: bool = False) -> None:
     for replicas, first, second in loop.beside:
         why = f"{first.reason} / {second.reason}"
         asks_less = _asks(replicas, second) < min(replicas, _asks(replicas, first))
-        assert not asks_less or "by the newest samples" in first.reason, why
+        assert not asks_less or "in the newest samples" in first.reason, why
         asks_more = _asks(replicas, second) > max(replicas, _asks(replicas, first))
         assert not (nor_more and asks_more), why
         assert second.active or not first.active, why

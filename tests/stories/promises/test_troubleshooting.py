@@ -50,7 +50,7 @@ LEADS = {
 }
 """The first step of each section."""
 OF_THE_SCALER_ITSELF = {
-    "It ends with status 2",
+    "The pods crash with exit code 2",
     "The image cannot be pulled",
     "KEDA does not reach the scaler",
     "OpenShift refuses its pods",

@@ -40,7 +40,7 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
             Work(0, HOUR, full=[True] * 24),
             [(4, 0), (5, 0), (4.5, 30), (3.8, 36)],
             "threshold 80 is the cheapest with at most 1 % of the time overloaded: 0.2 GPU-hours "
-            "less than now, with 1 % overloaded instead of 0 %, both at least.",
+            "less than now, with 1 % overloaded instead of 0 % (both are lower bounds).",
             80,
             id="another one, of work that was at least so much",
         ),
@@ -48,8 +48,8 @@ def outcome(hours: float, overloaded_seconds: float) -> Outcome:
             Work(0, HOUR),
             [(4, 720), (5, 360), (4.5, 540), (3.8, 900)],
             "No recommendation: no threshold keeps the overload within 1 % of the time; the least "
-            "is 10 %, at 50. Raise minReplicaCount, or add a demand that rises before the GPUs are "
-            "full.",
+            "is 10 %, at 50. Add a demand, which rises before the GPUs are full; or raise "
+            "minReplicaCount; or let the exporter collect every 10 s.",
             None,
             id="none is enough",
         ),

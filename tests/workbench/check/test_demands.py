@@ -234,7 +234,7 @@ def test_a_share_in_place_of_a_percentage_is_one_that_can_be_meant() -> None:
 def test_a_threshold_of_one_percent_is_the_cause_of_all_that_does_not_fit_it() -> None:
     (one,) = report(changed(STAYS, ('"70"', '"1"'))).findings
     assert one.rule.name == "fraction-for-percent"
-    assert "at 1 a GPU at 100 % asks for 100 replicas" in one.why
+    assert "at 1 a GPU at 100 % needs 100 replicas" in one.why
 
 
 @pytest.mark.parametrize(

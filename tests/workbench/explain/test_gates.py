@@ -128,9 +128,9 @@ BY_CRON = {"s0-gpu": {"isActive": False}, "s1-cron": {"isActive": True}}
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        pytest.param(facts(its=hpa()), "asks for 2 replicas, there are 2", id="right"),
-        pytest.param(facts(its=hpa(), asked=3), "asks for 3 replicas, there are 2", id="soon"),
-        pytest.param(facts(its=hpa(), asked=None), "no number of replicas", id="no value"),
+        pytest.param(facts(its=hpa()), "replicas: 2 wanted, 2 running", id="right"),
+        pytest.param(facts(its=hpa(), asked=3), "3 wanted, 2 running; the HPA looks", id="soon"),
+        pytest.param(facts(its=hpa(), asked=None), "no number is wanted, 2 running", id="no value"),
         pytest.param(facts(its=hpa(RESTING), scale=scale(0)), "wakes", id="asleep and active"),
         pytest.param(
             facts(SILENT_KEDA, hpa(RESTING), scale=scale(0), active=False),
@@ -159,17 +159,17 @@ BY_CRON = {"s0-gpu": {"isActive": False}, "s1-cron": {"isActive": True}}
         ),
         pytest.param(
             facts(its=hpa(metrics=[GPU, OTHER], now=[GPU_NOW, OTHER_NOW], replicas=5), asked=1),
-            "15 s; the HPA takes the most: at its last sync s1-requests asked for 5",
+            "15 s; the HPA takes the most: at its last sync s1-requests needed 5",
             id="another metric",
         ),
         pytest.param(
             facts(its=hpa(metrics=[GPU, CPU], now=[GPU_NOW]), asked=1, scale=scale(3)),
-            "15 s; the HPA has cpu too, whose number is not known here",
+            "15 s; the HPA has cpu too, and its number is not known here",
             id="a metric of another kind",
         ),
         pytest.param(
             facts(_zero({}, triggersActivity=BY_CRON), hpa(), active=False),
-            "15 s; another trigger is active: s1-cron",
+            "2 running; another trigger is active: s1-cron",
             id="another trigger",
         ),
         pytest.param(
@@ -347,14 +347,14 @@ HOLDING = {
     "near": Holding(
         facts(its=hpa(average="75")),
         "tolerance",
-        "the HPA keeps 2 replicas: 75 over a target of 70, a ratio of 1.071, is within its "
-        "tolerance (the cluster's, 0.1 unless set otherwise); without it 3 would be asked for",
+        "the HPA keeps 2 replicas: 75 / 70 = 1.071 is within its "
+        "tolerance (the cluster's, 0.1 unless set otherwise); without it 3 would be needed",
     ),
     "near by its own tolerance": Holding(
         facts(its=hpa(average="52500m", replicas=8, behavior={"scaleDown": {"tolerance": "300m"}})),
         "tolerance",
-        "the HPA keeps 8 replicas: 52.5 over a target of 70, a ratio of 0.750, is within its "
-        "tolerance (0.3); without it 6 would be asked for",
+        "the HPA keeps 8 replicas: 52.5 / 70 = 0.750 is within its "
+        "tolerance (0.3); without it 6 would be needed",
     ),
     "settling": Holding(
         facts(
@@ -366,7 +366,7 @@ HOLDING = {
         ),
         "stabilization",
         "the HPA waits: stabilizationWindowSeconds 300 s, the highest recommendation in it was at "
-        "least 2 replicas; now the metrics ask for 1 replica, until 12:05:00Z at the latest, if "
+        "least 2 replicas; now the metrics need 1 replica, until 12:05:00Z at the latest, if "
         "that stays so",
     ),
     "settling by the cluster's window": Holding(
@@ -374,7 +374,7 @@ HOLDING = {
         "stabilization",
         "the HPA waits: stabilizationWindowSeconds the controller manager's, 300 s unless it is "
         "told another, the highest recommendation in it was at least 2 replicas; now the metrics "
-        "ask for 1 replica, the HPA does not show until when",
+        "need 1 replica, the HPA does not show until when",
     ),
     "rising slowly": Holding(
         facts(
@@ -386,7 +386,7 @@ HOLDING = {
         ),
         "stabilization",
         "the HPA waits: stabilizationWindowSeconds 60 s, the lowest recommendation in it was at "
-        "most 2 replicas; now the metrics ask for another number of replicas, until 12:01:00Z at "
+        "most 2 replicas; now the metrics need another number of replicas, until 12:01:00Z at "
         "the latest, if that stays so",
     ),
     "policies": Holding(
@@ -399,7 +399,7 @@ HOLDING = {
         ),
         "policy",
         "the HPA's scaleDown policy limits how many replicas are removed: 1 Pods in 60 s, 10 "
-        "Percent in 30 s, selectPolicy Min; it set 2, and the metrics ask for another number of "
+        "Percent in 30 s, selectPolicy Min; it set 2, and the metrics need another number of "
         "replicas",
     ),
     "a forbidden direction": Holding(
@@ -412,23 +412,23 @@ HOLDING = {
         ),
         "policy",
         "the HPA's scaleDown policy limits how many replicas are removed: selectPolicy Disabled; "
-        "it set 2, and the metrics ask for 1 replica",
+        "it set 2, and the metrics need 1 replica",
     ),
     "no behavior": Holding(
         facts(its=hpa(limited("ScaleUpLimit"), average="700")),
         "policy",
         "the HPA's scaleUp policy limits how many replicas are added: no more than twice the "
-        "replicas, or 4, at once; it set 2, and the metrics ask for 20 replicas",
+        "replicas, or 4, at once; it set 2, and the metrics need 20 replicas",
     ),
     "the maximum": Holding(
         facts(scaled_object(maxReplicaCount=2), hpa(limited("TooManyReplicas"), average="100")),
         "max",
-        "maxReplicaCount 2 is reached, and the metrics ask for 3 replicas",
+        "maxReplicaCount 2 is reached, and the metrics need 3 replicas",
     ),
     "the minimum": Holding(
         facts(scaled_object(minReplicaCount=2), hpa(limited("TooFewReplicas"), average="1")),
         "min",
-        "minReplicaCount 2 is reached, and the metrics ask for 1 replica",
+        "minReplicaCount 2 is reached, and the metrics need 1 replica",
     ),
     "the HPA's own minimum": Holding(
         facts(
@@ -436,7 +436,7 @@ HOLDING = {
             hpa(limited("TooFewReplicas"), average="0", replicas=1),
         ),
         "min",
-        "1 replica, the least that an HPA sets, is reached, and the metrics ask for 0 replicas",
+        "1 replica, the least that an HPA sets, is reached, and the metrics need 0 replicas",
     ),
 }
 
@@ -507,7 +507,7 @@ def test_a_gate_that_does_not_hold_is_not_there(known: Facts, name: str) -> None
 def test_the_hpa_is_read_as_of_its_last_sync_though_the_replicas_have_changed_since() -> None:
     shown = gates.gates(facts(its=hpa(average="75"), scale=scale(3)))
     assert shown.replicas == 3
-    assert shown.reason.startswith("the HPA keeps 2 replicas: 75 over a target of 70")
+    assert shown.reason.startswith("the HPA keeps 2 replicas: 75 / 70")
 
 
 def test_the_end_of_a_long_message_is_shown() -> None:

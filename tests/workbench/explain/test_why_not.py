@@ -131,7 +131,7 @@ def test_the_nearest_ways_are_told(shown: Record, wanted: int, ways: list[str]) 
     assert (found.is_so, found.reasons) == (False, ())
     already = why_not(shown, shown.metrics[0].desired or 0)
     assert (already.is_so, already.ways) == (True, ())
-    assert already.reasons == (f"the trigger asks for {shown.metrics[0].desired}",)
+    assert already.reasons == (f"the trigger wants {shown.metrics[0].desired}",)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_load_above_100_percent_is_no_way(
     found = why_not(shown, beyond)
     is_share = bound == 3
     assert (None in {way.key for way in found.ways}) != is_share
-    said = "no value of gpu-utilization asks for 4: each replica would need a load above 100 %"
+    said = "no value of gpu-utilization gives 4: each replica would need a load above 100 %"
     assert (said in found.reasons) == is_share
 
 
@@ -160,7 +160,7 @@ def test_what_no_value_can_give_is_said() -> None:
     assert found.ways == ()
     assert found.reasons == (
         (
-            "no value of gpu-utilization asks for 11 at 10 replicas: within 10 % of its target "
+            "no value of gpu-utilization gives 11 at 10 replicas: within 10 % of its target "
             "nothing changes"
         ),
     )
@@ -203,7 +203,7 @@ def test_a_lower_bound_can_raise_and_not_lower() -> None:
     assert (shown.state, shown.value) == ("partial", 300)
     lower = why_not(shown, 5)
     assert lower.ways == ()
-    why = "only the load of 3 of 4 replicas is known, so the scaler does not ask for fewer"
+    why = "only the load of 3 of 4 replicas is known, so the scaler does not go lower"
     assert why in lower.reasons
     assert any(f"pod {PODS}fffff" in reason for reason in lower.reasons)
     assert [way.at_least for way in why_not(shown, 7).ways if not way.key] == [300.001]
@@ -218,7 +218,7 @@ def test_a_demand_is_a_metric_too_and_the_hpa_takes_the_largest() -> None:
         (METRIC_NAME, 10),
     ]
     assert fewer.reasons == (
-        "every metric that asks for more must change: the HPA takes the largest number",
+        "every metric that wants more must change: the HPA takes the largest number",
     )
     demand = replace(shown.metrics[1], value=5.0)
     one_asks = why_not(replace(shown, metrics=(shown.metrics[0], demand)), 2)
