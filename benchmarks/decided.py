@@ -16,8 +16,9 @@ COMMITTED = Path(__file__).parent / "decisions.json"
 START_SECONDS = 60, 120, 300
 LOADING = 0, 100
 USUAL = 70
-OURS, DEMAND, SUM, AVERAGE, VALUE, FIXED = (
+OURS, MORE, DEMAND, SUM, AVERAGE, VALUE, FIXED = (
     "this scaler",
+    "this scaler and one replica more",
     "this scaler with a demand",
     "`sum`, `AverageValue`",
     "`avg`, `AverageValue`",

@@ -30,6 +30,7 @@ from benchmarks.decided import (
     DEMAND,
     FIXED,
     LOADING,
+    MORE,
     OURS,
     START_SECONDS,
     SUM,
@@ -71,7 +72,7 @@ RECIPES: Mapping[str, Recipe] = {
     AVERAGE: recipes.AVERAGE,
     VALUE: recipes.AVERAGE_AS_VALUE,
 }
-WAYS = (OURS, DEMAND, *RECIPES, FIXED)
+WAYS = (OURS, MORE, DEMAND, *RECIPES, FIXED)
 TRACES: Mapping[str, tuple[str, int]] = {
     "azure2023_conv_10s": ("output_tokens", BIN),
     "mooncake_conversation_10s": ("prompt_tokens", BIN),
@@ -160,6 +161,8 @@ def replay(case: Case) -> tuple[float, float, float]:
         if case.way == DEMAND
         else spec(threshold=threshold),
         demand=at if case.way == DEMAND else None,
+        # The recipe's own, with `target: "1"`.
+        formula=(lambda gpu, _: gpu / case.setting + min(gpu, 1)) if case.way == MORE else None,
     )
     loop.monitoring.list_scrapes = Scrapes(30, chance.randrange(30))
     loop.monitoring.exporter_scrapes = each_at_its_own_second(chance.random())
