@@ -71,7 +71,7 @@ class Unread(NamedTuple):
 
 def unread(spec: TriggerSpec, view: NamespaceSnapshot) -> Unread:
     pods = [pod for pod in load.pods_of(spec, view) if not pod.ended]
-    asking = {None if pod.status is None else pod.status.asks_gpu for pod in pods}
+    asking = {pod.asks_gpu for pod in pods}
     asks = True if True in asking else None if None in asking or not pods else False
     names = {pod.name for pod in pods}
     shown = {pod.name for pod in view.pods.values() if pod.was_seen and not pod.ended}

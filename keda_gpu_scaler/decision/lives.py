@@ -230,10 +230,10 @@ def _span(pod: Pod) -> tuple[float, float, float]:
     until, over = pod.last_seen - UNTOLD_SECONDS, pod.last_seen
     if status is not None:
         begins, until = status.ready_since, status.alive_at
-        over = until + UNTOLD_SECONDS if status.ended_at is None else status.ended_at
+        over = until + UNTOLD_SECONDS if status.ended_at == math.inf else status.ended_at
     if pod.readiness is Readiness.NEVER:
         begins = math.inf
-    return NEVER if begins is None else begins, until, over + delay_seconds(pod)
+    return begins, until, over + delay_seconds(pod)
 
 
 def _is_steady(reported: Reported) -> bool:
@@ -260,7 +260,7 @@ def _of_one_window(spec: TriggerSpec, replicas: Collection[Sequence[Reported]]) 
     def load(reported: Reported) -> float:
         pod, found = reported.pod, None
         if pod.last_seen > until:
-            found = mean_load(spec, pod, reported.since, reported.window_seconds, until)
+            found = mean_load(spec, reported, until)
         return reported.load if found is None else found
 
     return sum(mean([*map(load, group)]) for group in replicas)

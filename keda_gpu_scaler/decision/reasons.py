@@ -18,7 +18,7 @@ from keda_gpu_scaler.snapshot.evidence import (
     Readiness,
     Unschedulable,
 )
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
@@ -34,31 +34,28 @@ BRIEF = " by samples that show all of them for less than half a window: hold"
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
-def measured(
-    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
-) -> str:
+def measured(workload: MeasuredWorkload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
-    total = workload.total_by(spec.aggregation)
+    spec = workload.spec
+    total = workload.asked
     mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
     starting = workload.names(PodState.STARTING)
     waiting = f"; {_names(starting)} not Ready yet" if starting else ""
     if spec.is_by_demand:
         return f"mean {spec.signal} {mean} over {over}; {_activity(spec, busy)}{waiting}"
     left = " and those that left just now" if workload.total == workload.sums.before > 0 else ""
-    asks = _asks(spec, workload, total, alone=total)
+    asks = _asks(workload, total, alone=total)
     held = "" if value is not None else _why_held(workload)
     measurement = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
     return f"{measurement}; {_activity(spec, busy)}{waiting}"
 
 
-def starting(
-    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
-) -> str:
+def starting(workload: MeasuredWorkload, busy: Activity, value: float | None) -> str:
     """Say which replicas are not measured yet, why, and how that changes the answer."""
-    warming = workload.names(PodState.WARMING)
+    spec, warming = workload.spec, workload.names(PodState.WARMING)
     if warming:
-        why = f"{_names(warming)} {_why_warming(spec, workload)}"
-        return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
+        why = f"{_names(warming)} {_why_warming(workload)}"
+        return f"{why}: {_incomplete(workload, value)}; {_activity(spec, busy)}"
     held = "" if spec.is_by_demand else ": hold"
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} yet{held}"
@@ -70,12 +67,10 @@ def starting(
     return f"{late}{held}, and not active by itself; {_activity(spec, busy)}"
 
 
-def partial(
-    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
-) -> str:
+def partial(workload: MeasuredWorkload, busy: Activity, value: float | None) -> str:
     """Say which replicas do not report, and how that changes the answer."""
     why = "; ".join(_not_seen(workload)) or OVERLOOKED
-    return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
+    return f"{why}: {_incomplete(workload, value)}; {_activity(workload.spec, busy)}"
 
 
 def stuck(pods: Sequence[Pod]) -> list[str]:
@@ -107,35 +102,31 @@ def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:
         yield f"{_names(unseen)} {ask} no exporter shows"
 
 
-def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
+def empty(workload: MeasuredWorkload) -> str:
     """Say which evidence shows that there is no pod."""
-    if evidence_source is EvidenceSource.KUBERNETES:
-        return f"the Kubernetes API lists no pod of {spec.workload}"
-    return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
+    name = workload.spec.workload
+    if workload.view.evidence_source is EvidenceSource.KUBERNETES:
+        return f"the Kubernetes API lists no pod of {name}"
+    return f"{name} has no replicas by its own count in kube-state-metrics"
 
 
-def ended(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
+def ended(workload: MeasuredWorkload) -> str:
     """Say why the workload is believed to have no pods."""
+    name = workload.spec.workload
     if workload.ended_pods:
-        gone = f"{_count(workload.ended_pods, 'pod')} of {spec.workload} ended"
-        return f"{gone}; no pod is left"
-    return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
+        return f"{_count(workload.ended_pods, 'pod')} of {name} ended; no pod is left"
+    return f"no pod of {name} reports or is remembered, and the source is healthy"
 
 
-def unknown(
-    spec: TriggerSpec,
-    view: NamespaceSnapshot,
-    workload: MeasuredWorkload,
-    age_seconds: float,
-    trouble: str | None,
-) -> str:
+def unknown(workload: MeasuredWorkload, age_seconds: float, trouble: str | None) -> str:
     """Say what is not known, as a clause, with the source's error if it failed."""
+    spec, view = workload.spec, workload.view
     evidence = f"(evidence: {view.evidence_source})"
     if age_seconds > spec.max_age_seconds:
         limit = durations.text(spec.max_age_seconds)
         why = f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}"
     elif load.are_pods_known(spec, view):
-        why = _none_reports(spec, view, workload)
+        why = _none_reports(workload)
     else:
         why = "the Kubernetes API does not say now which pods the label selector selects"
         why = f"{why} of {spec.workload}, and nothing else could {evidence}"
@@ -148,8 +139,9 @@ def unknown(
     return f"{why} {evidence}" if trouble is None else f"{why} ({trouble})"
 
 
-def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload) -> str:
+def _none_reports(workload: MeasuredWorkload) -> str:
     """Say why no pod shows a load although the samples are fresh."""
+    spec = workload.spec
     if workload.replicas:
         names = _names([replica.name for replica in workload.replicas])
         if all(replica.is_never_named for replica in workload.replicas):
@@ -160,7 +152,7 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} within startTimeout"
     if spec.query is not None:
-        return _not_shown(spec, view.unmatched_elements)
+        return _not_shown(spec, workload.view.unmatched_elements)
     early = "too soon to believe that after the source began or came back"
     return f"no pod of {spec.workload} is seen, {early}"
 
@@ -213,15 +205,16 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     )
 
 
-def _asks(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone: float) -> str:
+def _asks(workload: MeasuredWorkload, total: float, *, alone: float) -> str:
     """Say what the HPA is asked for; `alone` is what the measured replicas ask for."""
+    spec = workload.spec
     threshold = _number(spec, spec.threshold)
     if not spec.aggregation.is_for_all:
         average = _number(spec, total / len(workload.replicas))
         return f"average {average} against threshold {threshold}"
     asks, shown = wanted(spec, len(workload.replicas), total), _number(spec, total)
     if alone > workload.total:
-        each = f"{spec.aggregation} {_number(spec, workload.outstanding(spec.aggregation))}"
+        each = f"{spec.aggregation} {_number(spec, workload.outstanding)}"
         those = _count(workload.counted, "replica")
         others = (
             ""
@@ -256,12 +249,10 @@ def _why_held(workload: MeasuredWorkload) -> str:
 
 
 def _is_ready_without_gpu(pod: Pod) -> bool:
-    status = pod.status
-    asks = status is None or status.asks_gpu is not False
-    return not asks and not pod.ended and pod.readiness is Readiness.EVER
+    return pod.asks_gpu is False and not pod.ended and pod.readiness is Readiness.EVER
 
 
-def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
+def _why_warming(workload: MeasuredWorkload) -> str:
     if workload.lacks_past:
         return "not scraped for a whole window yet"
     warming = [reported for reported in workload.reported if reported.state is PodState.WARMING]
@@ -269,23 +260,24 @@ def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
         return "Ready for too short a time to be measured"
     if all(reported.pod.last_seen >= reported.since for reported in warming):
         return "idle until now beside full replicas, as while a model loads"
-    return f"younger than warmup {durations.text(spec.warmup_seconds)}"
+    return f"younger than warmup {durations.text(workload.spec.warmup_seconds)}"
 
 
-def _incomplete(spec: TriggerSpec, workload: MeasuredWorkload, value: float | None) -> str:
+def _incomplete(workload: MeasuredWorkload, value: float | None) -> str:
+    spec = workload.spec
     part = f"{len(workload.measured)} of {_count(len(workload.replicas), 'replica')} measured"
     if value is None:
         return part if spec.is_by_demand else f"{part}, hold"
     total = value if spec.aggregation.is_for_all else value * len(workload.replicas)
-    of_measured = workload.total_by(spec.aggregation)
-    asks = _asks(spec, workload, total, alone=of_measured)
+    of_measured = workload.asked
+    asks = _asks(workload, total, alone=of_measured)
     if math.isclose(total, of_measured) and total > len(workload.replicas) * spec.threshold:
         return f"{part}, and those alone ask for more than there are: {asks}"
     if workload.of(PodState.MISSING, PodState.SILENT):
         return f"{part}, all of them full, and the others that are Ready count as full: {asks}"
     if workload.of(PodState.UNSEEN):
         return f"{part}, and the others count as on target at least: {asks}"
-    asks = _asks(spec, workload, total, alone=0.0)
+    asks = _asks(workload, total, alone=0.0)
     return f"{part}, and the most that those did recently needs all that there are: {asks}"
 
 

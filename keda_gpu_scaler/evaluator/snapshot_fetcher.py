@@ -156,8 +156,7 @@ class SnapshotFetcher:
         observation, pod_statuses = await self._fetch_both(snapshot_query, at)
         observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
         reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
-        last_at = reported_pods.at
-        is_seamless = last_at is not None and at - last_at < snapshot_query.span_seconds
+        is_seamless = at - reported_pods.at < snapshot_query.span_seconds
         before = self._watched if is_seamless else {}
         watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
         new_namespaces = self._new_namespaces(watched, at)
