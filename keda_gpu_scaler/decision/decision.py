@@ -58,27 +58,12 @@ class Decision:
     activated: bool = False
     """A GPU above activationThreshold or another signal said active: the only thing that
     StreamIsActive may push."""
-    average: float | None = None
-    """Load per replica, for display."""
     expected: int = 0
     """Replicas that should report."""
-    wanted: int | None = None
-    """Replicas that the owner asks for by its own count; None: not known."""
-    measured: int = 0
-    """Replicas with a known load."""
     reporting_pods: int = 0
     """Pods that report right now."""
-    evidence: EvidenceSource | None = None
-    """The evidence source for which pods there are; None: there is no snapshot yet."""
-    ignored: tuple[str, ...] = ()
-    """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
-    unseen: tuple[str, ...] = ()
-    """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
-    unschedulable: int = 0
-    """Replicas with a pod that has no node, as far as the cluster shows it; no answer rests on
-    them."""
-    unschedulable_since: float | None = None
-    """Since when the first of them is; None: there is none."""
+    wanted: int | None = None
+    """Replicas that the owner asks for by its own count; None: not known."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
     unlisted: str = ""
@@ -88,8 +73,24 @@ class Decision:
     shows_no_gpu: bool = False
     """Its pods have been Ready for long, and no exporter ever showed one: exporters say nothing of
     its servers, of which none is missing."""
+
+    # For people; no replica rests on what follows.
+    average: float | None = None
+    """Load per replica."""
+    measured: int = 0
+    """Replicas with a known load."""
+    evidence: EvidenceSource | None = None
+    """The evidence source for which pods there are; None: there is no snapshot yet."""
+    ignored: tuple[str, ...] = ()
+    """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
+    unseen: tuple[str, ...] = ()
+    """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
+    unschedulable: int = 0
+    """Replicas with a pod that has no node, as far as the cluster shows it."""
+    unschedulable_since: float | None = None
+    """Since when the first of them is; None: there is none."""
     futile: str = ""
-    """The last scale-out, as a sentence, if it did not help; no answer rests on it."""
+    """The last scale-out, as a sentence, if it did not help."""
 
     @property
     def is_zero_by_choice(self) -> bool:
