@@ -361,6 +361,15 @@ def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> Loads:
     }
 
 
+def as_one(pods: Sequence[Loads]) -> tuple[Loads, Collection[float]]:
+    """Return the mean of a replica's pods at each instant, and the instants that show all."""
+    if len(pods) == 1:
+        return pods[0], pods[0].keys()
+    times = set[float]().union(*pods)
+    work = {time: sum(pod.get(time, 0.0) for pod in pods) / len(pods) for time in times}
+    return work, {time for time in times if all(time in pod for pod in pods)}
+
+
 def mean_load(spec: TriggerSpec, reported: Reported, until: float) -> float | None:
     """Return a pod's load: the mean over its samples that count in the window that ends at `until`.
 

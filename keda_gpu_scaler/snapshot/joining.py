@@ -26,7 +26,6 @@ def build_snapshot(
     `reported_pods` include `observation`. Of the namespaces in `recorded` the last hour is known.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
-    pod_statuses = _with_shown_devices(pod_statuses, reported_pods)
     for (namespace, name), pod in _joined(reported_pods, pod_statuses, observation):
         pods[namespace][name] = pod
     evidence = pod_statuses.evidence if pod_statuses.is_current(at) else {}
@@ -50,34 +49,21 @@ def build_snapshot(
     )
 
 
-def _with_shown_devices(pod_statuses: PodStatuses, reported_pods: ReportedPods) -> PodStatuses:
-    """Return the statuses with the devices known as GPUs of which exporters have shown a pod."""
-    unknown = {key: status for key, status in pod_statuses.pods.items() if status.asks_gpu is None}
-    shown = {
-        device
-        for key, status in unknown.items()
-        if key in reported_pods.pods
-        for device in status.devices
-    }
-    known = {
-        key: replace(status, asks_gpu=True)
-        for key, status in unknown.items()
-        if not shown.isdisjoint(status.devices)
-    }
-    return replace(pod_statuses, pods={**pod_statuses.pods, **known}) if known else pod_statuses
-
-
 def _joined(
     reported_pods: ReportedPods, pod_statuses: PodStatuses, observation: Observation
 ) -> Iterator[tuple[PodKey, Pod]]:
     """Yield the pods with what the cluster says of each: those that exporters have shown, and more.
 
     These are listed, or may work unseen. Without current evidence, one that was listed is believed
-    to exist only if it may.
+    to exist only if it may. Where an exporter has shown a pod, its unknown devices are GPUs.
     """
-    at = observation.at
-    for key in {**reported_pods.pods, **pod_statuses.pods}:
-        known, status = reported_pods.pods.get(key), pod_statuses.status(key, at)
+    at, reported, statuses = observation.at, reported_pods.pods, pod_statuses.pods
+    shown = [statuses[key] for key in reported if key in statuses]
+    gpus = {device for status in shown if status.asks_gpu is None for device in status.devices}
+    for key in {**reported, **statuses}:
+        known, status = reported.get(key), pod_statuses.status(key, at)
+        if status and status.asks_gpu is None and not gpus.isdisjoint(status.devices):
+            status = replace(status, asks_gpu=True)
         pod = known or Pod(key[1], collection_seconds=observation.collection_seconds)
         ended = _ended(key, pod, status, pod_statuses, at)
         if known is None and status is not None and not status.may_work_unseen:

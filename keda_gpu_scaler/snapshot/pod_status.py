@@ -7,6 +7,7 @@ a restart a list is short, and so is the list of one of several targets that sha
 Kubernetes API lists all pods at once: a pod that was seen earlier and is not listed is gone.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -152,13 +153,20 @@ def _status(
     if known is not None and _is_another(known, statement):
         known = None
     readiness, ready_since = _readiness(known, statement, at)
+    alive_at, ended_at = listed_at, math.inf
+    if statement.ended:
+        alive_at = known.alive_at if known else NEVER
+        ended_at = min(known.ended_at, listed_at) if known else listed_at
     newest: dict[str, Any] = {name: getattr(statement, name) for name in PodStatement.__slots__}
-    status = PodStatus(**newest, readiness=readiness, ready_since=ready_since, listed_at=listed_at)
-    if not statement.ended:
-        return replace(status, alive_at=listed_at, ended=known is not None and known.ended)
-    if known is None:
-        return replace(status, ended_at=listed_at)
-    return replace(status, alive_at=known.alive_at, ended_at=min(known.ended_at, listed_at))
+    newest["ended"] = statement.ended or (known is not None and known.ended)
+    return PodStatus(
+        **newest,
+        readiness=readiness,
+        ready_since=ready_since,
+        alive_at=alive_at,
+        ended_at=ended_at,
+        listed_at=listed_at,
+    )
 
 
 def _is_another(known: PodStatus, statement: PodStatement) -> bool:

@@ -173,6 +173,9 @@ def _kept(pods: Mapping[PodKey, Pod], at: float, absent_kept: int) -> dict[PodKe
     return kept
 
 
+_KEPT_WHILE_ABSENT = "ended", "ended_at", "released_since", "is_unnamed", "busy_unnamed_at"
+
+
 def _update_reporting(scene: Scene, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
     key, (last_seen, targets) = group[0].key, _last_seen(scene, group)
@@ -181,9 +184,7 @@ def _update_reporting(scene: Scene, known: Pod | None, group: list[Series]) -> P
     if not targets:  # only a target that is down has series of it: it was there, unseen since
         first = min(series.present[0] for series in group)
         targets = frozenset(series.target for series in group)
-        return Pod(
-            group[0].pod, _gpus(group, NEVER_SEEN), NEVER_SEEN, first, first, targets=targets
-        )
+        return Pod(key[1], _gpus(group, NEVER_SEEN), NEVER_SEEN, first, first, targets=targets)
     group = _of_one_node(group, targets, last_seen)
     sampled_at = _sampled_at(scene, key, last_seen, targets)
     is_new = known is None or known.last_seen != last_seen
@@ -191,8 +192,9 @@ def _update_reporting(scene: Scene, known: Pod | None, group: list[Series]) -> P
     if known and has_returned and not _is_newer(scene, known.ended_at, group, sampled_at):
         return known
     first_seen = _first_seen(scene, known, group, targets, last_seen)
-    return replace(
-        Pod(key[1]) if known is None or is_new else known,
+    kept = {} if is_new else {name: getattr(known, name) for name in _KEPT_WHILE_ABSENT}
+    return Pod(
+        name=key[1],
         gpus=_gpus(group, first_seen),
         first_seen=first_seen,
         last_seen=last_seen,
@@ -206,13 +208,15 @@ def _update_reporting(scene: Scene, known: Pod | None, group: list[Series]) -> P
         shown_by=tuple(dict.fromkeys(chain.from_iterable([series.shown_by for series in group]))),
         stuck=frozenset([series.stuck for series in group if series.stuck]),
         contradicted_at=max(series.contradicted_at for series in group),
-        unsure_seconds=0.0,
+        **kept,
     )
 
 
 def _of_one_node(group: list[Series], targets: frozenset[Target], last_seen: float) -> list[Series]:
     """Leave out an earlier pod of the same name, which was shown elsewhere and on other GPUs."""
     here = _instances(targets)
+    if all(series.target.instance in here for series in group):  # as a rule
+        return group
     current = {
         uuid_of(series.gpu)
         for series in group
@@ -325,6 +329,9 @@ def _gpus(group: list[Series], began: float) -> tuple[GpuSamples, ...]:
 
     Samples from before the pod began belong to an earlier pod of the same name.
     """
+    if len(group) == 1:  # as a rule
+        only = _samples(group[0].gpu, group, began)
+        return () if only is None else (only,)
     by_gpu: dict[str, list[Series]] = defaultdict(list)
     for series in group:
         by_gpu[series.gpu].append(series)
