@@ -146,10 +146,8 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     if asked is not None:
         state, workload = asked, replace(workload, is_only_asked_about=True)
     is_known = state is not State.UNKNOWN
-    is_summed = is_known and view.is_complete and not spec.is_by_demand
-    number = bounds.value(workload) if is_summed else None
-    if state is State.EMPTY:
-        number = 0.0
+    measured = workload.measured if is_known else ()
+    number = _number(state, workload)
     busy = activity.activity(spec, pods, view.at, context.now)
     is_fresh = context.now - view.at <= spec.max_age_seconds
     decided = Decision(
@@ -158,10 +156,10 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         value=number,
         active=_is_active(state, workload, busy) if is_known else None,
         activated=busy.active,
-        average=workload.mean if is_known and workload.measured else None,
+        average=workload.mean if measured else None,
         expected=len(workload.replicas),
         wanted=workload.wanted if is_fresh else None,
-        measured=len(workload.measured) if is_known else 0,
+        measured=len(measured),
         reporting_pods=workload.reporting_pods,
         evidence=view.evidence_source,
         ignored=workload.ignored,
@@ -176,6 +174,14 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         is_listed = is_fresh and workload.is_listed
         decided = _by_on_unknown(spec, decided, context, is_listed=is_listed)
     return _with_troubles(workload, decided) if is_fresh else decided
+
+
+def _number(state: State, workload: MeasuredWorkload) -> float | None:
+    """Return the number of the load; None: hold."""
+    if state is State.EMPTY:
+        return 0.0
+    is_summed = state is not State.UNKNOWN and not workload.spec.is_by_demand
+    return bounds.value(workload) if is_summed and workload.view.is_complete else None
 
 
 _BY_REPLICAS = {

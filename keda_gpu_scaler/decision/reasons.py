@@ -38,7 +38,7 @@ def measured(workload: MeasuredWorkload, busy: Activity, value: float | None) ->
     """Say what was measured, what it asks for, and how busy the workload is."""
     spec = workload.spec
     total = workload.asked
-    mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
+    mean, over = _number(spec, workload.mean), counted(len(workload.replicas), "replica")
     starting = workload.names(PodState.STARTING)
     waiting = f"; {_names(starting)} not Ready yet" if starting else ""
     if spec.is_by_demand:
@@ -114,7 +114,7 @@ def ended(workload: MeasuredWorkload) -> str:
     """Say why the workload is believed to have no pods."""
     name = workload.spec.workload
     if workload.ended_pods:
-        return f"{_count(workload.ended_pods, 'pod')} of {name} ended; no pod is left"
+        return f"{counted(workload.ended_pods, 'pod')} of {name} ended; no pod is left"
     return f"no pod of {name} reports or is remembered, and the source is healthy"
 
 
@@ -199,7 +199,7 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     if not unmatched_elements:
         return f"query shows no pod{whose}, which does not say that there is none"
     return (
-        f"query shows no pod{whose}, and {_count(unmatched_elements, 'element')} that "
+        f"query shows no pod{whose}, and {counted(unmatched_elements, 'element')} that "
         f"{'names' if unmatched_elements == 1 else 'name'} no pod in namespace "
         f"{spec.pods.namespace}"
     )
@@ -215,7 +215,7 @@ def _asks(workload: MeasuredWorkload, total: float, *, alone: float) -> str:
     asks, shown = wanted(spec, len(workload.replicas), total), _number(spec, total)
     if alone > workload.total:
         each = f"{spec.aggregation} {_number(spec, workload.outstanding)}"
-        those = _count(workload.counted, "replica")
+        those = counted(workload.counted, "replica")
         others = (
             ""
             if math.isclose(total, alone)
@@ -233,8 +233,8 @@ def wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     """Say what the HPA does with the sum, if it runs as many replicas as report here."""
     ratio = total / (replicas * spec.threshold) if replicas else math.inf
     if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
-        return f"is on target for {_count(replicas, 'replica')}"
-    return f"asks for {_count(math.ceil(total / spec.threshold), 'replica')}"
+        return f"is on target for {counted(replicas, 'replica')}"
+    return f"asks for {counted(math.ceil(total / spec.threshold), 'replica')}"
 
 
 def _why_held(workload: MeasuredWorkload) -> str:
@@ -243,13 +243,10 @@ def _why_held(workload: MeasuredWorkload) -> str:
         return UNTOLD if workload.sums.is_untold else BRIEF
     is_one = workload.pending == 1
     missing = f"{'is' if is_one else 'are'} not Ready"
-    if any(_is_ready_without_gpu(pod) for pod in workload.pods):
+    ready = [pod for pod in workload.pods if pod.readiness is Readiness.EVER and not pod.ended]
+    if any(pod.asks_gpu is False for pod in ready):
         missing += f", or {'requests' if is_one else 'request'} no GPU"
     return f" at least, and {workload.pending} more that its owner asks for {missing}: hold"
-
-
-def _is_ready_without_gpu(pod: Pod) -> bool:
-    return pod.asks_gpu is False and not pod.ended and pod.readiness is Readiness.EVER
 
 
 def _why_warming(workload: MeasuredWorkload) -> str:
@@ -265,7 +262,7 @@ def _why_warming(workload: MeasuredWorkload) -> str:
 
 def _incomplete(workload: MeasuredWorkload, value: float | None) -> str:
     spec = workload.spec
-    part = f"{len(workload.measured)} of {_count(len(workload.replicas), 'replica')} measured"
+    part = f"{len(workload.measured)} of {counted(len(workload.replicas), 'replica')} measured"
     if value is None:
         return part if spec.is_by_demand else f"{part}, hold"
     total = value if spec.aggregation.is_for_all else value * len(workload.replicas)
@@ -308,5 +305,5 @@ def _names(names: Sequence[str]) -> str:
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
-def _count(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -121,8 +121,7 @@ class Scene:
 
     def scrape_interval(self, target: Target) -> float:
         """Return how often a target is scraped; 0 while that is not known."""
-        state = self.targets.get(target)
-        return 0.0 if state is None else state.interval_seconds
+        return self.targets[target].interval_seconds if target in self.targets else 0.0
 
 
 def advance_reported_pods(
@@ -187,12 +186,11 @@ def _update_reporting(scene: Scene, known: Pod | None, group: list[Series]) -> P
         return Pod(key[1], _gpus(group, NEVER_SEEN), NEVER_SEEN, first, first, targets=targets)
     group = _of_one_node(group, targets, last_seen)
     sampled_at = _sampled_at(scene, key, last_seen, targets)
-    is_new = known is None or known.last_seen != last_seen
-    has_returned = known is not None and known.ended_at < math.inf and is_new
-    if known and has_returned and not _is_newer(scene, known.ended_at, group, sampled_at):
+    is_same = known is not None and known.last_seen == last_seen
+    if known and not is_same and not _is_newer(scene, known.ended_at, group, sampled_at):
         return known
     first_seen = _first_seen(scene, known, group, targets, last_seen)
-    kept = {} if is_new else {name: getattr(known, name) for name in _KEPT_WHILE_ABSENT}
+    kept = {name: getattr(known, name) for name in _KEPT_WHILE_ABSENT if is_same}
     return Pod(
         name=key[1],
         gpus=_gpus(group, first_seen),
@@ -258,7 +256,7 @@ def _has_uuid(gpu: str) -> bool:
 
 
 def _is_newer(scene: Scene, ended_at: float, group: list[Series], sampled_at: float) -> bool:
-    """Tell whether the samples of a pod that had ended are newer than its end.
+    """Tell whether the samples of a pod are newer than its end, if exporters showed one.
 
     One of two Prometheus behind one address can show a pod that the other saw go: it was down then,
     and repeats its last sample for five minutes. It shows the pod at the very instant of the end,
